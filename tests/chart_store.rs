@@ -142,19 +142,19 @@ async fn what_helm_says_of_a_failure_becomes_its_reason() {
                 url.as_str(),
                 "2026.1.6",
                 "ChartVersionMissing",
-                format!("chart memcached 2026.1.6 is not in {url}: the newest there is 2026.1.5+0ee5adeff; ask for a version that is there, or add this one"),
+                format!("chart memcached 2026.1.6 is not in {url}: the newest version is 2026.1.5+0ee5adeff; request an existing version, or add this one"),
             ),
             (
                 &url,
                 "2026.1.5",
                 "ChartVersionMissing",
-                format!("chart memcached 2026.1.5 is not in {url}: it answers with 2026.1.5+0ee5adeff; ask for a version that is there, or add this one"),
+                format!("chart memcached 2026.1.5 is not in {url}: the repository returned 2026.1.5+0ee5adeff; request an existing version, or add this one"),
             ),
             (
                 "http://127.0.0.1:1",
                 "2026.1.5",
                 "RepositoryUnreachable",
-                "chart memcached 2026.1.5 cannot be pulled from http://127.0.0.1:1: looks like \"http://127.0.0.1:1\" is not a valid chart repository or cannot be reached: Get \"http://127.0.0.1:1/index.yaml\": dial tcp 127.0.0.1:1: connect: connection refused; check address, network and proxy, or use a folder filled with `osdpl charts pull` (tried again by itself)".to_owned(),
+                "chart memcached 2026.1.5 cannot be pulled from http://127.0.0.1:1: looks like \"http://127.0.0.1:1\" is not a valid chart repository or cannot be reached: Get \"http://127.0.0.1:1/index.yaml\": dial tcp 127.0.0.1:1: connect: connection refused; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)".to_owned(),
             ),
         ] {
             let error = obtain(cache.path(), &helm, url, version).await.unwrap_err();

@@ -1,19 +1,19 @@
-//! The chart store: charts out of a folder or a repository, verified, as local archives for helm.
+//! The chart store: provides verified charts from a folder or a repository as local archives for helm.
 //!
 //! ```text
 //!  Wanted{name, version} ─► Store::obtain ─► Chart{name, version, digest, path of a .tgz, …}
 //!                             │
-//!     folder: find it, pack a directory as `helm package` would        folder, directory, ignore
-//!     repository: cached and verified, else pulled by helm             pull (the seam), cache
-//!     every file is checked on the way: archives are untrusted         archive, contents, problem
-//!     digest compared with the lock, else with the first pull          digest, lock
+//!     folder: find the chart, pack a directory like `helm package`     folder, directory, ignore
+//!     repository: cached and verified, else pulled by helm             pull (interface), cache
+//!     check each file, as archives are not trusted                     archive, contents, problem
+//!     compare the digest with the lock, else with the first pull       digest, lock
 //! ```
 //!
-//! Whatever a chart came from, helm is given an archive that the store wrote itself from what it had read, checked and digested:
-//! what helm unpacks later cannot be something else, even where two readers of tar or gzip would disagree, or where the file
-//! changes in between. One chart that cannot be had is one [`Error`], with a reason for the condition of its release.
+//! helm always receives an archive that the store itself wrote from content it has read, checked and digested. So helm
+//! cannot unpack anything else, even if two readers of tar or gzip disagree, or if the file changes in between. A chart
+//! that cannot be provided yields one [`Error`], with a reason for the condition of its release.
 
-#![allow(clippy::disallowed_methods, reason = "the gate to charts' files")]
+#![allow(clippy::disallowed_methods, reason = "the only module that reads and writes chart files")]
 
 mod archive;
 mod cache;

@@ -1,19 +1,20 @@
-//! Driving the `helm` program: the only room that starts processes.
+//! Runs the `helm` program. This is the only module that starts processes.
 //!
-//! helm is a child process and never a library: what is heavy and leaky in it ends with each run. The room knows how one
-//! release is installed, upgraded and removed, and what became of that; *whether* and *when* is decided by the plan.
+//! helm is a separate process and never a library, so its memory is freed after each run. This module knows how to
+//! install, upgrade and uninstall one release, and how to interpret the result. The plan decides *whether* and *when*
+//! to do so.
 //!
 //! ```text
-//! program     which helm, its version, the environment it sees        kubeconfig  the cluster it talks to
-//! arguments   the command line of an upgrade and an uninstall         exec        helm that dies with us
-//! runner      one child a release, bounded slots, what came out       child       one child from start to end
-//! failure     what helm's last words mean                             instance    who we are, and who is dead
-//! pull        charts from repositories, for the chart store       template    what a chart would render
+//! program     finds helm, checks its version, sets its environment   kubeconfig  the cluster that helm uses
+//! arguments   the command lines of upgrade and uninstall             exec        ends helm when the operator ends
+//! runner      one process per release, a limited number of slots     child       runs one process
+//! failure     classifies helm's error messages                       instance    identity and liveness of operators
+//! pull        pulls charts for the chart store                       template    renders a chart
 //! ```
 //!
-//! Sources of the rules: helm v3.22.0 and v4.3.1. Two of them shape everything: never `--wait` or `--atomic` on an
-//! upgrade (OpenStack-Helm's Jobs are post hooks, and pods wait for them, so helm would wait for ever), and values
-//! only on stdin (argv is world-readable, files stay behind).
+//! The rules are based on helm v3.22.0 and v4.3.1. Two of them matter everywhere: an upgrade never uses `--wait` or
+//! `--atomic` (OpenStack-Helm's Jobs are post hooks that pods wait for, so helm would wait for ever), and values are
+//! passed only on stdin (argv is world-readable, and files remain on disk).
 
 pub mod arguments;
 mod child;

@@ -1,19 +1,21 @@
-//! The tasks beside reconcile: each watches something in the cluster, keeps what was made of it in small values, and pokes
-//! when these have changed. Reconcile asks [`Tasks::observe`] and never waits for the API server.
+//! Background tasks beside the reconcile loop.
+//!
+//! Each task watches one aspect of the cluster, keeps the result in small values, and triggers a reconcile when these
+//! change. Reconcile reads them with [`Tasks::observe`] and never waits for the API server.
 //!
 //! ```text
-//! releases  helm's records, by their metadata; their bodies only when something happens
-//! health    workloads, Jobs, the pods that are not ready, and what tells why: Services, volume claims, StorageClasses
-//! drift     what others did to the objects of releases
-//! endpoints what the APIs of services answer
-//! hosts     which of Nova's hosts are new, and which have lost their node; forgets those that a person names
-//! rollouts  the pods of daemons that are being rolled, while they are
-//! watch     one watch that never ends        partial   objects with the few fields that are used
-//! shard     what one watch has seen          problems  what keeps the tasks from seeing the cluster
-//! show      what a task has found, handed on            seen      what all of them have seen
+//! releases  helm's release records: the metadata of all, the body only when a record changes
+//! health    workloads, Jobs, pods that are not ready, and what explains them: Services, claims, StorageClasses
+//! drift     changes that others made to the objects of releases
+//! endpoints responses of the services' APIs
+//! hosts     new Nova hosts and Nova hosts without a node; deletes the hosts that the user names
+//! rollouts  the pods of DaemonSets during a rollout
+//! watch     a watch that restarts for ever   partial   objects reduced to the fields in use
+//! shard     the values of one watch          problems  failures that keep the tasks from seeing the cluster
+//! show      publishes the result of a task   seen      the results of all tasks
 //! ```
 //!
-//! Nothing here writes to the API server of Kubernetes.
+//! Nothing in this module writes to the Kubernetes API server.
 
 mod drift;
 mod endpoints;
@@ -50,108 +52,114 @@ use osdpl_core::openstack::{Heard, Question};
 use osdpl_core::scrub::Scrubber;
 use problems::Problems;
 
-/// How long a task that died waits before it starts again.
+/// The delay before a task that ended or panicked is restarted.
 const RESTART: Duration = Duration::from_secs(2);
 
-/// How long a node may be `NotReady` before it is named. Kubernetes itself waits some 50 s before it calls a node so that is not heard of
-/// (`node-monitor-grace-period`), but one that says so itself, as a kubelet that restarts does, is mostly back before this ends.
+/// How long a node may be `NotReady` before it is reported.
+///
+/// Kubernetes marks a node that stopped reporting after some 50 s (`node-monitor-grace-period`). A kubelet that
+/// restarts reports `NotReady` itself, and is mostly back before this period ends.
 pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
-/// Tells whether the operator process with this identity lives (the fence; see [`crate::helm`]). It is asked from an async
-/// task and must not block for long.
+/// Returns whether the operator process with this identity is alive (the fence; see [`crate::helm`]).
+///
+/// The tasks call it from async code, so it must not block for long.
 pub type OwnerOf = Arc<dyn Fn(&str) -> Owner + Send + Sync>;
 
-/// What the tasks need to know.
+/// The settings of the tasks.
 #[derive(Clone)]
 pub struct Options {
-    /// Where to look.
+    /// The namespaces to watch.
     pub scope: Scope,
-    /// Whether the maker of a record lives.
+    /// Whether the process that made a release record is alive.
     pub owner: OwnerOf,
-    /// Kinds, as the API server's paths name them, that are not looked at because they may not be read: what they would tell stays unsaid.
+    /// Kinds (plural names) that are not watched because the operator may not read them; what depends on them is not
+    /// reported.
     pub without: BTreeSet<&'static str>,
-    /// Takes secrets out of logs and of what helm says; the newest one counts.
+    /// Removes secrets from logs and from helm's messages; the latest value is used.
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
-    /// How long a node that is not ready is waited for before it is told; see [`NODE_GRACE`].
+    /// How long a node may be `NotReady` before it is reported; see [`NODE_GRACE`].
     pub node_grace: Duration,
-    /// How the APIs of services are asked; `None` where nobody asks them.
+    /// How the services' APIs are probed; `None` disables the probes.
     pub probing: Option<Probing>,
-    /// What others may write into the objects of releases; `None` where nobody looks after these.
+    /// The changes that others may make to the objects of releases; `None` disables the drift watch.
     pub tolerated: Option<Arc<Tolerated>>,
 }
 
-/// The running tasks; they end when this is dropped.
+/// The running tasks. Dropping this stops them.
 pub struct Tasks {
     releases: latest::Receiver<Option<Arc<BTreeMap<Key, ReleaseSeen>>>>,
     health: latest::Receiver<Option<Arc<health::Health>>>,
-    shared: health::Shared,
+    health_shared: health::Shared,
     drift: latest::Receiver<Option<Arc<BTreeMap<Key, DriftSeen>>>>,
-    attended: latest::Sender<Option<BTreeSet<Key>>>,
-    wanted: latest::Sender<BTreeMap<Key, Target>>,
+    drift_scope: latest::Sender<Option<BTreeSet<Key>>>,
+    probe_targets: latest::Sender<BTreeMap<Key, Target>>,
     endpoints: latest::Receiver<Arc<BTreeMap<Key, EndpointSeen>>>,
-    question: latest::Sender<Option<Question>>,
+    host_query: latest::Sender<Option<Question>>,
     hosts: latest::Receiver<Option<Arc<Heard>>>,
-    rolled: latest::Sender<BTreeSet<Daemons>>,
+    rollout_targets: latest::Sender<BTreeSet<Daemons>>,
     rolling: latest::Receiver<Arc<BTreeMap<Daemons, Rolling>>>,
     problems: Problems,
     _running: Spawner,
 }
 
 impl Tasks {
-    /// Starts the tasks; `poke` is notified whenever [`Tasks::observe`] or [`Tasks::problems`] has something else to tell.
-    pub fn spawn(client: &Client, options: &Options, poke: &Arc<Notify>) -> Self {
+    /// Starts the tasks. `trigger` is notified when the result of [`Tasks::observe`] or [`Tasks::problems`] changes.
+    pub fn spawn(client: &Client, options: &Options, trigger: &Arc<Notify>) -> Self {
         let problems = Problems::default();
         let mut spawner = Spawner::default();
-        let releases = releases::spawn(&mut spawner, client, options, &problems, Arc::clone(poke));
-        let (health, shared) = health::spawn(&mut spawner, client, options, &problems, Arc::clone(poke));
-        let attended = latest::Sender::new(None);
-        let looker = drift::Looker {
+        let releases = releases::spawn(&mut spawner, client, options, &problems, Arc::clone(trigger));
+        let (health, health_shared) = health::spawn(&mut spawner, client, options, &problems, Arc::clone(trigger));
+        let drift_scope = latest::Sender::new(None);
+        let drift_task = drift::DriftTask {
             client: client.clone(),
             options: options.clone(),
             problems: problems.clone(),
             releases: releases.clone(),
-            attended: attended.subscribe(),
+            selected: drift_scope.subscribe(),
         };
-        let drift = drift::spawn(&mut spawner, looker, Arc::clone(poke));
-        let (wanted, endpoints) = endpoints::spawn(&mut spawner, options.probing.as_ref(), &problems, poke);
+        let drift = drift::spawn(&mut spawner, drift_task, Arc::clone(trigger));
+        let (probe_targets, endpoints) = endpoints::spawn(&mut spawner, options.probing.as_ref(), &problems, trigger);
         let reach = options.probing.as_ref().map(|probing| &probing.reach);
-        let (question, hosts) = hosts::spawn(&mut spawner, reach, &problems, poke);
-        let (rolled, rolling) = rollouts::spawn(&mut spawner, client, &problems, poke);
-        let (board, poke) = (problems.clone(), Arc::clone(poke));
-        spawner.spawn("problems", &problems, move || board.clone().follow(Arc::clone(&poke)));
+        let (host_query, hosts) = hosts::spawn(&mut spawner, reach, &problems, trigger);
+        let (rollout_targets, rolling) = rollouts::spawn(&mut spawner, client, &problems, trigger);
+        let (own_problems, trigger) = (problems.clone(), Arc::clone(trigger));
+        spawner.spawn("problems", &problems, move || own_problems.clone().follow(Arc::clone(&trigger)));
         Self {
             releases,
             health,
-            shared,
+            health_shared,
             drift,
-            attended,
-            wanted,
+            drift_scope,
+            probe_targets,
             endpoints,
-            question,
+            host_query,
             hosts,
-            rolled,
+            rollout_targets,
             rolling,
             problems,
             _running: spawner,
         }
     }
 
-    /// Waits until everything was seen once; before, [`Tasks::observe`] tells nothing, which must not be taken for an empty
-    /// cluster. It takes as long as the API server, or the rights, are missing: [`Tasks::problems`] tells.
+    /// Waits until the first full observation is complete.
+    ///
+    /// Before that, [`Tasks::observe`] returns empty results, which must not be taken for an empty cluster. This waits
+    /// as long as the API server is unreachable or permissions are missing; [`Tasks::problems`] reports these.
     pub async fn ready(&self) {
         let (mut releases, mut health, mut drift) = (self.releases.clone(), self.health.clone(), self.drift.clone());
-        // The senders live as long as the tasks, and these as long as `self`.
+        // The senders live as long as the tasks, and the tasks live as long as `self`.
         let _ = releases.wait_for(Option::is_some).await;
         let _ = health.wait_for(Option::is_some).await;
         let _ = drift.wait_for(Option::is_some).await;
     }
 
-    /// Whether everything was seen once.
+    /// Whether the first full observation is complete.
     pub fn is_ready(&self) -> bool {
         self.releases.borrow().is_some() && self.health.borrow().is_some() && self.drift.borrow().is_some()
     }
 
-    /// What is seen now.
+    /// Returns the current observation.
     pub fn observe(&self) -> Seen {
         Seen {
             releases: self.releases.borrow().clone().unwrap_or_default(),
@@ -163,64 +171,66 @@ impl Tasks {
         }
     }
 
-    /// Why a pod is not ready, from it to its root; nothing for one that is, or that is of no release.
+    /// Returns the chain of causes that keeps a pod from being ready; `None` for a ready pod and for one without a
+    /// release.
     pub fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
-        self.shared.of_pod(namespace, name)
+        self.health_shared.explain_pod(namespace, name)
     }
 
-    /// Looks after the objects of these releases and no others; before it is called, after those of all that are ours.
+    /// Limits the drift watch to these releases. Until the first call, it covers all releases of this operator.
     pub fn attend(&self, releases: BTreeSet<Key>) {
-        self.attended.send_if_modified(|attended| {
-            let different = attended.as_ref() != Some(&releases);
-            *attended = Some(releases);
+        self.drift_scope.send_if_modified(|known| {
+            let different = known.as_ref() != Some(&releases);
+            *known = Some(releases);
             different
         });
     }
 
-    /// Asks these APIs, and no others; what has changed of one has it asked at once.
-    pub fn probe(&self, wanted: BTreeMap<Key, Target>) {
-        self.wanted.send_if_modified(|known| {
-            let different = *known != wanted;
+    /// Replaces the set of APIs to probe. New and changed targets are probed immediately.
+    pub fn probe(&self, targets: BTreeMap<Key, Target>) {
+        self.probe_targets.send_if_modified(|known| {
+            let different = *known != targets;
             if different {
-                *known = wanted;
+                *known = targets;
             }
             different
         });
     }
 
-    /// Asks Nova this about its hosts, where it differs from what it was asked last; nothing where there is nothing to ask.
-    pub fn ask_hosts(&self, question: Option<Question>) {
-        self.question.send_if_modified(|known| {
-            let different = *known != question;
-            *known = question;
+    /// Replaces the query about Nova's hosts; `None` stops the queries.
+    pub fn ask_hosts(&self, query: Option<Question>) {
+        self.host_query.send_if_modified(|known| {
+            let different = *known != query;
+            *known = query;
             different
         });
     }
 
-    /// Watches the pods of these daemons and no others; it costs nothing where there are none.
-    pub fn roll(&self, wanted: BTreeSet<Daemons>) {
-        self.rolled.send_if_modified(|known| {
-            let different = *known != wanted;
+    /// Replaces the set of `DaemonSet` components whose pods are watched during a rollout. An empty set costs nothing.
+    pub fn roll(&self, targets: BTreeSet<Daemons>) {
+        self.rollout_targets.send_if_modified(|known| {
+            let different = *known != targets;
             if different {
-                *known = wanted;
+                *known = targets;
             }
             different
         });
     }
 
-    /// Tells when what is seen of workloads, pods and nodes has changed.
+    /// Returns a stream of the changes of workloads, pods and nodes.
     pub fn changes(&self) -> impl futures::Stream<Item = ()> + Send + use<> {
         let changes = self.health.clone();
         futures::stream::unfold(changes, |mut seen| async move { seen.changed().await.ok().map(|()| ((), seen)) })
     }
 
-    /// What keeps the tasks from seeing the cluster, one line each; what they tell may be out of date then.
+    /// Describes what keeps the tasks from seeing the cluster, one line each. Observations may be out of date
+    /// meanwhile.
     pub fn problems(&self) -> Vec<String> {
         self.problems.list()
     }
 }
 
-/// Keeps tasks running: one that ends or panics is started again.
+/// Keeps tasks running: restarts a task that ends or panics.
 #[derive(Default)]
 struct Spawner(JoinSet<()>);
 
@@ -232,10 +242,10 @@ impl Spawner {
         let problems = problems.clone();
         self.0.spawn(async move {
             loop {
-                // A panic has been printed by the hook already; its text may hold anything.
+                // The panic hook has printed the panic. Its text may contain secrets, so it is not repeated here.
                 let outcome = AssertUnwindSafe(start()).catch_unwind().await;
                 let how = if outcome.is_err() { "panicked, see the log" } else { "ended" };
-                problems.happened("running", name, format!("the task {how}, and is started again"));
+                problems.report_event("running", name, format!("the task {how}; restarting it"));
                 tokio::time::sleep(RESTART).await;
             }
         });

@@ -1,4 +1,4 @@
-//! Logs and metrics. Shell room.
+//! Logs and metrics.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -14,11 +14,13 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use tracing_subscriber::EnvFilter;
 
-/// What is logged where `RUST_LOG` is unset. The client writes a line of its own for every request that fails, at the same time as we do.
+/// The default of `RUST_LOG`. The client's own line for each failed request is off, as the operator logs these failures
+/// itself.
 const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
 
-/// Starts logging: JSON lines, or plain ones for people, in colour where they look at a terminal and have not said `NO_COLOR`. `RUST_LOG` chooses what; our
-/// own `info` where unset.
+/// Starts logging to stderr: JSON lines, or plain lines, which are coloured on a terminal unless `NO_COLOR` is set.
+///
+/// `RUST_LOG` sets the filter; the default is the operator's `info`.
 pub fn logs(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(QUIET));
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
@@ -26,7 +28,7 @@ pub fn logs(json: bool) {
     if json { logs.json().flatten_event(true).init() } else { logs.init() }
 }
 
-/// The operator's counters. Cheap to clone; all clones are one.
+/// The operator's metrics. Clones share their state.
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
 
@@ -44,7 +46,7 @@ struct Inner {
 
 type ByName = Family<Vec<(&'static str, String)>, Gauge>;
 
-/// One sample for every resource.
+/// Metrics with one sample per resource.
 #[derive(Default)]
 struct Clouds {
     ready: ByName,
@@ -59,31 +61,31 @@ impl Clouds {
         registry.register("ready", "Whether the cloud is Ready: 1 or 0", self.ready.clone());
         registry.register(
             "releases_awaiting_approval",
-            "Releases whose change waits for a person",
+            "Releases with a change that waits for approval",
             self.awaiting.clone(),
         );
-        registry.register("helm_running", "Runs of helm now", self.running.clone());
+        registry.register("helm_running", "Running helm processes", self.running.clone());
         registry.register("releases_failing", "Releases whose last operation failed", self.failing.clone());
         registry.register(
             "releases_drifted",
-            "Releases of which objects were edited or deleted beside helm",
+            "Releases with objects that were edited or deleted by others than helm",
             self.drifted.clone(),
         );
     }
 }
 
-/// How one cloud is, in numbers.
+/// The state of one cloud in numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CloudState {
     /// Whether it is Ready.
     pub ready: bool,
-    /// Releases whose change waits for a person.
+    /// Releases with a change that waits for approval.
     pub awaiting: usize,
-    /// Runs of helm now.
+    /// Running helm processes.
     pub running: usize,
     /// Releases whose last operation failed.
     pub failing: usize,
-    /// Releases of which objects were edited or deleted beside helm.
+    /// Releases with objects that were edited or deleted by others than helm.
     pub drifted: usize,
 }
 
@@ -93,17 +95,18 @@ impl Default for Metrics {
         let (passes, failures) = (Counter::default(), Counter::default());
         let seconds = Histogram::new(exponential_buckets(0.001, 2.0, 14));
         let (ready_releases, wanted_releases) = (Gauge::default(), Gauge::default());
-        registry.register("reconciles", "Passes begun", passes.clone());
-        registry.register("reconcile_failures", "Passes that ended with an error", failures.clone());
-        registry.register_with_unit("reconcile_duration", "How long passes took", Unit::Seconds, seconds.clone());
-        let maintenance_failures = Counter::default();
-        registry.register(
-            "maintenance_failures",
-            "Steps of nodes' maintenances that failed",
-            maintenance_failures.clone(),
+        registry.register("reconciles", "Reconcile passes started", passes.clone());
+        registry.register("reconcile_failures", "Reconcile passes that failed", failures.clone());
+        registry.register_with_unit(
+            "reconcile_duration",
+            "Duration of reconcile passes",
+            Unit::Seconds,
+            seconds.clone(),
         );
+        let maintenance_failures = Counter::default();
+        registry.register("maintenance_failures", "Failed steps of node maintenances", maintenance_failures.clone());
         registry.register("releases_ready", "Releases in sync with everything available", ready_releases.clone());
-        registry.register("releases_wanted", "Releases that are wanted, or still there", wanted_releases.clone());
+        registry.register("releases_wanted", "Releases that are desired or still exist", wanted_releases.clone());
         let clouds = Clouds::default();
         clouds.register(&mut registry);
         let ready = AtomicBool::new(false);
@@ -122,29 +125,29 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a pass, and how long it takes until the answer is dropped.
+    /// Counts a reconcile pass, and measures its duration until the result is dropped.
     pub fn pass(&self) -> Pass {
         self.0.passes.inc();
         Pass { metrics: self.clone(), since: now() }
     }
 
-    /// Counts a pass that ended with an error.
+    /// Counts a failed pass.
     pub fn failed(&self) {
         self.0.failures.inc();
     }
 
-    /// Counts a step of a node's maintenance that failed.
+    /// Counts a failed step of a node maintenance.
     pub fn maintenance_failed(&self) {
         self.0.maintenance_failures.inc();
     }
 
-    /// Sets the releases that are ready, of those wanted.
+    /// Sets the number of ready and of desired releases.
     pub fn releases(&self, ready: usize, wanted: usize) {
         self.0.ready_releases.set(i64::try_from(ready).unwrap_or(i64::MAX));
         self.0.wanted_releases.set(i64::try_from(wanted).unwrap_or(i64::MAX));
     }
 
-    /// Sets what alerts are made of, for the resource of this name.
+    /// Sets the metrics of the resource with this name, on which alerts are based.
     pub fn cloud(&self, name: &str, state: CloudState) {
         let CloudState { ready, awaiting, running, failing, drifted } = state;
         let label = vec![("name", name.to_owned())];
@@ -160,12 +163,12 @@ impl Metrics {
         }
     }
 
-    /// Says of the resource of this name that it is not Ready, whatever else was said of it last.
+    /// Marks the resource with this name as not Ready, and keeps its other metrics.
     pub fn not_ready(&self, name: &str) {
         self.0.clouds.ready.get_or_create(&vec![("name", name.to_owned())]).set(0);
     }
 
-    /// Forgets a resource that is gone.
+    /// Removes the metrics of a deleted resource.
     pub fn gone(&self, name: &str) {
         let label = vec![("name", name.to_owned())];
         let Clouds { ready, awaiting, running, failing, drifted } = &self.0.clouds;
@@ -174,40 +177,40 @@ impl Metrics {
         }
     }
 
-    /// Says that everything was seen once.
+    /// Marks the first full observation as complete.
     pub fn ready(&self) {
         self.0.ready.store(true, Ordering::Relaxed);
     }
 
-    /// Whether everything was seen once.
+    /// Whether the first full observation is complete.
     pub fn is_ready(&self) -> bool {
         self.0.ready.load(Ordering::Relaxed)
     }
 
-    /// All metrics in the `OpenMetrics` text format; helm's children from `tally`.
+    /// Returns all metrics in the `OpenMetrics` text format, with those of helm processes from `tally`.
     pub fn text(&self, tally: &crate::helm::Tally) -> String {
         let mut text = String::new();
-        // Writing to a String can't fail.
+        // Writing to a String cannot fail.
         let _ = encode(&mut text, &self.0.registry);
         text.replace("# EOF\n", &format!("{}# EOF\n", helm(tally)))
     }
 }
 
-/// Helm's children: the Runner counts them, once.
+/// Returns the metrics of helm processes, which the Runner counts.
 fn helm(tally: &crate::helm::Tally) -> String {
-    let mut text = String::from("# HELP osdpl_helm_runs Runs of helm that ended.\n# TYPE osdpl_helm_runs counter\n");
+    let mut text = String::from("# HELP osdpl_helm_runs Helm processes that ended.\n# TYPE osdpl_helm_runs counter\n");
     for (verb, counts) in &tally.verbs {
         let outcomes = [("succeeded", counts.succeeded), ("failed", counts.failed), ("stopped", counts.stopped)];
         for (outcome, count) in outcomes {
             let _ = writeln!(text, "osdpl_helm_runs_total{{verb=\"{verb}\",outcome=\"{outcome}\"}} {count}");
         }
     }
-    text.push_str("# HELP osdpl_helm_starts Runs of helm begun.\n# TYPE osdpl_helm_starts counter\n");
+    text.push_str("# HELP osdpl_helm_starts Helm processes started.\n# TYPE osdpl_helm_starts counter\n");
     for (verb, counts) in &tally.verbs {
         let _ = writeln!(text, "osdpl_helm_starts_total{{verb=\"{verb}\"}} {}", counts.started);
     }
     text.push_str(
-        "# HELP osdpl_helm_seconds Seconds that ended runs of helm took.\n# TYPE osdpl_helm_seconds counter\n",
+        "# HELP osdpl_helm_seconds Run time of helm processes that ended.\n# TYPE osdpl_helm_seconds counter\n",
     );
     for (verb, counts) in &tally.verbs {
         let _ = writeln!(text, "osdpl_helm_seconds_total{{verb=\"{verb}\"}} {}", counts.seconds);
@@ -215,7 +218,7 @@ fn helm(tally: &crate::helm::Tally) -> String {
     text
 }
 
-/// A pass that is being measured.
+/// The measurement of a running pass.
 pub struct Pass {
     metrics: Metrics,
     since: Instant,
@@ -227,7 +230,7 @@ impl Drop for Pass {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "the clock of measurements")]
+#[allow(clippy::disallowed_methods, reason = "uses the clock for measurements")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -238,7 +241,7 @@ mod tests {
     use crate::helm::{Tally, VerbTally};
 
     #[test]
-    fn every_run_is_counted_once_by_its_outcome_and_every_cloud_has_its_gauges_while_it_is_there() {
+    fn counts_helm_processes_and_removes_deleted_clouds() {
         let metrics = Metrics::default();
         metrics.cloud("cloud", CloudState { ready: true, awaiting: 1, running: 2, failing: 3, drifted: 4 });
         let counts = VerbTally { started: 3, succeeded: 1, failed: 1, ..VerbTally::default() };

@@ -1,4 +1,4 @@
-//! Probes and metrics over HTTP: `/livez`, `/readyz`, `/metrics`. Shell room.
+//! Probes and metrics over HTTP: `/livez`, `/readyz`, `/metrics`.
 
 use std::net::SocketAddr;
 
@@ -15,20 +15,21 @@ use tokio_util::sync::CancellationToken;
 use crate::helm::Runner;
 use crate::telemetry::Metrics;
 
-/// Takes the address: nothing else should begin before it is ours.
+/// Listens on the address. Called before anything else starts.
 ///
 /// # Errors
-/// When the address can't be listened on.
+/// If the address cannot be listened on.
 pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).await;
-    listener
-        .with_context(|| format!("{address} can't be listened on for probes and metrics; name another with --listen"))
+    listener.with_context(|| {
+        format!("cannot listen on {address} for probes and metrics; set another address with --listen")
+    })
 }
 
-/// Serves until `stop`.
+/// Serves requests until `stop`.
 ///
 /// # Errors
-/// When serving breaks down.
+/// If serving fails.
 pub async fn serve(
     listener: TcpListener,
     metrics: Metrics,
@@ -47,7 +48,7 @@ async fn readyz(State((metrics, _)): State<(Metrics, Runner)>) -> impl IntoRespo
     if metrics.is_ready() {
         (StatusCode::OK, "ok\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the cluster is still being listed\n")
+        (StatusCode::SERVICE_UNAVAILABLE, "the first observation of the cluster is not complete\n")
     }
 }
 
@@ -60,12 +61,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_taken_address_is_refused_by_name_with_the_option_that_mends_it() {
+    async fn reports_a_taken_address_with_the_option_to_change_it() {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        assert!(listen(taken).await.is_ok(), "it was given back");
+        assert!(listen(taken).await.is_ok(), "the address is free again");
         let held = TcpListener::bind(taken).await.unwrap();
-        let told = listen(taken).await.unwrap_err().to_string();
-        assert!(told.contains(&taken.to_string()) && told.contains("--listen"), "{told}");
+        let message = listen(taken).await.unwrap_err().to_string();
+        assert!(message.contains(&taken.to_string()) && message.contains("--listen"), "{message}");
         drop(held);
     }
 }

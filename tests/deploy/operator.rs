@@ -14,7 +14,7 @@ fn an_operator_without_an_api_server_names_it_with_what_to_do_and_logs_without_c
     let clusters = format!("clusters: [{{name: lab, cluster: {{server: 'http://{address}'}}}}]\n");
     std::fs::write(&kubeconfig, format!("{KUBECONFIG}{clusters}")).unwrap();
     std::fs::create_dir_all(cache.join("helm")).unwrap();
-    std::fs::write(cache.join("helm/play"), "echo v4.3.1\n").unwrap();
+    std::fs::write(cache.join("helm/script"), "echo v4.3.1\n").unwrap();
     let helm = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/operator/helm/fake/helm.sh");
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     command.args(["operator", "--plain-logs", "--listen", "127.0.0.1:0", "--helm"]).arg(helm).arg("--cache").arg(cache);

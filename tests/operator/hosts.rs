@@ -115,7 +115,7 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
         server.nova.server(&late, "guest", "ACTIVE");
         nodes.delete(&late, &DeleteParams::default()).await.unwrap();
         world.osdpl(&["forget", &late]);
-        world.until("nova has not missed it yet", says("nova still hears of")).await;
+        world.until("nova has not missed it yet", says("is still up in nova")).await;
         assert_eq!(server.nova.changes(), Vec::<String>::new());
         world.annotate(FORGET, Value::Null).await;
         server.nova.set_service(&late, "state", json!("down"));

@@ -1,4 +1,4 @@
-//! Chart archives: reading them as untrusted input, writing them the same way every time.
+//! Reads chart archives as untrusted input, and writes them reproducibly.
 
 use std::io::{self, Read, Write};
 
@@ -10,17 +10,19 @@ use tar::EntryType;
 use super::contents::{Contents, LARGEST_CHART, MOST_ENTRIES};
 use super::problem::Problem;
 
-/// How deep archives may stand in the `charts/` folders of archives; helm itself packs dependencies unpacked.
-pub(super) const DEEPEST: usize = 4;
+/// The maximum nesting of archives in `charts/` folders. helm itself packs dependencies unpacked.
+pub(super) const MAX_DEPTH: usize = 4;
 
-/// What tar adds to the files: a header and padding for each.
+/// The maximum size of headers and padding in a tar stream.
 const TAR_OVERHEAD: u64 = 1024 * MOST_ENTRIES as u64;
 
-/// Reads a `.tgz` to its end, checking every entry. Archives in its `charts/` folders are unpacked too, so that what helm
-/// would unpack later has been checked and counts in the digest by its content.
+/// Reads a `.tgz` to its end and checks each entry.
+///
+/// Archives in its `charts/` folders are unpacked as well, so that their content is checked and part of the digest, as
+/// helm would unpack them later.
 pub fn read(mut from: impl Read) -> Result<Contents, Problem> {
     let mut contents = Contents::default();
-    unpack(&mut from, DEEPEST, &mut contents)?;
+    unpack(&mut from, MAX_DEPTH, &mut contents)?;
     if contents.get("Chart.yaml").is_none() {
         return Err(Problem::NoChartYaml);
     }
@@ -29,8 +31,8 @@ pub fn read(mut from: impl Read) -> Result<Contents, Problem> {
 
 /// Adds the files of the archive to `contents`.
 fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), Problem> {
-    // Several gzip members in one file are one stream to helm's reader, so they must be to ours.
-    let plain = Bounded { from: MultiGzDecoder::new(from), left: LARGEST_CHART + TAR_OVERHEAD };
+    // helm's reader treats several gzip members in one file as one stream, so this one must as well.
+    let plain = Bounded { from: MultiGzDecoder::new(from), remaining: LARGEST_CHART + TAR_OVERHEAD };
     let mut archive = tar::Archive::new(plain);
     let mut top: Option<String> = None;
     let mut entries = 0;
@@ -44,8 +46,8 @@ fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<
         if kind == EntryType::XGlobalHeader {
             continue;
         }
-        let path = checked(&entry.path_bytes())?;
-        if let Some(what) = refused(kind) {
+        let path = check_path(&entry.path_bytes())?;
+        if let Some(what) = unsupported_kind(kind) {
             return Err(Problem::NotAFile { path, what });
         }
         let below = below_top(&path, &mut top)?;
@@ -55,7 +57,7 @@ fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<
             None => return Err(Problem::Path { path, why: "is a file beside the chart's folder" }),
         }
     }
-    // tar ends before the compressed stream does: its checksum is compared only when it is read to its end.
+    // tar ends before the compressed stream, whose checksum is only verified if it is read to its end.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|error| Problem::broken(&error))?;
     Ok(())
 }
@@ -67,7 +69,7 @@ fn insert<R: Read>(
     contents: &mut Contents,
 ) -> Result<(), Problem> {
     if is_packed_chart(&path) {
-        return nested(&path, &mut entry, depth, contents);
+        return unpack_nested(&path, &mut entry, depth, contents);
     }
     let size = entry.size();
     contents.read(path, size, entry).map_err(|problem| match problem {
@@ -76,10 +78,15 @@ fn insert<R: Read>(
     })
 }
 
-/// Unpacks an archive that stands in `charts/` to where helm would put it: `charts/<name in its Chart.yaml>/`.
-pub(super) fn nested(path: &str, from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), Problem> {
+/// Unpacks an archive in `charts/` to where helm would unpack it: `charts/<name in its Chart.yaml>/`.
+pub(super) fn unpack_nested(
+    path: &str,
+    from: &mut dyn Read,
+    depth: usize,
+    contents: &mut Contents,
+) -> Result<(), Problem> {
     let Some(depth) = depth.checked_sub(1) else {
-        return Err(Problem::TooDeep { path: path.to_owned(), most: DEEPEST });
+        return Err(Problem::TooDeep { path: path.to_owned(), most: MAX_DEPTH });
     };
     let mut inner = Contents::default();
     let metadata = unpack(from, depth, &mut inner)
@@ -89,13 +96,13 @@ pub(super) fn nested(path: &str, from: &mut dyn Read, depth: usize, contents: &m
     contents.vendor(prefix, &metadata.name, inner)
 }
 
-/// Whether helm would unpack this file: `charts/<something>.tgz`, at the top or in a dependency.
+/// Whether helm would unpack this file: `charts/<name>.tgz`, in the chart or in a dependency.
 pub(super) fn is_packed_chart(path: &str) -> bool {
     let name = super::contents::within_chart(path).strip_prefix("charts/").unwrap_or_default();
     std::path::Path::new(name).extension().is_some_and(|extension| extension == "tgz") && !name.starts_with(['_', '.'])
 }
 
-fn refused(kind: EntryType) -> Option<&'static str> {
+fn unsupported_kind(kind: EntryType) -> Option<&'static str> {
     match kind {
         EntryType::Regular | EntryType::Directory => None,
         EntryType::Symlink => Some("a symbolic link"),
@@ -107,26 +114,26 @@ fn refused(kind: EntryType) -> Option<&'static str> {
     }
 }
 
-/// The path as text, if it is one that stays below where it is unpacked, on any system.
-fn checked(bytes: &[u8]) -> Result<String, Problem> {
+/// Returns the path as text, if it stays below the destination on any system.
+fn check_path(bytes: &[u8]) -> Result<String, Problem> {
     let path =
         std::str::from_utf8(bytes).map_err(|_| Problem::NotUnicode(String::from_utf8_lossy(bytes).into_owned()))?;
     let plain = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');
     let why = if path.starts_with('/') {
         "has an absolute path"
     } else if plain.split('/').any(|part| part == "..") {
-        "leads out of the chart"
+        "points outside of the chart"
     } else if plain.contains('\\') || plain.chars().any(char::is_control) {
         "has a backslash or a control character in its path"
     } else if !plain.is_empty() && plain != "." && plain.split('/').any(|part| part.is_empty() || part == ".") {
-        "has a path that is not in its plain form"
+        "has a path that is not normalized"
     } else {
         return Ok(plain.to_owned());
     };
     Err(Problem::Path { path: path.to_owned(), why })
 }
 
-/// What stands behind the one top folder; nothing for the folder itself.
+/// Returns the path below the top folder; `None` for the folder itself.
 fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, Problem> {
     let (folder, rest) = path.split_once('/').map_or((path, None), |(folder, rest)| (folder, Some(rest)));
     if folder.is_empty() || folder == "." {
@@ -142,7 +149,7 @@ fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, Pro
     Ok(rest.map(str::to_owned))
 }
 
-/// Writes `contents` as a `.tgz` whose bytes depend on nothing but them and the chart's name.
+/// Writes `contents` as a `.tgz` whose bytes depend only on them and on the chart's name.
 pub fn write(name: &str, contents: &Contents, to: impl Write) -> io::Result<()> {
     let mut archive = tar::Builder::new(GzEncoder::new(to, Compression::fast()));
     for (path, content) in contents.files() {
@@ -155,16 +162,16 @@ pub fn write(name: &str, contents: &Contents, to: impl Write) -> io::Result<()> 
     archive.into_inner()?.finish()?.flush()
 }
 
-/// Counts what comes out of the decompressor, headers and padding included, and stops a bomb.
+/// Limits the output of the decompressor, including headers and padding, to stop decompression bombs.
 struct Bounded<R> {
     from: R,
-    left: u64,
+    remaining: u64,
 }
 
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.from.read(buffer)?;
-        self.left = self.left.checked_sub(count as u64).ok_or(Problem::TooLarge)?;
+        self.remaining = self.remaining.checked_sub(count as u64).ok_or(Problem::TooLarge)?;
         Ok(count)
     }
 }

@@ -1,4 +1,4 @@
-//! What is wanted of the store, and what it gives.
+//! The input and the output of the store.
 
 use std::fmt;
 use std::fs::File;
@@ -18,24 +18,24 @@ use super::reads::{self, Reads};
 use super::source;
 use osdpl_core::release::{dependencies, imprint};
 
-/// A chart that some release needs.
+/// A chart that a release needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Wanted {
     /// The chart's name.
     pub name: String,
-    /// The exact version; the locked one where unset.
+    /// The exact version; the locked one if unset.
     pub version: Option<String>,
-    /// The repository, where the deployment names one; the store's own source where unset.
+    /// The repository that the deployment names; the store's source if unset.
     pub repository: Option<String>,
 }
 
 impl Wanted {
-    /// The chart in its locked version, from the store's own source.
+    /// Requests the locked version of a chart from the store's source.
     pub fn locked(name: impl Into<String>) -> Self {
         Self { name: name.into(), version: None, repository: None }
     }
 
-    /// Names become parts of paths and of helm's command line.
+    /// Rejects names that are unsafe in paths and on helm's command line.
     pub(super) fn check(&self) -> Result<(), Error> {
         let refuse = |text: &str, what| Err(Error::NotAName { text: text.to_owned(), what });
         if !is_name(&self.name) {
@@ -51,35 +51,35 @@ impl Wanted {
     }
 }
 
-/// A chart at hand.
+/// A verified chart on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chart {
     /// Its name.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// The version of what it installs, for people.
+    /// The version of the installed software, for users.
     pub app_version: Option<String>,
-    /// The archive to hand to helm: absolute, dependencies inside, verified.
+    /// The archive for helm: an absolute path, verified, with all dependencies.
     pub path: PathBuf,
-    /// What it is: part of every release's input digest.
+    /// The digest of its content. It is part of each release's input digest.
     pub digest: Digest,
-    /// The file, folder or repository it came from.
+    /// The file, folder or repository it was taken from.
     pub origin: String,
-    /// How it stands to the lock.
+    /// The comparison with the lock.
     pub pin: Pin,
 }
 
-/// How a chart stands to the lock. `Display` is what people read.
+/// The comparison of a chart with the lock. `Display` is for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pin {
-    /// Version and digest are the locked ones.
+    /// Version and digest are locked.
     Pinned,
-    /// The version is the locked one, whose digest the lock does not know. From a repository it is that of the first pull.
+    /// The version is locked, but the lock has no digest. A chart from a repository has the digest of its first pull.
     VersionOnly,
-    /// It is another version than the locked one, because a folder has just that, or the deployment asks for it.
+    /// The version is not the locked one: the folder has no other, or the deployment requests it.
     Unpinned {
-        /// The locked version; nothing when the lock does not have the chart.
+        /// The locked version; `None` if the lock does not contain the chart.
         locked: Option<String>,
     },
 }
@@ -113,15 +113,15 @@ impl Chart {
         Self { name, version, app_version, path, digest, origin, pin }
     }
 
-    /// The chart's own `values.yaml`: an empty map where it has none. Reads the archive.
+    /// Reads the chart's `values.yaml` from the archive. Returns an empty map if there is none.
     ///
     /// # Errors
-    /// When the archive is gone or damaged since, or its `values.yaml` is no YAML map.
+    /// If the archive is missing or damaged, or its `values.yaml` is not a YAML map.
     pub fn default_values(&self) -> Result<Value, Error> {
         Ok(Value::Object(self.read(&self.contents()?, "values.yaml")?))
     }
 
-    /// A file that is a YAML map; an empty one where it is not there.
+    /// Reads a file that is a YAML map. Returns an empty map if there is no such file.
     fn read(&self, contents: &Contents, file: &str) -> Result<Map<String, Value>, Error> {
         let values: Option<Map<String, Value>> = match contents.get(file) {
             Some(text) => metadata::yaml(file, text).map_err(|problem| self.unreadable(problem))?,
@@ -130,19 +130,21 @@ impl Chart {
         Ok(values.unwrap_or_default())
     }
 
-    /// The keys that the chart's templates read. Reads the archive.
+    /// Reads the archive, and returns the keys that the chart's templates read.
     ///
     /// # Errors
-    /// When the archive is gone or damaged since.
+    /// If the archive is missing or damaged.
     pub fn reads(&self) -> Result<Reads, Error> {
         Ok(reads::reads(self.contents()?.files()))
     }
 
-    /// The files in the `crds/` folders of the chart and of the charts within it, each YAML (or JSON) of one or more documents,
-    /// sorted by path. helm never templates them, and with `--skip-crds` it leaves them to us. Reads the archive.
+    /// Reads the files in the `crds/` folders of the chart and its dependencies from the archive, sorted by path.
+    ///
+    /// Each is YAML or JSON with one or more documents. helm never renders them as templates, and with `--skip-crds`
+    /// the operator applies them.
     ///
     /// # Errors
-    /// When the archive is gone or damaged since, or such a file is not UTF-8.
+    /// If the archive is missing or damaged, or such a file is not UTF-8.
     pub fn crds(&self) -> Result<Vec<String>, Error> {
         let contents = self.contents()?;
         let definitions = contents.files().filter(|(path, _)| is_definition(path));
@@ -153,7 +155,8 @@ impl Chart {
         definitions.map(text).collect()
     }
 
-    /// What helm's records tell the chart by, see [`osdpl_core::release::imprint`]. Reads the archive.
+    /// Reads the archive, and returns the imprint by which helm's records identify the chart, see
+    /// [`osdpl_core::release::imprint`].
     ///
     /// # Errors
     /// As [`Self::default_values`].
@@ -175,9 +178,9 @@ impl Chart {
     }
 }
 
-/// helm's `CRDObjects`: files below `crds/` with an ending of manifests.
+/// Whether the file is a CRD for helm (`CRDObjects`): below `crds/`, with the extension of a manifest.
 fn is_definition(path: &str) -> bool {
     let path = Path::new(within_chart(path));
-    let ending = path.extension().and_then(std::ffi::OsStr::to_str);
-    path.starts_with("crds") && matches!(ending, Some("yaml" | "yml" | "json"))
+    let extension = path.extension().and_then(std::ffi::OsStr::to_str);
+    path.starts_with("crds") && matches!(extension, Some("yaml" | "yml" | "json"))
 }

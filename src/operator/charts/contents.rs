@@ -1,22 +1,24 @@
-//! The files of one chart in memory, checked, and the bounds they must keep.
+//! The checked files of one chart in memory, and their limits.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::problem::Problem;
 
-/// The most files a chart may have: the largest of OpenStack-Helm has under 200, with its library.
+/// The maximum number of files of a chart. The largest chart of OpenStack-Helm has under 200, with its library.
 pub const MOST_ENTRIES: usize = 10_000;
-/// The largest single file, in bytes: the bound helm itself had (`MaxDecompressedFileSize`).
+/// The maximum size of a file in bytes, which was helm's own limit (`MaxDecompressedFileSize`).
 pub const LARGEST_FILE: u64 = 5 << 20;
-/// The most bytes a chart may unpack to, in all. helm allows 100 MiB, but a release record (chart included, compressed)
-/// must fit into a Secret of 1 MiB anyway, and this much is held in memory at once.
+/// The maximum size of an unpacked chart in bytes.
+///
+/// helm allows 100 MiB, but a release record (with the compressed chart) must fit into a Secret of 1 MiB anyway, and
+/// the chart is held in memory.
 pub const LARGEST_CHART: u64 = 20 << 20;
 
-/// What helm strips from the start of every file it loads.
+/// The byte order mark, which helm removes from the start of each file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The files of a chart by their path below its top folder; every path is relative, clean and UTF-8.
+/// The files of a chart by their path below its top folder. Each path is relative, normalized and UTF-8.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     files: BTreeMap<String, Vec<u8>>,
@@ -24,17 +26,17 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// All files, sorted by path.
+    /// Returns all files, sorted by path.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.files.iter().map(|(path, content)| (path.as_str(), content.as_slice()))
     }
 
-    /// One file's content.
+    /// Returns the content of one file.
     pub fn get(&self, path: &str) -> Option<&[u8]> {
         self.files.get(path).map(Vec::as_slice)
     }
 
-    /// Reads one file of `size` bytes to its end and adds it, within the bounds.
+    /// Reads a file of `size` bytes to its end and adds it, within the limits.
     pub(super) fn read(&mut self, path: String, size: u64, from: impl Read) -> Result<(), Problem> {
         if size > LARGEST_FILE {
             return Err(Problem::FileTooLarge { path });
@@ -44,8 +46,8 @@ impl Contents {
         self.add(path, content)
     }
 
-    /// Adds one file; the files that packaging makes anew each time (`Chart.lock`) and those that helm does not load from
-    /// `charts/` are left out.
+    /// Adds one file. Skips files that each packaging writes anew (`Chart.lock`), and those in `charts/` that helm does
+    /// not load.
     pub(super) fn add(&mut self, path: String, mut content: Vec<u8>) -> Result<(), Problem> {
         let size = content.len() as u64;
         if size > LARGEST_FILE {
@@ -58,7 +60,7 @@ impl Contents {
         if self.files.len() == MOST_ENTRIES {
             return Err(Problem::TooManyEntries);
         }
-        if is_left_out(&path) {
+        if is_skipped(&path) {
             return Ok(());
         }
         if content.starts_with(BYTE_ORDER_MARK) {
@@ -70,7 +72,7 @@ impl Contents {
         }
     }
 
-    /// Adds all files of a dependency below `charts/<name>/` (behind `prefix`).
+    /// Adds all files of a dependency below `charts/<name>/`, after `prefix`.
     pub(super) fn vendor(&mut self, prefix: &str, name: &str, dependency: Self) -> Result<(), Problem> {
         dependency
             .files
@@ -78,7 +80,7 @@ impl Contents {
             .try_for_each(|(path, content)| self.add(format!("{prefix}charts/{name}/{path}"), content))
     }
 
-    /// The names of the charts that stand in `charts/`.
+    /// Returns the names of the charts in `charts/`.
     pub(super) fn dependencies(&self) -> impl Iterator<Item = &str> {
         self.files
             .keys()
@@ -87,23 +89,23 @@ impl Contents {
     }
 }
 
-/// The path within the innermost chart that holds it: what stands behind `charts/<name>/`, repeatedly.
+/// Returns the path within the innermost chart: the part after all `charts/<name>/`.
 pub(super) fn within_chart(path: &str) -> &str {
     let mut rest = path;
-    while let Some((_, inner)) = rest.strip_prefix("charts/").and_then(|behind| behind.split_once('/')) {
+    while let Some((_, inner)) = rest.strip_prefix("charts/").and_then(|after| after.split_once('/')) {
         rest = inner;
     }
     rest
 }
 
-/// `_…` and `.…` in `charts/` are not loaded by helm (`loader.LoadFiles`).
-fn is_left_out(path: &str) -> bool {
+/// Whether the file is skipped. helm does not load `_…` and `.…` in `charts/` (`loader.LoadFiles`).
+fn is_skipped(path: &str) -> bool {
     let mut rest = path;
-    while let Some(behind) = rest.strip_prefix("charts/") {
-        if behind.starts_with(['_', '.']) {
+    while let Some(after) = rest.strip_prefix("charts/") {
+        if after.starts_with(['_', '.']) {
             return true;
         }
-        match behind.split_once('/') {
+        match after.split_once('/') {
             Some((_, inner)) => rest = inner,
             None => return false,
         }

@@ -1,4 +1,4 @@
-//! What identifies a chart: a digest over its content, never over the archive.
+//! The digest that identifies a chart by its content, not by its archive.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,18 +12,18 @@ const PREFIX: &str = "sha256:";
 
 /// A chart's digest, written `sha256:<64 hexadecimal digits>`.
 ///
-/// It covers the sorted paths and contents of the chart's files, each with its length before it, and so neither the archive's
-/// order, times and compression nor the name of its top folder. Two things are smoothed, because `helm package` changes them
-/// without changing the chart: `Chart.yaml` counts by what it says (helm writes it anew, sorted and without comments), and
-/// `Chart.lock` does not count (it holds the time it was made; nothing reads it after packaging). A chart directory and the
-/// archive helm makes of it have the same digest.
+/// It covers the sorted paths and contents of the chart's files, each with its length, but not the order, times,
+/// compression and top folder of the archive. `helm package` changes two files without changing the chart, so
+/// `Chart.yaml` counts by its content (helm writes it sorted and without comments), and `Chart.lock` does not count (it
+/// contains a time, and is not read after packaging). So a chart directory and helm's archive of it have the same
+/// digest.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);
 
-/// A text that is no digest.
+/// A text that is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no digest: a digest is written sha256: and 64 hexadecimal digits, in lower case; `osdpl charts lock` writes it"
+    "{0:?} is not a digest: a digest is sha256: followed by 64 lower-case hexadecimal digits; `osdpl charts lock` writes it"
 )]
 pub struct NoDigest(String);
 
@@ -44,15 +44,15 @@ impl Digest {
         Self(format!("{:x}", Hexadecimal(&hash.finalize())))
     }
 
-    /// The 64 hexadecimal digits alone.
+    /// Returns the 64 hexadecimal digits without the prefix.
     pub fn hexadecimal(&self) -> &str {
         &self.0
     }
 
-    /// How many digits tell files in a cache apart.
+    /// The number of digits that distinguish files in a cache.
     pub(super) const SHORT: usize = 12;
 
-    /// The first twelve digits: enough to tell files in a cache apart.
+    /// Returns the first twelve digits, which suffice to distinguish files in a cache.
     pub fn short(&self) -> &str {
         &self.0[..Self::SHORT]
     }

@@ -1,4 +1,4 @@
-//! A chart directory (of a checkout, or one being written) as the chart that `helm package` would make of it.
+//! Reads a chart directory, such as one of a checkout, as the chart that `helm package` would make of it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,21 +8,23 @@ use super::contents::Contents;
 use super::ignore::Rules;
 use super::metadata::{Dependency, Metadata};
 use super::problem::Problem;
-use super::seen::Seen;
+use super::seen::FileStates;
 
-/// Reads the chart in `folder`: its files without those that `.helmignore` names, links followed as helm does but only
-/// inside `root`, and each dependency that is not in `charts/` but next door (`file://…`) put into it. Version ranges of such
-/// neighbours are not looked at: there is just the one to take.
+/// Reads the chart in `folder`.
 ///
-/// `root` must be canonical. What was looked at is noted in `seen`.
-pub fn read(folder: &Path, root: &Path, seen: &mut Seen) -> Result<Contents, Problem> {
+/// Files named in `.helmignore` are skipped. Links are followed as helm does, but only inside `root`. A dependency with
+/// a `file://…` repository that is missing in `charts/` is added to it. Its version range is not checked, as there is
+/// only one version.
+///
+/// `root` must be canonical. The states of all files read are added to `seen`.
+pub fn read(folder: &Path, root: &Path, seen: &mut FileStates) -> Result<Contents, Problem> {
     Reader { root, seen, charts: Vec::new() }.chart(folder)
 }
 
 struct Reader<'a> {
     root: &'a Path,
-    seen: &'a mut Seen,
-    /// The charts being read, outermost first: a dependency on one of them is a circle.
+    seen: &'a mut FileStates,
+    /// The charts being read, outermost first, to detect cycles of dependencies.
     charts: Vec<PathBuf>,
 }
 
@@ -50,7 +52,9 @@ impl Reader<'_> {
         Ok(contents)
     }
 
-    /// `folders` are the canonical folders from the chart down to the one to read, whose path in the chart is `path`.
+    /// Adds the files of one folder.
+    ///
+    /// `folders` are the canonical folders from the chart down to the one to read, and `path` is its path in the chart.
     fn files(
         &mut self,
         folders: &mut Vec<PathBuf>,
@@ -59,7 +63,7 @@ impl Reader<'_> {
         contents: &mut Contents,
     ) -> Result<(), Problem> {
         let Some(folder) = folders.last().cloned() else { return Ok(()) };
-        self.seen.note(&folder);
+        self.seen.record(&folder);
         let failed = |error: std::io::Error| Problem::io(&folder.display().to_string(), &error);
         for entry in fs::read_dir(&folder).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
@@ -82,7 +86,7 @@ impl Reader<'_> {
         let is_link = file.symlink_metadata().map_err(failed)?.is_symlink();
         let kind = if is_link { fs::metadata(file) } else { file.symlink_metadata() };
         let is_folder = kind.as_ref().is_ok_and(fs::Metadata::is_dir);
-        if rules.leaves_out(&path, is_folder) {
+        if rules.ignores(&path, is_folder) {
             return Ok(());
         }
         let kind = kind.map_err(failed)?;
@@ -102,35 +106,35 @@ impl Reader<'_> {
         if !kind.is_file() {
             return Err(Problem::NotAFile { path, what: "a device, a socket or a named pipe" });
         }
-        self.seen.note(&file);
+        self.seen.record(&file);
         let mut opened = File::open(&file).map_err(failed)?;
         if archive::is_packed_chart(&path) {
-            return archive::nested(&path, &mut opened, archive::DEEPEST, contents);
+            return archive::unpack_nested(&path, &mut opened, archive::MAX_DEPTH, contents);
         }
         contents.read(path, kind.len(), opened)
     }
 
     fn dependency(&mut self, chart: &Path, dependency: &Dependency, contents: &mut Contents) -> Result<(), Problem> {
         let Dependency { name, repository } = dependency;
-        if contents.dependencies().any(|there| there == name) {
+        if contents.dependencies().any(|present| present == name) {
             return Ok(());
         }
         let Some(path) = repository.strip_prefix("file://") else {
             return Err(Problem::NoDependency { name: name.clone(), repository: repository.clone() });
         };
-        let neighbour = self.chart(&chart.join(path)).map_err(|problem| match problem {
+        let chart_contents = self.chart(&chart.join(path)).map_err(|problem| match problem {
             Problem::Circle { .. } | Problem::Outside { .. } | Problem::Within { .. } => problem,
             other => Problem::Within { path: repository.clone(), problem: Box::new(other) },
         })?;
-        let found = Metadata::of(&neighbour)?.name;
+        let found = Metadata::of(&chart_contents)?.name;
         if found != *name {
             return Err(Problem::OtherName { expected: name.clone(), found });
         }
-        contents.vendor("", name, neighbour)
+        contents.vendor("", name, chart_contents)
     }
 }
 
-/// The canonical path, if it lies inside `root`.
+/// Returns the canonical path if it is inside `root`.
 pub(super) fn inside(path: &Path, root: &Path) -> Result<PathBuf, Problem> {
     let shown = || path.display().to_string();
     let canonical = path.canonicalize().map_err(|error| Problem::io(&shown(), &error))?;

@@ -1,4 +1,4 @@
-//! Why a chart is not at hand, in words that end with what to do.
+//! The errors of the chart store. Each message ends with what to do.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::digest::Digest;
 use super::problem::Problem;
 use super::source::NoSource;
 
-/// Why one chart cannot be had. It concerns the releases of that chart only; the others go on.
+/// Why a chart cannot be provided. It only affects the releases of that chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The folder or repository does not have the chart at all.
@@ -17,22 +17,22 @@ pub enum Error {
         name: String,
         /// The folder or repository.
         place: String,
-        /// Under which names, with a colon before; empty for a repository.
+        /// The names that were searched, with a colon before; empty for a repository.
         looked_for: String,
     },
-    /// It has the chart, not the version.
-    #[error("chart {name} {version} is not in {place}: {found}; ask for a version that is there, or add this one")]
+    /// The folder or repository has the chart, but not the version.
+    #[error("chart {name} {version} is not in {place}: {found}; request an existing version, or add this one")]
     VersionMissing {
         /// The chart.
         name: String,
-        /// What was asked for.
+        /// The requested version.
         version: String,
         /// The folder or repository.
         place: String,
-        /// What is known instead.
+        /// The available versions.
         found: String,
     },
-    /// More than one candidate and nothing that says which.
+    /// There are several candidates, and nothing selects one.
     #[error(
         "chart {name} is in {place} more than once: {candidates}; remove all but one, name a version, or pin one with `osdpl charts lock`"
     )]
@@ -44,7 +44,7 @@ pub enum Error {
         /// The candidates with their versions.
         candidates: String,
     },
-    /// A repository's chart without a version: "the newest" would change running clouds by itself.
+    /// A chart from a repository has no version. Taking the newest one could change running clouds unexpectedly.
     #[error(
         "chart {name} from {place} has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts {place} {name}`"
     )]
@@ -54,19 +54,19 @@ pub enum Error {
         /// The repository.
         place: String,
     },
-    /// The content is not the one the lock, or the first pull, names.
+    /// The digest of the content is not that of the lock or of the first pull.
     #[error(transparent)]
     DigestMismatch(Box<Mismatch>),
-    /// An archive or directory that is damaged, malicious or no chart.
+    /// The archive or directory is damaged, malicious or not a chart.
     #[error(
-        "chart {name} at {place} is not usable: {problem}; package or pull it anew, and do not install it when you do not know who made it"
+        "chart {name} at {place} is not usable: {problem}; package or pull it again, and do not install it unless you trust its origin"
     )]
     Unreadable {
         /// The chart.
         name: String,
         /// The file, folder or address.
         place: String,
-        /// What is wrong.
+        /// The problem.
         problem: Problem,
     },
     /// The folder of charts cannot be read.
@@ -76,12 +76,12 @@ pub enum Error {
     FolderUnreadable {
         /// The folder.
         folder: String,
-        /// The system's words.
+        /// The system's error message.
         why: String,
     },
-    /// The network, or what is at its other end.
+    /// The repository cannot be reached, or does not respond as a repository.
     #[error(
-        "chart {name} {version} cannot be pulled from {repository}: {why}; check address, network and proxy, or use a folder filled with `osdpl charts pull` (tried again by itself)"
+        "chart {name} {version} cannot be pulled from {repository}: {why}; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)"
     )]
     RepositoryUnreachable {
         /// The chart.
@@ -90,10 +90,10 @@ pub enum Error {
         version: String,
         /// The repository.
         repository: String,
-        /// helm's last words.
+        /// helm's error message.
         why: String,
     },
-    /// The repository answers, and wants credentials.
+    /// The repository requires credentials.
     #[error(
         "chart {name} {version} cannot be pulled from {repository}: it refuses access ({why}); pull the charts into a folder where you are logged in (`osdpl charts pull`) and use that folder"
     )]
@@ -104,12 +104,12 @@ pub enum Error {
         version: String,
         /// The repository.
         repository: String,
-        /// helm's last words.
+        /// helm's error message.
         why: String,
     },
-    /// No room for the chart.
+    /// The disk of the cache is full.
     #[error(
-        "no room left in the chart cache {path}; free some space there or give the cache another folder (tried again by itself)"
+        "the chart cache {path} is full; free some space there or use another folder for the cache (the operator retries automatically)"
     )]
     CacheFull {
         /// The cache's folder.
@@ -120,51 +120,51 @@ pub enum Error {
     CacheUnwritable {
         /// The file or folder.
         path: String,
-        /// The system's words.
+        /// The system's error message.
         why: String,
     },
-    /// The record of a first pull is damaged: without it a changed chart would pass unnoticed.
+    /// The record of a first pull is damaged. Without it, a changed chart would not be noticed.
     #[error(
-        "the record of the first pull of chart {name} in {path} is damaged: {why}; remove that file to trust the next pull anew"
+        "the record of the first pull of chart {name} in {path} is damaged: {why}; remove that file to trust the next pull"
     )]
     RecordDamaged {
         /// The chart.
         name: String,
         /// The record.
         path: String,
-        /// The parser's words.
+        /// The parser's error message.
         why: String,
     },
-    /// The helm program does not run.
+    /// The helm program cannot be run.
     #[error("chart {name} cannot be pulled: {why}; install helm 3.17 or newer, or helm 4, or use a folder of charts")]
     HelmUnusable {
         /// The chart.
         name: String,
-        /// Why it does not run.
+        /// Why it cannot be run.
         why: String,
     },
-    /// The reading was cut short: osdpl is shutting down, or has a defect.
+    /// Reading was interrupted: osdpl is shutting down, or has a defect.
     #[error(
-        "reading chart {name} was cut short; it is tried again by itself, and the log tells more if osdpl is not just stopping"
+        "reading chart {name} was interrupted; the operator retries automatically, and logs the cause unless it is shutting down"
     )]
     Interrupted {
         /// The chart.
         name: String,
     },
-    /// The deployment names a repository that cannot be one.
+    /// The deployment names an invalid repository.
     #[error(transparent)]
     Source(#[from] NoSource),
-    /// A name or version asked for that could not be one.
-    #[error("{text:?} is no {what}; correct it where the release or the catalogue names it")]
+    /// A requested name or version is invalid.
+    #[error("{text:?} is not a {what}; correct it where the release or the catalogue names it")]
     NotAName {
-        /// What was asked for.
+        /// The requested text.
         text: String,
         /// `chart name` or `chart version`.
         what: &'static str,
     },
 }
 
-/// A chart whose content changed while its version did not.
+/// A chart whose content changed under the same version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "chart {name} {version} from {place} has digest {found}, but {expected_by} {expected}: \
@@ -177,18 +177,18 @@ pub struct Mismatch {
     pub version: String,
     /// The folder or repository.
     pub place: String,
-    /// Who expected what: `the lock has`.
+    /// What has the expected digest: `the lock has`.
     pub expected_by: &'static str,
-    /// The digest expected.
+    /// The expected digest.
     pub expected: Digest,
-    /// The digest found.
+    /// The actual digest.
     pub found: Digest,
     /// What to do.
     pub remedy: String,
 }
 
 impl Error {
-    /// The reason of the release's condition: one of a closed set of `CamelCase` words.
+    /// Returns the reason for the release's condition, one of a fixed set of `CamelCase` words.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "ChartMissing",
@@ -209,7 +209,7 @@ impl Error {
         }
     }
 
-    /// Whether it can pass without anyone changing the deployment: worth asking again.
+    /// Whether the error may disappear without a change of the deployment, so that a retry is useful.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Missing { .. }
@@ -231,7 +231,7 @@ impl Error {
         }
     }
 
-    /// A failed read or write in the cache.
+    /// Makes the error of a failed read or write in the cache.
     pub(super) fn cache(path: &Path, error: &io::Error) -> Self {
         let path = path.display().to_string();
         match error.kind() {

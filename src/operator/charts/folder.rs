@@ -1,4 +1,4 @@
-//! Finding charts in a folder of the user's.
+//! Finds charts in a folder of the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -12,18 +12,18 @@ use super::error::Error;
 use super::lock::Pinned;
 use super::metadata::{Metadata, is_name, is_version};
 use super::problem::Problem;
-use super::seen::Seen;
+use super::seen::FileStates;
 
 /// A folder of archives `<name>-<version>.tgz`, chart directories `<name>/Chart.yaml`, or both.
 #[derive(Debug)]
 pub struct Folder<'a> {
-    /// As the user named it.
+    /// The path as the user named it.
     shown: &'a Path,
-    /// With every link resolved: nothing outside is read.
+    /// The path with all links resolved. Nothing outside of it is read.
     root: PathBuf,
 }
 
-/// One chart that the folder offers.
+/// An archive or directory of the requested chart.
 #[derive(Clone, Debug)]
 struct Candidate {
     path: PathBuf,
@@ -37,39 +37,39 @@ impl<'a> Folder<'a> {
         let unreadable = |why: String| Error::FolderUnreadable { folder: folder.display().to_string(), why };
         let root = folder.canonicalize().map_err(|error| unreadable(error.to_string()))?;
         if !root.is_dir() {
-            return Err(unreadable("it is no folder".to_owned()));
+            return Err(unreadable("it is not a folder".to_owned()));
         }
         Ok(Self { shown: folder, root })
     }
 
-    /// Reads the one chart of this name: in the version asked for, else the locked one, else the only one there is.
+    /// Reads the chart of this name: in the requested version, else in the locked one, else the only one.
     pub(super) fn read(
         &self,
         name: &str,
         version: Option<&str>,
         pinned: Option<&Pinned>,
-        seen: &mut Seen,
+        seen: &mut FileStates,
     ) -> Result<(Metadata, Contents, PathBuf), Error> {
         let candidate = self.choose(name, version, pinned, seen)?;
         let unreadable =
             |problem| Error::Unreadable { name: name.to_owned(), place: candidate.path.display().to_string(), problem };
         let contents = self.contents(&candidate, seen).map_err(unreadable)?;
         let metadata = Metadata::of(&contents).map_err(unreadable)?;
-        metadata.must_be(name, &candidate.version).map_err(unreadable)?;
+        metadata.check_identity(name, &candidate.version).map_err(unreadable)?;
         Ok((metadata, contents, candidate.path))
     }
 
-    fn contents(&self, candidate: &Candidate, seen: &mut Seen) -> Result<Contents, Problem> {
+    fn contents(&self, candidate: &Candidate, seen: &mut FileStates) -> Result<Contents, Problem> {
         if candidate.is_directory {
             return directory::read(&candidate.path, &self.root, seen);
         }
         let path = inside(&candidate.path, &self.root)?;
-        seen.note(&path);
+        seen.record(&path);
         let failed = |error: std::io::Error| Problem::io(&path.display().to_string(), &error);
-        // Opening a named pipe would wait for its writer, for ever.
+        // Opening a named pipe would wait for a writer for ever.
         if !fs::metadata(&path).map_err(failed)?.is_file() {
             let path = candidate.path.display().to_string();
-            return Err(Problem::NotAFile { path, what: "no regular file" });
+            return Err(Problem::NotAFile { path, what: "not a regular file" });
         }
         archive::read(BufReader::new(File::open(&path).map_err(failed)?))
     }
@@ -79,7 +79,7 @@ impl<'a> Folder<'a> {
         name: &str,
         version: Option<&str>,
         pinned: Option<&Pinned>,
-        seen: &mut Seen,
+        seen: &mut FileStates,
     ) -> Result<Candidate, Error> {
         let place = self.shown.display().to_string();
         let mut candidates = self.candidates(name, seen)?;
@@ -114,9 +114,9 @@ impl<'a> Folder<'a> {
         path.strip_prefix(self.shown).unwrap_or(path).display().to_string()
     }
 
-    /// All archives and the directory of this name, sorted.
-    fn candidates(&self, name: &str, seen: &mut Seen) -> Result<Vec<Candidate>, Error> {
-        seen.note(&self.root);
+    /// Returns all archives and the directory of this name, sorted.
+    fn candidates(&self, name: &str, seen: &mut FileStates) -> Result<Vec<Candidate>, Error> {
+        seen.record(&self.root);
         let mut candidates: Vec<_> = self
             .entries()?
             .into_iter()
@@ -128,7 +128,7 @@ impl<'a> Folder<'a> {
         let directory = self.shown.join(name);
         let chart_yaml = directory.join("Chart.yaml");
         if chart_yaml.exists() {
-            seen.note(&chart_yaml);
+            seen.record(&chart_yaml);
             let metadata = self.metadata(&chart_yaml).map_err(|problem| Error::Unreadable {
                 name: name.to_owned(),
                 place: directory.display().to_string(),
@@ -144,7 +144,7 @@ impl<'a> Folder<'a> {
         let mut contents = Contents::default();
         let failed = |error: std::io::Error| Problem::io("Chart.yaml", &error);
         if !fs::metadata(&path).map_err(failed)?.is_file() {
-            return Err(Problem::NotAFile { path: "Chart.yaml".to_owned(), what: "no regular file" });
+            return Err(Problem::NotAFile { path: "Chart.yaml".to_owned(), what: "not a regular file" });
         }
         contents.read("Chart.yaml".to_owned(), 0, File::open(&path).map_err(failed)?)?;
         Metadata::of(&contents)
@@ -162,8 +162,9 @@ impl<'a> Folder<'a> {
         Ok(names)
     }
 
-    /// The names of all charts in the folder, with whether each can be installed (is no library), where that can be told
-    /// without unpacking it.
+    /// Returns the names of all charts in the folder, with whether each can be installed (is not a library).
+    ///
+    /// An archive counts as installable, as it is not unpacked.
     pub fn names(&self) -> Result<BTreeMap<String, bool>, Error> {
         let mut names = BTreeMap::new();
         for file in self.entries()? {
@@ -179,12 +180,13 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// The version in an archive's name, if it is an archive of this chart: `mariadb-backup-1.0.0.tgz` is not one of mariadb.
+/// Returns the version in the name of an archive of this chart; `None` for another chart: `mariadb-backup-1.0.0.tgz` is
+/// not of mariadb.
 fn version_in<'f>(file: &'f str, name: &str) -> Option<&'f str> {
     file.strip_prefix(name)?.strip_prefix('-')?.strip_suffix(".tgz").filter(|version| is_version(version))
 }
 
-/// The chart's name in an archive's name.
+/// Returns the chart's name in the name of an archive.
 fn name_in(file: &str) -> Option<&str> {
     file.match_indices('-').map(|(end, _)| &file[..end]).find(|name| is_name(name) && version_in(file, name).is_some())
 }
@@ -194,7 +196,7 @@ mod tests {
     use super::{name_in, version_in};
 
     #[test]
-    fn an_archive_belongs_to_the_chart_that_its_name_says() {
+    fn parses_names_of_archives() {
         for (file, name, version) in [
             ("mariadb-2026.1.0.tgz", "mariadb", "2026.1.0"),
             ("mariadb-backup-2026.1.7+0ee5ade.tgz", "mariadb-backup", "2026.1.7+0ee5ade"),

@@ -1,20 +1,20 @@
-//! `.helmignore`: which files of a chart directory do not belong to the chart (helm's `pkg/ignore`).
+//! `.helmignore`: the files of a chart directory that are not part of the chart (helm's `pkg/ignore`).
 
 use super::problem::Problem;
 
-/// The rules of one chart directory, helm's own default (`templates/.?*`) included.
+/// The rules of one chart directory, including helm's default (`templates/.?*`).
 pub(super) struct Rules(Vec<Rule>);
 
 struct Rule {
     pattern: String,
     negated: bool,
     folders_only: bool,
-    /// Whether it is matched against the whole path rather than the last part.
+    /// Whether the pattern is matched against the whole path instead of the last part.
     whole_path: bool,
 }
 
 impl Rules {
-    /// Reads the file's text; what helm refuses is refused.
+    /// Parses the file. Rejects what helm rejects.
     pub(super) fn parse(text: &str) -> Result<Self, Problem> {
         let mut rules = Vec::new();
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -35,9 +35,10 @@ impl Rules {
         Ok(Self(rules))
     }
 
-    /// Whether the file or folder at `path` (below the chart) is left out. The first rule that decides wins; a negated rule
-    /// leaves out everything it does *not* match, as in helm.
-    pub(super) fn leaves_out(&self, path: &str, is_folder: bool) -> bool {
+    /// Whether the file or folder at `path`, relative to the chart, is ignored.
+    ///
+    /// The first matching rule decides. As in helm, a negated rule ignores everything that it does *not* match.
+    pub(super) fn ignores(&self, path: &str, is_folder: bool) -> bool {
         for rule in &self.0 {
             let matches = rule.matches(path);
             if rule.negated {
@@ -68,24 +69,24 @@ impl Rule {
     }
 }
 
-/// Go's `filepath.Match`: `*` and `?` never match `/`; `[a-z]`, `[^a-z]`; `\` takes the next character as it is.
+/// Matches like Go's `filepath.Match`: `*` and `?` never match `/`; `[a-z]`, `[^a-z]`; `\` escapes the next character.
 ///
-/// Backtracks to the last star only, so the time is bounded by the product of both lengths.
+/// It backtracks only to the last star, so the time is limited to the product of both lengths.
 fn matches(pattern: &[char], subject: &[char]) -> bool {
-    let (mut at, mut seen) = (0, 0);
+    let (mut position, mut matched) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;
-    while seen < subject.len() || at < pattern.len() {
-        if pattern.get(at) == Some(&'*') {
-            last_star = Some((at, seen));
-            at += 1;
-        } else if let Some((true, width)) = one(&pattern[at..], subject.get(seen)) {
-            at += width;
-            seen += 1;
+    while matched < subject.len() || position < pattern.len() {
+        if pattern.get(position) == Some(&'*') {
+            last_star = Some((position, matched));
+            position += 1;
+        } else if let Some((true, width)) = match_element(&pattern[position..], subject.get(matched)) {
+            position += width;
+            matched += 1;
         } else if let Some((star, from)) = last_star
             && subject.get(from).is_some_and(|character| *character != '/')
         {
             last_star = Some((star, from + 1));
-            (at, seen) = (star + 1, from + 1);
+            (position, matched) = (star + 1, from + 1);
         } else {
             return false;
         }
@@ -93,48 +94,49 @@ fn matches(pattern: &[char], subject: &[char]) -> bool {
     true
 }
 
-/// Whether the pattern's first element matches the character, and how many characters of the pattern it takes.
-fn one(pattern: &[char], subject: Option<&char>) -> Option<(bool, usize)> {
+/// Returns whether the first element of the pattern matches the character, and the length of the element.
+fn match_element(pattern: &[char], subject: Option<&char>) -> Option<(bool, usize)> {
     let subject = *subject?;
     match pattern.first()? {
         '?' => Some((subject != '/', 1)),
         '\\' => Some((pattern.get(1) == Some(&subject), 2)),
-        '[' => class(pattern, subject),
+        '[' => match_class(pattern, subject),
         literal => Some((*literal == subject, 1)),
     }
 }
 
-fn class(pattern: &[char], subject: char) -> Option<(bool, usize)> {
+fn match_class(pattern: &[char], subject: char) -> Option<(bool, usize)> {
     let negated = pattern.get(1) == Some(&'^');
-    let mut at = if negated { 2 } else { 1 };
+    let mut position = if negated { 2 } else { 1 };
     let (mut found, mut first) = (false, true);
     loop {
-        if *pattern.get(at)? == ']' && !first {
-            return Some((found != negated, at + 1));
+        if *pattern.get(position)? == ']' && !first {
+            return Some((found != negated, position + 1));
         }
         first = false;
-        let (low, after) = literal(pattern, at)?;
-        let (high, after) = if pattern.get(after) == Some(&'-') { literal(pattern, after + 1)? } else { (low, after) };
+        let (low, after) = parse_literal(pattern, position)?;
+        let (high, after) =
+            if pattern.get(after) == Some(&'-') { parse_literal(pattern, after + 1)? } else { (low, after) };
         found |= (low..=high).contains(&subject);
-        at = after;
+        position = after;
     }
 }
 
-fn literal(pattern: &[char], at: usize) -> Option<(char, usize)> {
-    match pattern.get(at)? {
-        '\\' => Some((*pattern.get(at + 1)?, at + 2)),
-        character => Some((*character, at + 1)),
+fn parse_literal(pattern: &[char], position: usize) -> Option<(char, usize)> {
+    match pattern.get(position)? {
+        '\\' => Some((*pattern.get(position + 1)?, position + 2)),
+        character => Some((*character, position + 1)),
     }
 }
 
 fn is_well_formed(rule: &str) -> bool {
     let pattern: Vec<char> = rule.chars().collect();
-    let mut at = 0;
-    while let Some(character) = pattern.get(at) {
-        at += match character {
-            '\\' if pattern.len() == at + 1 => return false,
+    let mut position = 0;
+    while let Some(character) = pattern.get(position) {
+        position += match character {
+            '\\' if pattern.len() == position + 1 => return false,
             '\\' => 2,
-            '[' => match class(&pattern[at..], 'a') {
+            '[' => match match_class(&pattern[position..], 'a') {
                 Some((_, width)) => width,
                 None => return false,
             },
@@ -149,7 +151,7 @@ mod tests {
     use super::Rules;
 
     #[test]
-    fn rules_leave_out_what_helm_leaves_out() {
+    fn ignores_the_files_that_helm_ignores() {
         for (rules, path, is_folder, expected) in [
             ("values_overrides", "values_overrides", true, true),
             ("values_overrides", "values.yaml", false, false),
@@ -176,7 +178,7 @@ mod tests {
             ("", "templates/.", false, false),
         ] {
             let rules = Rules::parse(rules).unwrap();
-            assert_eq!(rules.leaves_out(path, is_folder), expected, "{path}");
+            assert_eq!(rules.ignores(path, is_folder), expected, "{path}");
         }
     }
 }

@@ -1,10 +1,16 @@
-//! A chart's key tree: the keys that its `values.yaml` has, with its short defaults and the types of all others, and the keys that its templates
-//! read beside those.
+//! A chart's key tree: the keys of its `values.yaml` with short defaults and types, and further keys that its templates
+//! read.
 //!
-//! Written to `values/keys/<chart>.json` and read by the catalogue ([`osdpl_core::catalog::KeyTree`]), so that values can be checked where no chart
-//! is at hand: a map is a map of its keys, a list that has entries is a list of their names, numbers and booleans stand for themselves, a short text stands after `=` where it is no secret, any other leaf is the name of its type, `map` is a map that is empty by default, and `read` a key that templates
-//! read and that has no default; `*` stands for any key of a map that is read whole. JSON, because no hand writes it, and reading as much YAML would
-//! be most of what a command computes.
+//! The tree is written to `values/keys/<chart>.json` and read by the catalogue ([`osdpl_core::catalog::KeyTree`]), so that
+//! values can be checked without the chart:
+//!
+//! - a map is a map of its keys, a list with entries is a list of their names
+//! - numbers and booleans are written as they are, a short text after `=` unless it is secret
+//! - any other leaf is the name of its type, `map` is a map that is empty by default
+//! - `read` is a key without a default that templates read, `*` is any key of a map that is read as a whole
+//!
+//! The format is JSON because it is not edited by hand, and parsing as much YAML would dominate the run time of a
+//! command.
 
 use std::cmp::Reverse;
 
@@ -17,20 +23,20 @@ use osdpl_core::catalog::{ANY_KEY, KeyType, READ, TEXT, entry_name, entry_shape,
 use osdpl_core::scrub::secretive;
 use osdpl_values::Path;
 
-/// The text of `values/keys/<chart>.json`: sorted, one key a line, so that two of them differ where the charts do.
+/// Returns the text of `values/keys/<chart>.json`, sorted and with one key per line to allow a diff.
 ///
 /// # Errors
-/// When it is no JSON, which a tree of values always is.
+/// If the tree cannot be written as JSON, which does not happen for a tree of values.
 pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
-    let mut tree = known(defaults, &Path::root());
+    let mut tree = describe(defaults, &Path::root());
     if !tree.is_object() {
         tree = Value::Object(Map::new());
     }
-    // The deepest first: a map that is read key by key is known by its keys.
+    // The deepest paths first: a map that is read key by key is described by its keys.
     let mut sorted: Vec<_> = reads.iter().collect();
     sorted.sort_by_key(|(path, _)| Reverse(path.len()));
     for (path, is_whole) in sorted {
-        add(&mut tree, path, *is_whole);
+        add_read(&mut tree, path, *is_whole);
     }
     let mut text = Vec::new();
     tree.serialize(&mut Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b" ")))?;
@@ -38,39 +44,41 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The tree as a plain value. The defaults of secrets are nobody's business.
-fn known(value: &Value, path: &Path) -> Value {
+/// Describes a value as a tree, without the defaults of secrets.
+fn describe(value: &Value, path: &Path) -> Value {
     match value {
         Value::Object(map) if !map.is_empty() => {
-            Value::Object(map.iter().map(|(key, value)| (key.clone(), known(value, &path.child(key)))).collect())
+            Value::Object(map.iter().map(|(key, value)| (key.clone(), describe(value, &path.child(key)))).collect())
         }
         Value::Bool(_) | Value::Number(_) if !secretive(path, value) => value.clone(),
         Value::String(text) if is_image(path) || is_short(text) && !secretive(path, value) => {
             Value::from(format!("{TEXT}{text}"))
         }
-        Value::Array(list) if !list.is_empty() => list.iter().map(|item| entry(item, path)).collect(),
+        Value::Array(list) if !list.is_empty() => list.iter().map(|item| describe_entry(item, path)).collect(),
         leaf => Value::from(KeyType::of(leaf).name()),
     }
 }
 
-/// What `spec.images` rewrites is known whole, and is no secret, though it be that of a Job for credentials.
+/// Whether the path is an image, which is kept even if its name sounds like a secret. `spec.images` needs the whole
+/// text.
 fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }
 
-/// An entry of a list, without what it says where that is secret; that a key far above only sounds like a secret is no reason.
-fn entry(item: &Value, path: &Path) -> String {
-    let own = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
+/// Describes a list entry, without its content if it is secret. Only the list's own key decides that, not the keys
+/// above.
+fn describe_entry(item: &Value, path: &Path) -> String {
+    let last_key = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
     match item {
-        _ if !secretive(&own, item) => entry_name(item),
+        _ if !secretive(&last_key, item) => entry_name(item),
         Value::Object(_) => entry_shape(item),
-        // Not even how long it is.
+        // Even the length of a secret is omitted.
         _ => KeyType::of(item).name().to_owned(),
     }
 }
 
-/// Adds a path that is read. Below a default that is no map, or an empty one, everything is known already.
-fn add(tree: &mut Value, path: &[String], is_whole: bool) {
+/// Adds a path that templates read. Below a default that is not a map, everything is known already.
+fn add_read(tree: &mut Value, path: &[String], is_whole: bool) {
     let Value::Object(map) = tree else { return };
     match path {
         [] if is_whole => {
@@ -80,8 +88,8 @@ fn add(tree: &mut Value, path: &[String], is_whole: bool) {
         [last] if !map.contains_key(last) => {
             map.insert(last.clone(), READ.into());
         }
-        [first, below @ ..] => {
-            add(map.entry(first.clone()).or_insert_with(|| Value::Object(Map::new())), below, is_whole);
+        [first, rest @ ..] => {
+            add_read(map.entry(first.clone()).or_insert_with(|| Value::Object(Map::new())), rest, is_whole);
         }
     }
 }
@@ -93,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_secret_is_by_default_is_not_written_down_in_a_list_either() {
+    fn omits_secret_defaults_in_maps_and_lists() {
         let defaults = json!({
             "auth": {"tmpurlkey": "hunter2", "access_key": "hunter2", "region": "x"},
             "users": [{"name": "x", "password": "hunter2"}, {"name": "y"}],

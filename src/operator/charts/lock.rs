@@ -1,11 +1,11 @@
-//! The lock (`values/lock.yaml`): which version of each chart is installed, and its digest where that is known.
+//! The lock (`values/lock.yaml`): the version of each chart to install, and its digest if known.
 //!
 //! ```yaml
 //! charts:
 //!   keystone:
-//!     version: 2026.1.24+0ee5adeff       # what a repository is asked for
-//!     digest: sha256:…                   # another one under that version is refused; absent where nobody knows it yet
-//!     repository: https://example.org    # only where it is not the deployment's own
+//!     version: 2026.1.24+0ee5adeff       # the version to request from a repository
+//!     digest: sha256:…                   # the only accepted digest of that version; absent if not yet known
+//!     repository: https://example.org    # only if it differs from the deployment's repository
 //! ```
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::metadata::{is_name, is_version};
 use super::source;
 use osdpl_core::catalog::file;
 
-/// The charts that are locked, by name.
+/// The locked charts, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
@@ -25,7 +25,7 @@ pub struct Lock {
     pub charts: BTreeMap<String, Pinned>,
 }
 
-/// What is locked of one chart.
+/// The locked version of one chart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pinned {
@@ -39,33 +39,33 @@ pub struct Pinned {
     pub repository: Option<String>,
 }
 
-/// A lock that cannot be used.
+/// An invalid lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {problem}; correct it, or write it anew with `osdpl charts lock`")]
+#[error("{place}: {problem}; correct it, or generate it again with `osdpl charts lock`")]
 pub struct Invalid {
     place: String,
     problem: String,
 }
 
-/// What stands above a written lock.
+/// The header of a written lock.
 const HEAD: &str = "\
 # The version of each chart to install. A chart whose content does not match its digest here is refused.
 # Written by `osdpl charts lock`.
 ";
 
 impl Lock {
-    /// The lock of the charts that this osdpl was made for.
+    /// Returns the lock of the charts that this build of osdpl is for.
     ///
     /// # Errors
-    /// Only in a broken build: a test reads it.
+    /// Only in a broken build, which a test detects.
     pub fn built_in() -> Result<Self, Invalid> {
         Self::parse("values/lock.yaml", include_str!("../../../values/lock.yaml"))
     }
 
-    /// Reads a lock; `file` is its name in errors. An empty file locks nothing.
+    /// Parses a lock. `file` is its name in errors. An empty file locks nothing.
     ///
     /// # Errors
-    /// When it is no YAML, has unknown fields (with line and column), or an entry that cannot be (with its field).
+    /// If it is not YAML or has unknown fields (with line and column), or an entry is invalid (with its field).
     pub fn parse(file: &str, text: &str) -> Result<Self, Invalid> {
         let lock: Option<Self> = osdpl_values::yaml::parse(file, text).map_err(|error| Invalid {
             place: format!("{file}:{}:{}", error.line, error.column),
@@ -76,10 +76,10 @@ impl Lock {
         Ok(lock)
     }
 
-    /// The lock of a catalogue that was read as a whole.
+    /// Makes the lock of a catalogue.
     ///
     /// # Errors
-    /// When an entry cannot be.
+    /// If an entry is invalid.
     pub fn of_catalogue(pins: &BTreeMap<String, file::Pin>) -> Result<Self, Invalid> {
         let place = |field| format!("values/lock.yaml: {field}");
         let mut lock = Self::default();
@@ -98,10 +98,10 @@ impl Lock {
     fn check(&self) -> Result<(), (String, String)> {
         for (name, Pinned { version, digest: _, repository }) in &self.charts {
             if !is_name(name) {
-                return Err(("charts".to_owned(), format!("{name:?} is no chart name")));
+                return Err(("charts".to_owned(), format!("{name:?} is not a chart name")));
             }
             if !is_version(version) {
-                let problem = format!("{version:?} is no version such as 2026.1.7+0ee5ade");
+                let problem = format!("{version:?} is not a version such as 2026.1.7+0ee5ade");
                 return Err((format!("charts.{name}.version"), problem));
             }
             if let Some(repository) = repository {
@@ -112,7 +112,7 @@ impl Lock {
         Ok(())
     }
 
-    /// The file's text: sorted, one field a line, so that two locks differ where the charts do.
+    /// Returns the text of the file, sorted and with one field per line to allow a diff.
     pub fn to_yaml(&self) -> String {
         format!("{HEAD}{}", osdpl_values::yaml::write(self))
     }

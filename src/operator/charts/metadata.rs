@@ -1,4 +1,4 @@
-//! `Chart.yaml`: what the store needs of it, and the one spelling by which it counts in a digest.
+//! `Chart.yaml`: the fields that the store needs, and its canonical form for digests.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use super::problem::Problem;
 
 const FILE: &str = "Chart.yaml";
 
-/// The part of a `Chart.yaml` that the store reads; the rest is helm's business.
+/// The fields of a `Chart.yaml` that the store reads.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
@@ -17,13 +17,13 @@ pub struct Metadata {
     pub name: String,
     /// The chart's own version.
     pub version: String,
-    /// The version of what it installs; for people.
+    /// The version of the installed software, for users.
     #[serde(default)]
     pub app_version: Option<String>,
-    /// `application` or `library`; absent means application.
+    /// `application` or `library`; unset means application.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
-    /// The charts it needs in its `charts/`.
+    /// The charts required in its `charts/`.
     #[serde(default)]
     pub dependencies: Vec<Dependency>,
 }
@@ -33,32 +33,36 @@ pub struct Metadata {
 pub struct Dependency {
     /// The chart's name.
     pub name: String,
-    /// Where it comes from; `file://…` is relative to the chart.
+    /// The repository; `file://…` is relative to the chart.
     #[serde(default)]
     pub repository: String,
 }
 
 impl Metadata {
-    /// Reads the chart's own `Chart.yaml`.
+    /// Reads the chart's `Chart.yaml`.
     pub(super) fn of(contents: &Contents) -> Result<Self, Problem> {
         Self::parse(contents.get(FILE).ok_or(Problem::NoChartYaml)?)
     }
 
-    /// Reads a `Chart.yaml` and refuses a name or version that could not be part of a file's name.
+    /// Parses a `Chart.yaml`. Rejects names and versions that are unsafe in file names.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Problem> {
         let metadata: Self = yaml(FILE, text)?;
         let refuse = |field, value: &str, why| Err(Problem::Metadata { field, value: value.to_owned(), why });
         if !is_name(&metadata.name) {
-            return refuse("name", &metadata.name, "is no chart name: letters, digits, '-', '_' and '.' make one");
+            return refuse(
+                "name",
+                &metadata.name,
+                "is not a chart name: only letters, digits, '-', '_' and '.' are allowed",
+            );
         }
         if !is_version(&metadata.version) {
-            return refuse("version", &metadata.version, "is no version such as 1.2.3 or 2026.1.7+0ee5ade");
+            return refuse("version", &metadata.version, "is not a version such as 1.2.3 or 2026.1.7+0ee5ade");
         }
         Ok(metadata)
     }
 
-    /// Refuses a chart that is another one, or another version, than its place says.
-    pub(super) fn must_be(&self, name: &str, version: &str) -> Result<(), Problem> {
+    /// Rejects a chart with another name or version than expected.
+    pub(super) fn check_identity(&self, name: &str, version: &str) -> Result<(), Problem> {
         if self.name != name {
             return Err(Problem::OtherName { expected: name.to_owned(), found: self.name.clone() });
         }
@@ -68,26 +72,26 @@ impl Metadata {
         Ok(())
     }
 
-    /// Whether the chart only lends templates to others and cannot be installed.
+    /// Whether the chart only provides templates for others and cannot be installed.
     pub fn is_library(&self) -> bool {
         self.kind.as_deref() == Some("library")
     }
 }
 
-/// One YAML document of a chart.
+/// Parses a YAML document of a chart.
 pub(super) fn yaml<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<T, Problem> {
     let text = std::str::from_utf8(content).map_err(|_| Problem::Yaml(format!("{path}: it is not UTF-8")))?;
     osdpl_values::yaml::parse(path, text).map_err(|error| Problem::Yaml(error.to_string()))
 }
 
-/// Whether this can name a chart, and so a file.
+/// Whether the text is a valid name of a chart, and so of a file.
 pub(super) fn is_name(text: &str) -> bool {
     text.len() <= 128
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
-/// Whether this has the shape of a version (semantic versioning, an optional `v` before it, as helm accepts it).
+/// Whether the text has the form of a version: semantic versioning with an optional `v`, as helm accepts it.
 pub(super) fn is_version(text: &str) -> bool {
     let (numbers, rest) = match text.find(['-', '+']) {
         Some(end) => text.split_at(end),
@@ -101,9 +105,10 @@ pub(super) fn is_version(text: &str) -> bool {
         && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".+-".contains(&byte))
 }
 
-/// The canonical spelling of a `Chart.yaml` (the chart's or a dependency's): JSON with sorted keys, without what helm omits
-/// when it writes the file anew (`omitempty`: null, false, and everything empty). `None` for any other file, and for one
-/// that is no YAML map.
+/// Returns the canonical form of a `Chart.yaml`, of the chart or of a dependency: JSON with sorted keys.
+///
+/// It lacks what helm omits when it rewrites the file (`omitempty`: null, false, and everything empty). `None` for any
+/// other file, and for one that is not a YAML map.
 pub(super) fn canonical(path: &str, content: &[u8]) -> Option<String> {
     if within_chart(path) != FILE {
         return None;
@@ -113,13 +118,13 @@ pub(super) fn canonical(path: &str, content: &[u8]) -> Option<String> {
         dependencies
             .iter_mut()
             .filter_map(Value::as_object_mut)
-            .for_each(|fields| fields.retain(|_, value| says(value)));
+            .for_each(|fields| fields.retain(|_, value| is_set(value)));
     }
-    fields.retain(|_, value| says(value));
+    fields.retain(|_, value| is_set(value));
     Some(osdpl_values::canonical(&Value::Object(fields)))
 }
 
-fn says(value: &Value) -> bool {
+fn is_set(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
         Value::String(text) => !text.is_empty(),

@@ -1,99 +1,99 @@
-//! What can be wrong with the content of a chart.
+//! Problems with the content of a chart.
 
 use std::io;
 
 use super::contents::{LARGEST_CHART, LARGEST_FILE, MOST_ENTRIES};
 
-/// Why a chart's archive or directory is not usable.
+/// Why a chart's archive or directory cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The file ends early, is no gzip, or its tar headers make no sense.
-    #[error("it is no whole gzip-compressed tar archive ({0})")]
+    /// The file is truncated, not gzip, or has invalid tar headers.
+    #[error("it is not a complete gzip-compressed tar archive ({0})")]
     Broken(String),
-    /// A path that leads out of the chart, or could.
-    #[error("entry {path:?} {why}; every entry must lie below one folder that bears the chart's name")]
+    /// A path that points outside of the chart, or may do so.
+    #[error("entry {path:?} {why}; all entries must be below one folder with the chart's name")]
     Path {
         /// The path as the archive has it.
         path: String,
-        /// What about it.
+        /// What is wrong with it.
         why: &'static str,
     },
     /// A path that is not UTF-8.
     #[error("entry {0:?} is not named in UTF-8")]
     NotUnicode(String),
-    /// Neither a file nor a folder: a link, a device, a sparse file.
+    /// Neither a file nor a folder, but a link, a device or a sparse file.
     #[error("entry {path:?} is {what}; only files and folders are accepted")]
     NotAFile {
         /// The path.
         path: String,
-        /// What it is.
+        /// The kind of the entry.
         what: &'static str,
     },
-    /// The same path twice: which one counts would be anyone's guess.
-    #[error("{path:?} is there twice")]
+    /// The same path exists twice, so the effective content is undefined.
+    #[error("{path:?} exists twice")]
     Duplicate {
         /// The path below the chart's folder.
         path: String,
     },
-    /// Two top folders.
+    /// There are two top folders.
     #[error("it has two top folders, {first:?} and {second:?}, where one chart has one")]
     TwoFolders {
-        /// The one that came first.
+        /// The first one.
         first: String,
-        /// The other.
+        /// The second one.
         second: String,
     },
-    /// A file beyond [`LARGEST_FILE`].
+    /// A file is larger than [`LARGEST_FILE`].
     #[error("{path:?} is larger than {} MiB", LARGEST_FILE >> 20)]
     FileTooLarge {
         /// The path.
         path: String,
     },
-    /// More than [`LARGEST_CHART`] in all.
+    /// The chart is larger than [`LARGEST_CHART`].
     #[error("it unpacks to more than {} MiB", LARGEST_CHART >> 20)]
     TooLarge,
-    /// More than [`MOST_ENTRIES`] files.
+    /// There are more than [`MOST_ENTRIES`] files.
     #[error("it has more than {MOST_ENTRIES} entries")]
     TooManyEntries,
-    /// Charts within charts within charts.
-    #[error("{path:?}: charts are packed into one another too deeply (more than {most} levels)")]
+    /// Charts are nested too deeply.
+    #[error("{path:?}: charts are nested too deeply (more than {most} levels)")]
     TooDeep {
         /// The innermost archive.
         path: String,
-        /// How many levels are accepted.
+        /// The maximum number of levels.
         most: usize,
     },
-    /// An archive in `charts/` has a problem of its own.
+    /// An archive in `charts/` has a problem.
     #[error("{path:?}, a chart within it: {problem}")]
     Within {
         /// The inner archive.
         path: String,
-        /// What is wrong with it.
+        /// The problem of the inner archive.
         problem: Box<Problem>,
     },
-    /// No `Chart.yaml`.
+    /// There is no `Chart.yaml`.
     #[error("it has no Chart.yaml at its top")]
     NoChartYaml,
-    /// A `Chart.yaml` or `values.yaml` that cannot be parsed: the parser's words, with file, line and column.
+    /// A `Chart.yaml` or `values.yaml` cannot be parsed. Contains the parser's message, with file, line and column.
     #[error("{0}")]
     Yaml(String),
     /// `Chart.yaml` names another chart.
     #[error("its Chart.yaml says it is chart {found:?}, not {expected:?}")]
     OtherName {
-        /// What was asked for.
+        /// The expected name.
         expected: String,
-        /// What it says.
+        /// The actual name.
         found: String,
     },
     /// `Chart.yaml` has another version than the file's name or the request.
     #[error("its Chart.yaml says version {found}, not {expected}")]
     OtherVersion {
-        /// What was asked for.
+        /// The expected version.
         expected: String,
-        /// What it says.
+        /// The actual version.
         found: String,
     },
-    /// A name that is not a chart's name.
+    /// A name or version is invalid.
     #[error("its Chart.yaml has {field} {value:?}, which {why}")]
     Metadata {
         /// The field of `Chart.yaml`.
@@ -103,38 +103,38 @@ pub enum Problem {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// A dependency that is neither in `charts/` nor a `file://` neighbour.
+    /// A dependency is neither in `charts/` nor in a `file://` repository.
     #[error(
         "its dependency {name:?} (repository {repository:?}) is not in its charts/ folder; run `helm dependency update` on it first"
     )]
     NoDependency {
         /// The dependency.
         name: String,
-        /// Where `Chart.yaml` says it comes from.
+        /// The repository in `Chart.yaml`.
         repository: String,
     },
-    /// A `file://` dependency or a symbolic link that leads out of the folder.
-    #[error("{path:?} leads out of {root:?}; only what lies inside that folder is read")]
+    /// A `file://` dependency or a symbolic link points outside of the folder.
+    #[error("{path:?} is outside of {root:?}; only files inside that folder are read")]
     Outside {
         /// The link or the dependency's path.
         path: String,
         /// The folder the user gave.
         root: String,
     },
-    /// Directories or dependencies that contain themselves.
-    #[error("{path:?} leads back to itself")]
+    /// Directories or dependencies form a cycle.
+    #[error("{path:?} is part of a cycle")]
     Circle {
-        /// Where it was noticed.
+        /// The path that closes the cycle.
         path: String,
     },
-    /// A rule in `.helmignore` that helm refuses as well.
-    #[error(".helmignore line {line}: {rule:?} is not a rule helm understands: {why}")]
+    /// A rule in `.helmignore` is invalid, for helm too.
+    #[error(".helmignore line {line}: {rule:?} is not a valid rule for helm: {why}")]
     Ignore {
-        /// The line, from 1.
+        /// The line number, starting at 1.
         line: usize,
         /// The rule.
         rule: String,
-        /// Why.
+        /// What is wrong with it.
         why: &'static str,
     },
     /// Reading failed.
@@ -142,13 +142,13 @@ pub enum Problem {
     Io {
         /// The file.
         path: String,
-        /// The system's words.
+        /// The system's error message.
         why: String,
     },
 }
 
 impl Problem {
-    /// A failed read of `path`, which may be one of our own bounds reporting through [`io::Error`].
+    /// Makes the problem of a failed read of `path`. A limit of this module may be wrapped in the [`io::Error`].
     pub(super) fn io(path: &str, error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),
@@ -156,7 +156,7 @@ impl Problem {
         }
     }
 
-    /// The same for an archive, where a failed read means that the archive is damaged.
+    /// Makes the problem of a failed read of an archive, which means that it is damaged.
     pub(super) fn broken(error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),

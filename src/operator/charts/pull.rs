@@ -1,4 +1,4 @@
-//! The seam to the network: the store says what it wants, the `helm` room runs the program that gets it.
+//! The interface to the network. The store requests a chart, and the `helm` module runs the program that downloads it.
 
 use std::path::{Path, PathBuf};
 
@@ -15,39 +15,40 @@ pub struct Request {
     pub version: String,
 }
 
-/// Something that gets charts from repositories.
+/// Downloads charts from repositories.
 pub trait Pull: Send + Sync + 'static {
-    /// Puts the chart's archive into the folder `into`, which is empty and goes away soon after, and says where it is.
+    /// Downloads the chart's archive into the empty folder `into`, and returns its path. The folder is removed soon
+    /// after.
     fn pull<'a>(&'a self, request: &'a Request, into: &'a Path) -> BoxFuture<'a, Result<PathBuf, Failure>>;
 
-    /// The newest version that the repository has.
+    /// Returns the newest version in the repository.
     fn newest<'a>(&'a self, repository: &'a str, chart: &'a str) -> BoxFuture<'a, Result<String, Failure>>;
 }
 
-/// Why a pull failed; the texts are the program's own words.
+/// Why a pull failed. The texts are the program's messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The repository answered that it has no such chart or version.
-    #[error("{0}; ask for one that is there")]
+    /// The repository has no such chart or version.
+    #[error("{0}; request one that exists")]
     Absent(String),
-    /// The repository wants credentials, or others.
+    /// The repository requires credentials, or other ones.
     #[error("it refuses access ({0}); pull the charts into a folder where you are logged in, and use that folder")]
     Forbidden(String),
-    /// It did not answer, or not as a repository does.
+    /// The repository did not respond, or not as a repository does.
     #[error("it cannot be reached ({0}); check address, network and proxy, or use a folder of charts")]
     Unreachable(String),
-    /// No room where the archive was to be put.
-    #[error("no room is left for what helm pulls; free some space")]
+    /// The disk of the destination is full.
+    #[error("the disk is full, so helm cannot pull the chart; free some space")]
     Full,
-    /// The archive could not be put there for another reason.
-    #[error("helm cannot write what it pulls ({0}); give it a folder that it may write")]
+    /// The archive cannot be written for another reason.
+    #[error("helm cannot write the chart that it pulls ({0}); give it a writable folder")]
     Unwritable(String),
-    /// The program does not run.
-    #[error("helm does not run ({0}); install helm 3.17 or newer, or helm 4")]
+    /// The program cannot be run.
+    #[error("helm cannot be run ({0}); install helm 3.17 or newer, or helm 4")]
     Program(String),
 }
 
-/// For a store that has only folders and never pulls.
+/// Always fails, for a store with folders only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoPull;
 

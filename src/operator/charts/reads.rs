@@ -1,7 +1,7 @@
-//! Which values a chart's templates read, whether or not its `values.yaml` has them: `.Values.a.b.c`, as far as it is written out.
+//! Finds the values that a chart's templates read, whether or not its `values.yaml` has them: `.Values.a.b.c`.
 //!
-//! Templates are looked at, not run: what is read by a name that is made up while they run (`index .Values.pod.tolerations $component`) stands
-//! for anything below. Of the library that OpenStack-Helm's charts share, only what a chart includes counts.
+//! The templates are parsed, not rendered. If a name is computed (`index .Values.pod.tolerations $component`), any key
+//! below may be read. Of OpenStack-Helm's library, only included templates count.
 
 mod token;
 
@@ -9,13 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use token::Token;
 
-/// The library within OpenStack-Helm's charts. It reads the values of the chart around it; other charts within a chart have their own.
+/// The library in OpenStack-Helm's charts. It reads the values of the chart that contains it. Other dependencies have
+/// their own values.
 const LIBRARY: &str = "charts/helm-toolkit/templates/";
 
-/// Paths that templates read; `true` where more than the map itself is asked for: any key below may be read.
+/// The paths that templates read; `true` if any key below may be read as well.
 pub type Reads = BTreeMap<Vec<String>, bool>;
 
-/// What the templates of a chart read. Templates within its own values count too: those are evaluated as well.
+/// Returns the paths that the templates of a chart read. Templates in its own values count as well, as they are
+/// evaluated.
 pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
     let mut chart = Chart::default();
     for (path, content) in files {
@@ -23,21 +25,21 @@ pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
         if is_own || path.starts_with(LIBRARY) {
             chart.add(&String::from_utf8_lossy(content), is_own);
         }
-        // Values below the name of a chart within this one are that chart's.
+        // Values below the name of a dependency belong to that chart.
         if let Some((name, _)) = path.strip_prefix("charts/").and_then(|inner| inner.split_once('/')) {
             chart.reads.insert(vec![name.to_owned()], true);
         }
     }
-    chart.close()
+    chart.finish()
 }
 
 type Actions = Vec<Vec<Token>>;
 
 #[derive(Default)]
 struct Chart {
-    /// What is rendered in any case.
+    /// The templates that are always rendered.
     files: Vec<Actions>,
-    /// What is rendered where it is included.
+    /// The templates that are rendered where they are included.
     defined: BTreeMap<String, Actions>,
     reads: Reads,
 }
@@ -45,37 +47,37 @@ struct Chart {
 impl Chart {
     fn add(&mut self, text: &str, is_own: bool) {
         let mut file = Actions::new();
-        let mut open: Option<(String, usize)> = None;
+        let mut definition: Option<(String, usize)> = None;
         for action in token::actions(text) {
             let depth = match first(&action) {
                 "if" | "range" | "with" | "block" => 1,
                 "define" => {
                     let name =
                         action.iter().find_map(|token| if let Token::Text(name) = token { Some(name) } else { None });
-                    open = name.map(|name| (name.clone(), 1));
+                    definition = name.map(|name| (name.clone(), 1));
                     continue;
                 }
                 "end" => -1,
                 _ => 0,
             };
-            let Some((name, deep)) = &mut open else {
+            let Some((name, depth_left)) = &mut definition else {
                 file.push(action);
                 continue;
             };
             self.defined.entry(name.clone()).or_default().push(action);
-            *deep = deep.saturating_add_signed(depth);
-            if *deep == 0 {
-                open = None;
+            *depth_left = depth_left.saturating_add_signed(depth);
+            if *depth_left == 0 {
+                definition = None;
             }
         }
         self.files.extend(is_own.then_some(file));
     }
 
-    fn close(mut self) -> Reads {
+    fn finish(mut self) -> Reads {
         let mut seen = BTreeSet::new();
         let mut todo = std::mem::take(&mut self.files);
         while let Some(actions) = todo.pop() {
-            // Names travel as arguments too: any text that names a template may be included.
+            // Names are also passed as arguments, so any text that names a template may include it.
             let texts = actions
                 .iter()
                 .flatten()
@@ -91,7 +93,7 @@ impl Chart {
     }
 }
 
-/// The keyword or function that an action begins with.
+/// Returns the keyword or function at the start of an action.
 fn first(action: &[Token]) -> &str {
     match action.first() {
         Some(Token::Word(word)) => word,
@@ -99,7 +101,7 @@ fn first(action: &[Token]) -> &str {
     }
 }
 
-/// Adds what one file or template reads.
+/// Adds the paths that one file or template reads.
 fn scan(actions: Actions, reads: &mut Reads) {
     let mut aliases: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for action in actions {
@@ -116,8 +118,8 @@ fn scan(actions: Actions, reads: &mut Reads) {
                 continue;
             }
         }
-        for (at, path) in paths.iter().enumerate() {
-            let read = path.as_ref().and_then(|path| read(action, at, path.clone(), is_test));
+        for (position, path) in paths.iter().enumerate() {
+            let read = path.as_ref().and_then(|path| read(action, position, path.clone(), is_test));
             if let Some((path, is_whole)) = read.filter(|(path, _)| is_for_users(path)) {
                 *reads.entry(path).or_default() |= is_whole;
             }
@@ -125,21 +127,21 @@ fn scan(actions: Actions, reads: &mut Reads) {
     }
 }
 
-/// Keys that begin so are the templates' own notes.
+/// Whether the path is for users. Keys with a leading underscore are internal to the templates.
 fn is_for_users(path: &[String]) -> bool {
     !path.is_empty() && !path.iter().any(|key| key.starts_with('_'))
 }
 
-/// The path in the values that a word stands for.
+/// Returns the path in the values that a token stands for.
 fn path(token: &Token, aliases: &BTreeMap<String, Vec<String>>) -> Option<Vec<String>> {
     let Token::Field(variable, keys) = token else { return None };
-    if let Some(at) = keys.iter().position(|key| key == "Values") {
-        return Some(keys[at + 1..].to_vec());
+    if let Some(position) = keys.iter().position(|key| key == "Values") {
+        return Some(keys[position + 1..].to_vec());
     }
     Some([aliases.get(variable)?, &keys[..]].concat())
 }
 
-/// `$x := .Values.a.b`, with or without `| default dict`: a name for a path, by which nothing is read yet.
+/// Returns the path of an alias, `$x := .Values.a.b` with or without `| default dict`, which reads nothing yet.
 fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>> {
     let rest: Vec<&Token> = action.iter().filter(|token| **token != Token::Bracket).collect();
     let is_word = |token: &Token, word: &str| matches!(token, Token::Word(own) if own == word);
@@ -151,36 +153,36 @@ fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>>
     paths.iter().flatten().next().filter(|_| is_alias).cloned()
 }
 
-/// What is read at one word of an action, and whether any key below may be.
-fn read(action: &[Token], at: usize, mut path: Vec<String>, is_test: bool) -> Option<(Vec<String>, bool)> {
+/// Returns the path that one token of an action reads, and whether any key below may be read.
+fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool) -> Option<(Vec<String>, bool)> {
     let is_bracket = |token: &&Token| **token == Token::Bracket;
-    let head = match action[..at].iter().rev().find(|token| !is_bracket(token)) {
+    let head = match action[..position].iter().rev().find(|token| !is_bracket(token)) {
         Some(Token::Word(word)) => word.as_str(),
         _ => "",
     };
     match head {
-        // What is written there, or left out of a copy, is not read.
+        // A key that is set, or omitted from a copy, is not read.
         "set" | "unset" | "omit" => None,
         "index" | "hasKey" | "get" => {
-            let mut after = action[at + 1..].iter().filter(|token| !is_bracket(token)).peekable();
+            let mut after = action[position + 1..].iter().filter(|token| !is_bracket(token)).peekable();
             while let Some(Token::Text(key)) = after.peek() {
                 path.push(key.clone());
                 after.next();
             }
-            let is_made_up = matches!(after.peek(), Some(Token::Field(..)));
-            Some((path, head == "index" && (is_made_up || !is_test)))
+            let is_computed = matches!(after.peek(), Some(Token::Field(..)));
+            Some((path, head == "index" && (is_computed || !is_test)))
         }
         _ => {
-            let dug = dug(&action[..at]);
-            let is_whole = !is_test || !dug.is_empty();
-            path.extend(dug);
+            let dig_keys = dig_keys(&action[..position]);
+            let is_whole = !is_test || !dig_keys.is_empty();
+            path.extend(dig_keys);
             Some((path, is_whole))
         }
     }
 }
 
-/// The keys that `dig "a" "b" default` before a map goes down.
-fn dug(before: &[Token]) -> Vec<String> {
+/// Returns the keys of `dig "a" "b" default` before a map.
+fn dig_keys(before: &[Token]) -> Vec<String> {
     let dig = before.iter().rposition(|token| *token == Token::Word("dig".into()));
     let Some(rest) = dig.map(|dig| &before[dig + 1..]).filter(|rest| !rest.contains(&Token::Pipe)) else {
         return Vec::new();

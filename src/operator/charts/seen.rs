@@ -1,23 +1,23 @@
-//! What the file system said when something was read, to notice later whether any of it changed.
+//! The states of files that were read, to detect changes later.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Files and folders with their state at the time of reading. A folder's state changes with its entries.
+/// Files and folders with their state at the time of reading. The state of a folder changes with its entries.
 #[derive(Clone, Debug, Default)]
-pub struct Seen(Vec<(PathBuf, State)>);
+pub struct FileStates(Vec<(PathBuf, State)>);
 
-/// Inode, size and both times to the nanosecond; `None` when there was nothing.
+/// Inode, size, and both times to the nanosecond; `None` if the path does not exist.
 type State = Option<(u64, u64, i64, i64, i64, i64)>;
 
-impl Seen {
-    /// Notes the state of `path`; to be called before it is read.
-    pub fn note(&mut self, path: &Path) {
+impl FileStates {
+    /// Records the state of `path`. Must be called before it is read.
+    pub fn record(&mut self, path: &Path) {
         self.0.push((path.to_owned(), state(path)));
     }
 
-    /// Whether all of it is still as it was.
+    /// Whether all states are unchanged.
     pub fn is_current(&self) -> bool {
         self.0.iter().all(|(path, before)| before.is_some() && state(path) == *before)
     }

@@ -1,4 +1,4 @@
-//! Where charts come from.
+//! The source of charts.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,40 +7,38 @@ use std::str::FromStr;
 /// The repository that OpenStack-Helm publishes to.
 pub const UPSTREAM: &str = "https://tarballs.opendev.org/openstack/openstack-helm";
 
-/// A folder of the user's, or a repository.
+/// A folder of the user, or a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A folder of `<name>-<version>.tgz` archives, of chart directories `<name>/Chart.yaml`, or of both.
     Folder(PathBuf),
     /// A chart repository (`https://…`) or a registry (`oci://…`).
     Repository {
-        /// Its address, without a slash at the end.
+        /// Its address without a trailing slash.
         url: String,
     },
 }
 
-/// An address that cannot be a source.
+/// An invalid source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSource {
-    /// Empty.
-    #[error("charts: an empty text is no source of charts; name a folder or a repository such as {UPSTREAM}")]
+    /// The text is empty.
+    #[error("charts: the source of charts is empty; name a folder or a repository such as {UPSTREAM}")]
     Empty,
-    /// Another scheme.
-    #[error(
-        "charts: {0:?} is no source of charts: only https://, http:// and oci:// repositories and folders are; use one of them"
-    )]
+    /// The scheme is not supported.
+    #[error("charts: {0:?} is not a source of charts; use a folder, or an https://, http:// or oci:// repository")]
     Scheme(String),
-    /// User information in the address.
+    /// The address contains user information.
     #[error(
         "charts: the address at {host:?} holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder"
     )]
     Credentials {
-        /// The host alone: the rest is secret.
+        /// Only the host: the rest is secret.
         host: String,
     },
-    /// A query or fragment, or characters no address has.
+    /// The address has a query, a fragment or invalid characters.
     #[error(
-        "charts: {0:?} is no repository's address: it has no host, or a space, a quote, a '?' or a '#'; write it as {UPSTREAM} is written"
+        "charts: {0:?} is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it as {UPSTREAM} is written"
     )]
     Address(String),
 }
@@ -65,7 +63,7 @@ impl FromStr for Source {
     }
 }
 
-/// Checks a repository's address.
+/// Checks the address of a repository.
 pub(super) fn repository(text: &str) -> Result<String, NoSource> {
     let (scheme, rest) = text.split_once("://").ok_or_else(|| NoSource::Scheme(text.to_owned()))?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

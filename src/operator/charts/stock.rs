@@ -1,4 +1,4 @@
-//! The part of the store that reads and writes files: what is in the folder, what is in the cache, what was pulled.
+//! The part of the store that reads and writes files: those of a folder, of the cache, and of a pull.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -15,31 +15,31 @@ use super::lock::{Lock, Pinned};
 use super::metadata::Metadata;
 use super::problem::Problem;
 use super::pull::Request;
-use super::seen::Seen;
+use super::seen::FileStates;
 
-/// The cache and the lock, without anything that waits.
+/// The cache and the lock. All operations are blocking.
 #[derive(Clone, Debug)]
-pub struct Stock {
+pub struct ChartFiles {
     pub(super) cache: Cache,
     pub(super) lock: Lock,
 }
 
-/// A chart, and the state of the files it was made from.
-pub type Shelved = (Chart, Seen);
+/// A chart, and the states of the files it was made from.
+pub type StoredChart = (Chart, FileStates);
 
-/// What is known of a repository's chart before it is pulled.
-pub struct Kept {
-    /// The digest it must have, where one is known.
+/// The result of looking up a repository's chart in the cache.
+pub struct CacheLookup {
+    /// The expected digest, if known.
     pub(super) expected: Option<Expected>,
-    /// The chart itself, where it is in the cache.
-    pub(super) chart: Option<Shelved>,
+    /// The chart, if it is in the cache.
+    pub(super) chart: Option<StoredChart>,
 }
 
-impl Stock {
-    /// Reads the chart from a folder of the user's, and keeps it.
-    pub(super) fn in_folder(&self, folder: &Path, wanted: &Wanted) -> Result<Shelved, Error> {
+impl ChartFiles {
+    /// Reads the chart from a folder of the user, and stores it in the cache.
+    pub(super) fn in_folder(&self, folder: &Path, wanted: &Wanted) -> Result<StoredChart, Error> {
         let pinned = self.lock.charts.get(&wanted.name);
-        let mut seen = Seen::default();
+        let mut seen = FileStates::default();
         let found = Folder::open(folder)?.read(&wanted.name, wanted.version.as_deref(), pinned, &mut seen)?;
         let (metadata, contents, path) = found;
         let digest = Digest::of(&contents);
@@ -53,30 +53,30 @@ impl Stock {
                 digest,
             ));
         }
-        self.keep(metadata, digest, &contents, path.display().to_string(), seen)
+        self.write_to_cache(metadata, digest, &contents, path.display().to_string(), seen)
     }
 
-    /// Looks for a repository's chart in the cache.
-    pub(super) fn in_cache(&self, request: &Request) -> Result<Kept, Error> {
+    /// Looks up a repository's chart in the cache.
+    pub(super) fn in_cache(&self, request: &Request) -> Result<CacheLookup, Error> {
         let expected = match locked_digest(self.lock.charts.get(&request.chart), &request.version) {
             Some(digest) => Some(Expected::Locked(digest.clone())),
-            None => self.cache.trusted(request)?.map(Expected::FirstPull),
+            None => self.cache.first_pull(request)?.map(Expected::FirstPull),
         };
         let chart = expected.as_ref().map(Expected::digest).and_then(|digest| {
-            let contents = self.cache.kept(request, digest)?;
+            let contents = self.cache.read_archive(request, digest)?;
             let metadata = Metadata::of(&contents).ok()?;
-            Some(self.shelve(metadata, digest.clone(), request.repository.clone(), Seen::default()))
+            Some(self.stored_chart(metadata, digest.clone(), request.repository.clone(), FileStates::default()))
         });
-        Ok(Kept { expected, chart })
+        Ok(CacheLookup { expected, chart })
     }
 
-    /// Checks what was pulled, and keeps it.
+    /// Checks a pulled chart, and stores it in the cache.
     pub(super) fn accept(
         &self,
         request: &Request,
         expected: Option<&Expected>,
         pulled: &Path,
-    ) -> Result<Shelved, Error> {
+    ) -> Result<StoredChart, Error> {
         let Request { repository, chart: name, version } = request;
         let unreadable = |problem| Error::Unreadable {
             name: name.clone(),
@@ -86,10 +86,10 @@ impl Stock {
         let file = File::open(pulled).map_err(|error| Error::cache(pulled, &error))?;
         let contents = archive::read(BufReader::new(file)).map_err(unreadable)?;
         let metadata = Metadata::of(&contents).map_err(unreadable)?;
-        metadata.must_be(name, version).map_err(|problem| match problem {
-            // helm takes a version as a range too: 2026.1.7 finds 2026.1.7+0ee5ade.
+        metadata.check_identity(name, version).map_err(|problem| match problem {
+            // helm also accepts a version as a range: 2026.1.7 finds 2026.1.7+0ee5ade.
             Problem::OtherVersion { found, .. } => {
-                let found = format!("it answers with {found}");
+                let found = format!("the repository returned {found}");
                 let (name, version) = (name.clone(), version.clone());
                 Error::VersionMissing { name, version, place: repository.clone(), found }
             }
@@ -100,10 +100,16 @@ impl Stock {
             Some(expected) if *expected.digest() != digest => {
                 Err(self.mismatch(&metadata, repository.clone(), expected, digest))
             }
-            Some(_) => self.keep(metadata, digest, &contents, repository.clone(), Seen::default()),
+            Some(_) => self.write_to_cache(metadata, digest, &contents, repository.clone(), FileStates::default()),
             None => {
-                let kept = self.keep(metadata, digest.clone(), &contents, repository.clone(), Seen::default())?;
-                self.cache.trust(request, &digest)?;
+                let kept = self.write_to_cache(
+                    metadata,
+                    digest.clone(),
+                    &contents,
+                    repository.clone(),
+                    FileStates::default(),
+                )?;
+                self.cache.record_first_pull(request, &digest)?;
                 Ok(kept)
             }
         }
@@ -120,9 +126,8 @@ impl Stock {
             ),
             Expected::FirstPull(_) => {
                 let request = Request { repository: place.clone(), chart: name.clone(), version: version.clone() };
-                let record = self.cache.record(&request);
-                let remedy =
-                    format!("find out why; if you trust it, remove {} and it is pulled anew", record.display());
+                let record = self.cache.record_path(&request);
+                let remedy = format!("find out why; if you trust it, remove {} to pull it again", record.display());
                 ("the first pull had", remedy)
             }
         };
@@ -130,26 +135,26 @@ impl Stock {
         Error::DigestMismatch(Box::new(Mismatch { name, version, place, expected_by, expected, found, remedy }))
     }
 
-    fn keep(
+    fn write_to_cache(
         &self,
         chart: Metadata,
         digest: Digest,
         contents: &Contents,
         origin: String,
-        seen: Seen,
-    ) -> Result<Shelved, Error> {
-        self.cache.keep(&chart, &digest, contents)?;
-        Ok(self.shelve(chart, digest, origin, seen))
+        seen: FileStates,
+    ) -> Result<StoredChart, Error> {
+        self.cache.write_archive(&chart, &digest, contents)?;
+        Ok(self.stored_chart(chart, digest, origin, seen))
     }
 
-    fn shelve(&self, chart: Metadata, digest: Digest, origin: String, mut seen: Seen) -> Shelved {
+    fn stored_chart(&self, chart: Metadata, digest: Digest, origin: String, mut seen: FileStates) -> StoredChart {
         let path = self.cache.archive(&chart, &digest);
-        seen.note(&path);
+        seen.record(&path);
         (Chart::new(chart, digest, path, origin, &self.lock), seen)
     }
 }
 
-/// Who says which digest a chart must have.
+/// The expected digest of a chart, and where it is from.
 pub enum Expected {
     Locked(Digest),
     FirstPull(Digest),

@@ -1,4 +1,4 @@
-//! Getting one chart: from memory, from the folder, from the cache, or pulled.
+//! Provides charts: from memory, from the folder, from the cache, or by a pull.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,119 +8,127 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::cache::{Cache, LEFT_OVER};
+use super::cache::{Cache, STALE_AGE};
 use super::chart::{Chart, Wanted};
 use super::error::Error;
 use super::folder::Folder;
 use super::lock::Lock;
 use super::pull::{Failure, Pull, Request};
 use super::source::Source;
-use super::stock::{Shelved, Stock};
+use super::stock::{ChartFiles, StoredChart};
 
-/// How long a failed pull is answered from memory: reconcile may ask many times a second, the network answers the same.
+/// How long the error of a failed pull is cached. Reconcile may request a chart many times a second.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// Pulls at once. Each loads the repository's whole index (megabytes, at OpenStack-Helm's) into a helm process.
+/// The maximum number of concurrent pulls. Each loads the repository's whole index (megabytes for OpenStack-Helm) into
+/// a helm process.
 const PULLS: usize = 3;
 
-/// Charts by name and version. Cheap to clone; clones share everything.
+/// Provides charts by name and version. Clones share their state.
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    stock: Arc<Stock>,
+    stock: Arc<ChartFiles>,
     source: Source,
     pull: Arc<dyn Pull>,
     retry: Duration,
     pulls: Semaphore,
-    shelves: Mutex<HashMap<Wanted, Arc<tokio::sync::Mutex<Shelf>>>>,
+    chart_states: Mutex<HashMap<Wanted, Arc<tokio::sync::Mutex<ChartState>>>>,
 }
 
-/// What is known of one wanted chart. Locked while it is got, so that each chart is pulled once and others wait for it.
+/// The state of one requested chart. The lock is held while the chart is obtained, so that each chart is pulled only
+/// once.
 #[derive(Default)]
-struct Shelf {
-    chart: Option<Shelved>,
+struct ChartState {
+    chart: Option<StoredChart>,
     failure: Option<(Error, Instant)>,
 }
 
 impl Store {
-    /// A store that keeps its files in `cache` (made when first needed) and takes charts from `source`, pinned by `lock`.
+    /// Creates a store that keeps its files in `cache` and takes charts from `source`, pinned by `lock`. The folder is
+    /// created when needed.
     pub fn new(cache: impl AsRef<Path>, source: Source, lock: Lock, pull: Arc<dyn Pull>) -> Self {
-        // helm is started elsewhere: the archives' paths must not depend on the working directory.
+        // helm runs in another working directory, so the paths of archives must be absolute.
         let cache = std::path::absolute(cache.as_ref()).unwrap_or_else(|_| cache.as_ref().to_owned());
-        let stock = Arc::new(Stock { cache: Cache::new(cache), lock });
+        let stock = Arc::new(ChartFiles { cache: Cache::new(cache), lock });
         Self { shared: Arc::new(Shared::new(stock, source, pull, RETRY)) }
     }
 
-    /// The same store, empty-handed, which answers with a failed pull's error for `retry` instead of pulling anew.
+    /// Returns the same store with empty memory, which caches the error of a failed pull for `retry`.
     #[must_use]
     pub fn with_retry(self, retry: Duration) -> Self {
         let Shared { stock, source, pull, .. } = self.shared.as_ref();
         Self { shared: Arc::new(Shared::new(Arc::clone(stock), source.clone(), Arc::clone(pull), retry)) }
     }
 
-    /// Where charts come from.
+    /// Returns the source of charts.
     pub fn source(&self) -> &Source {
         &self.shared.source
     }
 
-    /// The lock.
+    /// Returns the lock.
     pub fn lock(&self) -> &Lock {
         &self.shared.stock.lock
     }
 
-    /// Removes archives from the cache that neither the lock nor the record of a first pull names, once they are an hour old (another
-    /// process may just have written one for its helm); returns their names. To be called at start, before anything is obtained.
+    /// Removes archives from the cache that neither the lock nor a record of a first pull references. Returns their
+    /// names.
+    ///
+    /// Only archives older than an hour are removed, as another process may just have written one for its helm. Must be
+    /// called at start, before any chart is obtained.
     ///
     /// # Errors
-    /// When the cache can't be read; nothing is removed then.
+    /// If the cache cannot be read. Nothing is removed then.
     pub fn prune(&self) -> Result<Vec<String>, Error> {
-        let Stock { cache, lock } = self.shared.stock.as_ref();
-        cache.prune(lock, LEFT_OVER)
+        let ChartFiles { cache, lock } = self.shared.stock.as_ref();
+        cache.prune(lock, STALE_AGE)
     }
 
-    /// Gets the chart, verified: at once when it was got before and nothing changed since, else by reading the folder, or by
-    /// pulling it, which may take as long as the network does. To be called for each chart apart: one that fails says nothing
-    /// about the others.
+    /// Returns the verified chart.
+    ///
+    /// An unchanged chart is returned from memory. Otherwise, this reads the folder or pulls the chart, which may take
+    /// as long as the network needs. Callers obtain each chart separately, as a failure does not affect other charts.
     ///
     /// # Errors
-    /// Why it cannot be had. A failed pull is answered from memory for half a minute.
+    /// Why the chart cannot be provided. The error of a failed pull is cached for half a minute.
     pub async fn obtain(&self, wanted: &Wanted) -> Result<Chart, Error> {
         wanted.check()?;
-        let place = self.shelf(wanted);
-        let mut known = place.lock().await;
-        if let Some((chart, seen)) = known.chart.clone()
+        let state = self.chart_state(wanted);
+        let mut state = state.lock().await;
+        if let Some((chart, seen)) = state.chart.clone()
             && self.blocking(&wanted.name, move |_| Ok(seen.is_current())).await?
         {
             return Ok(chart);
         }
-        known.chart = None;
-        let got = match self.request(wanted) {
+        state.chart = None;
+        let result = match self.request(wanted) {
             Err(error) => Err(error),
-            Ok(None) => self.find(wanted.clone()).await,
-            Ok(Some(request)) => match known.failed_lately(self.shared.retry) {
+            Ok(None) => self.read_from_folder(wanted.clone()).await,
+            Ok(Some(request)) => match state.recent_failure(self.shared.retry) {
                 Some(error) => return Err(error.clone()),
                 None => self.fetch(request).await,
             },
         };
-        known.settle(got)
+        state.store_result(result)
     }
 
-    /// What the last [`Self::obtain`] of this chart came to, without waiting or looking anew: nothing while one is under way,
-    /// and before the first.
+    /// Returns the result of the last [`Self::obtain`] of this chart without waiting; `None` before the first one and
+    /// while one is running.
     pub fn last(&self, wanted: &Wanted) -> Option<Result<Chart, Error>> {
-        let place = self.shelf(wanted);
-        let known = place.try_lock().ok()?;
-        let chart = known.chart.as_ref().map(|(chart, _)| Ok(chart.clone()));
-        chart.or_else(|| known.failure.as_ref().map(|(error, _)| Err(error.clone())))
+        let state = self.chart_state(wanted);
+        let state = state.try_lock().ok()?;
+        let chart = state.chart.as_ref().map(|(chart, _)| Ok(chart.clone()));
+        chart.or_else(|| state.failure.as_ref().map(|(error, _)| Err(error.clone())))
     }
 
-    /// The charts that the source offers, with whether each can be installed: all of a folder's, the locked ones of a
-    /// repository (which has no list that helm shows).
+    /// Returns the available charts, with whether each can be installed: all of a folder, or the locked ones of a
+    /// repository, as helm shows no list of these.
     ///
     /// # Errors
+    /// If the folder cannot be read.
     /// When the folder cannot be read.
     pub fn offered(&self) -> Result<Vec<(String, bool)>, Error> {
         match &self.shared.source {
@@ -131,16 +139,16 @@ impl Store {
         }
     }
 
-    fn shelf(&self, wanted: &Wanted) -> Arc<tokio::sync::Mutex<Shelf>> {
-        // Nothing is left half done where a thread could panic under this lock.
-        let mut shelves = self.shared.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(shelves.entry(wanted.clone()).or_default())
+    fn chart_state(&self, wanted: &Wanted) -> Arc<tokio::sync::Mutex<ChartState>> {
+        // No operation under this lock can panic half way, so the map is always consistent.
+        let mut chart_states = self.shared.chart_states.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(chart_states.entry(wanted.clone()).or_default())
     }
 
-    /// What to ask a repository for; nothing when the chart comes from a folder.
+    /// Returns the request to the repository; `None` if the chart comes from a folder.
     ///
     /// # Errors
-    /// When nothing says which version is wanted.
+    /// If no version is given.
     pub fn request(&self, wanted: &Wanted) -> Result<Option<Request>, Error> {
         let pinned = self.shared.stock.lock.charts.get(&wanted.name);
         let repository = match (&wanted.repository, &self.shared.source) {
@@ -155,7 +163,7 @@ impl Store {
         }
     }
 
-    async fn find(&self, wanted: Wanted) -> Result<Shelved, Error> {
+    async fn read_from_folder(&self, wanted: Wanted) -> Result<StoredChart, Error> {
         let name = wanted.name.clone();
         match self.shared.source.clone() {
             Source::Folder(folder) => self.blocking(&name, move |stock| stock.in_folder(&folder, &wanted)).await,
@@ -163,14 +171,14 @@ impl Store {
         }
     }
 
-    async fn fetch(&self, request: Request) -> Result<Shelved, Error> {
+    async fn fetch(&self, request: Request) -> Result<StoredChart, Error> {
         let name = request.chart.clone();
-        let asked = request.clone();
-        let kept = self.blocking(&name, move |stock| stock.in_cache(&asked)).await?;
-        if let Some(chart) = kept.chart {
+        let cache_request = request.clone();
+        let lookup = self.blocking(&name, move |stock| stock.in_cache(&cache_request)).await?;
+        if let Some(chart) = lookup.chart {
             return Ok(chart);
         }
-        // The error would mean that the semaphore was closed, which nobody does.
+        // An error would mean that the semaphore is closed, which never happens.
         let _permit = self.shared.pulls.acquire().await;
         let incoming = self.blocking(&name, |stock| stock.cache.incoming()).await?;
         let pulled = match self.shared.pull.pull(&request, incoming.path()).await {
@@ -178,7 +186,7 @@ impl Store {
             Err(failure) => return Err(self.explain(&request, failure, incoming.path()).await),
         };
         self.blocking(&name, move |stock| {
-            let chart = stock.accept(&request, kept.expected.as_ref(), &pulled);
+            let chart = stock.accept(&request, lookup.expected.as_ref(), &pulled);
             drop(incoming);
             chart
         })
@@ -191,7 +199,7 @@ impl Store {
         match failure {
             Failure::Absent(_) => match self.shared.pull.newest(&repository, &name).await {
                 Ok(newest) => {
-                    let found = format!("the newest there is {newest}");
+                    let found = format!("the newest version is {newest}");
                     Error::VersionMissing { name, version, place: repository, found }
                 }
                 Err(_) => Error::Missing { name, place: repository, looked_for: String::new() },
@@ -204,11 +212,11 @@ impl Store {
         }
     }
 
-    /// Files are read and written away from the threads that drive everything else.
+    /// Runs file operations on a thread for blocking work.
     async fn blocking<T: Send + 'static>(
         &self,
         name: &str,
-        work: impl FnOnce(&Stock) -> Result<T, Error> + Send + 'static,
+        work: impl FnOnce(&ChartFiles) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let stock = Arc::clone(&self.shared.stock);
         let done = tokio::task::spawn_blocking(move || work(&stock)).await;
@@ -217,18 +225,18 @@ impl Store {
 }
 
 impl Shared {
-    fn new(stock: Arc<Stock>, source: Source, pull: Arc<dyn Pull>, retry: Duration) -> Self {
-        Self { stock, source, pull, retry, pulls: Semaphore::new(PULLS), shelves: Mutex::default() }
+    fn new(stock: Arc<ChartFiles>, source: Source, pull: Arc<dyn Pull>, retry: Duration) -> Self {
+        Self { stock, source, pull, retry, pulls: Semaphore::new(PULLS), chart_states: Mutex::default() }
     }
 }
 
-impl Shelf {
-    fn failed_lately(&self, retry: Duration) -> Option<&Error> {
-        self.failure.as_ref().filter(|(_, at)| at.elapsed() < retry).map(|(error, _)| error)
+impl ChartState {
+    fn recent_failure(&self, retry: Duration) -> Option<&Error> {
+        self.failure.as_ref().filter(|(_, since)| since.elapsed() < retry).map(|(error, _)| error)
     }
 
-    fn settle(&mut self, got: Result<Shelved, Error>) -> Result<Chart, Error> {
-        match got {
+    fn store_result(&mut self, result: Result<StoredChart, Error>) -> Result<Chart, Error> {
+        match result {
             Ok((chart, seen)) => {
                 *self = Self { chart: Some((chart.clone(), seen)), failure: None };
                 Ok(chart)

@@ -1,4 +1,4 @@
-//! The store against folders and repositories of charts made on the spot.
+//! Tests of the store with generated folders and repositories of charts.
 
 mod archives;
 mod bad_folders;
@@ -24,7 +24,7 @@ use super::{Chart, Error, Lock, Source, Store, Wanted};
 
 const CHART_YAML: &str = "apiVersion: v2\nname: demo\nversion: 1.0.0\nappVersion: 29.0.0\n";
 
-/// A folder of charts and a cache, both gone with the test.
+/// A temporary folder of charts and a temporary cache.
 struct Site {
     folder: TempDir,
     cache: TempDir,
@@ -39,7 +39,7 @@ impl Site {
         self.folder.path().join(name)
     }
 
-    /// Writes a file into the folder of charts, with the folders above it.
+    /// Writes a file into the folder of charts, and creates its parent folders.
     fn put(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -58,8 +58,8 @@ impl Site {
         Store::new(self.cache.path(), Source::Folder(self.folder.path().to_owned()), lock, Arc::new(NoPull))
     }
 
-    /// The message of an error, with the folders' changing names replaced.
-    fn told(&self, error: &Error) -> String {
+    /// Returns the message of an error with placeholders for the paths of the folders.
+    fn message(&self, error: &Error) -> String {
         let folder = self.folder.path().canonicalize().unwrap().display().to_string();
         let cache = self.cache.path().display().to_string();
         error.to_string().replace(&folder, "CHARTS").replace(&cache, "CACHE")
@@ -70,7 +70,7 @@ async fn demo(store: &Store) -> Result<Chart, Error> {
     store.obtain(&Wanted::locked("demo")).await
 }
 
-/// An archive of regular files.
+/// Returns an archive of regular files.
 fn tgz(files: &[(&str, &str)]) -> Vec<u8> {
     let mut archive = Tarball::new();
     for (path, content) in files {
@@ -79,13 +79,13 @@ fn tgz(files: &[(&str, &str)]) -> Vec<u8> {
     archive.finish()
 }
 
-/// The smallest chart, in some version, with one value.
+/// Returns a minimal chart in the given version, with one value.
 fn chart(version: &str, value: &str) -> Vec<u8> {
     let chart_yaml = CHART_YAML.replace("1.0.0", version);
     tgz(&[("demo/Chart.yaml", &chart_yaml), ("demo/values.yaml", &format!("key: {value}\n"))])
 }
 
-/// Writes tar entries as no honest tool would.
+/// Writes arbitrary tar entries, including malicious ones.
 struct Tarball(tar::Builder<GzEncoder<Vec<u8>>>);
 
 impl Tarball {
@@ -136,10 +136,10 @@ fn with(files: &[(&str, &str)]) -> Vec<u8> {
 /// Prepares a site.
 type Setup = fn(&Site);
 
-/// The end of a setup that is one chain.
+/// Discards the result of a chained setup.
 fn done(_: &Site) {}
 
-/// A chart with a library beside it.
+/// Returns the `Chart.yaml` of a chart that depends on a library.
 fn depends(repository: &str) -> String {
     format!("{CHART_YAML}dependencies:\n- name: library\n  version: '>= 0.1.0'\n  repository: {repository}\n")
 }

@@ -1,4 +1,4 @@
-//! The command lines.
+//! The command lines of helm.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -12,11 +12,13 @@ use osdpl_core::release::{
     ATTEMPT_LABEL, Attempt, CATALOG_LABEL, GUESTS_LABEL, IMAGES_LABEL, INPUTS_LABEL, Key, RELEASE_LABEL, SPLIT_LABEL,
 };
 
-/// How many revisions of a release helm keeps. Each upgrade lists all of them three times in full, so few; pruning
-/// spares the last deployed one, so three always hold what a rollback needs.
+/// How many revisions of a release helm keeps.
+///
+/// Each upgrade lists all of them three times in full, so the number is low. Pruning spares the last deployed revision,
+/// so three always include the target of a rollback.
 pub const HISTORY: u32 = 3;
 
-/// What to do with a release.
+/// An operation on a release.
 #[derive(Clone, Debug)]
 pub enum Verb {
     /// `helm upgrade --install`.
@@ -26,7 +28,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// One word, for metrics, events and people.
+    /// Returns the name of the operation, for metrics, events and users.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Upgrade(_) => "upgrade",
@@ -35,52 +37,53 @@ impl Verb {
     }
 }
 
-/// Who applies the objects of a release. Helm 3 knows only [`Apply::Client`] and ignores the choice.
+/// Where the objects of a release are applied. helm 3 only supports [`Apply::Client`] and ignores the choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Apply {
-    /// The API server, and conflicts with other field managers are ours to win: upgrades of releases that helm 3 made,
-    /// and leftovers of an interrupted install, succeed only this way.
+    /// The API server applies them, and the operator wins conflicts with other field managers.
+    ///
+    /// Upgrades of releases made by helm 3, and upgrades after an interrupted install, succeed only this way.
     #[default]
     Server,
-    /// helm, by three-way merge, as helm 3 does.
+    /// helm applies them by three-way merge, as helm 3 does.
     Client,
 }
 
 /// One `helm upgrade --install`.
 #[derive(Clone)]
 pub struct Upgrade {
-    /// A packaged chart on disk, dependencies inside; helm touches no repository.
+    /// A packaged chart on disk with its dependencies. helm accesses no repository.
     pub chart: PathBuf,
-    /// The values, secrets included: they go to helm's stdin and nowhere else.
+    /// The values, including secrets. They are passed only on helm's stdin.
     pub values: Value,
-    /// The longest any *single* hook may take; helm has no limit for the whole run.
+    /// The timeout of each *single* hook. helm has no limit for the whole run.
     pub hook_timeout: Duration,
-    /// Who applies.
+    /// Where the objects are applied.
     pub apply: Apply,
     /// The digest of all inputs, for [`INPUTS_LABEL`].
     pub inputs: String,
-    /// The digest of the catalogue that made those inputs, for [`CATALOG_LABEL`].
+    /// The digest of the catalogue from which the inputs were made, for [`CATALOG_LABEL`].
     pub catalog: String,
     /// The digest of the images, for [`IMAGES_LABEL`].
     pub images: String,
-    /// The digest of what running guests hold on to, for [`GUESTS_LABEL`].
+    /// The digest of what running instances depend on, for [`GUESTS_LABEL`].
     pub guests: Option<String>,
-    /// The digest of how its `DaemonSets` are split by node, for [`SPLIT_LABEL`].
+    /// The digest of the split of its `DaemonSets` by node, for [`SPLIT_LABEL`].
     pub split: Option<String>,
     /// The release's name in the catalogue, for [`RELEASE_LABEL`].
     pub catalog_name: String,
 }
 
-/// How a command line names a chart: a file, or what a repository has.
+/// A chart as named on the command line: a file, or a chart of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartReference {
     /// The path, the address in a registry, or the name in a repository.
     pub name: String,
-    /// `--repo`, `--version` and what they say; nothing for a file.
+    /// `--repo`, `--version` and their values; empty for a file.
     pub flags: Vec<String>,
 }
 
-/// Values are secret: never shown.
+/// Omits the values, as they contain secrets.
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, guests, split, catalog_name } = self;
@@ -102,14 +105,14 @@ impl fmt::Debug for Upgrade {
 /// One `helm uninstall`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uninstall {
-    /// The longest any single hook may take.
+    /// The timeout of each single hook.
     pub timeout: Duration,
-    /// Whether pre-delete and post-delete hooks run. `false` is the explicit way out when one can never end: its database
-    /// is gone, or the namespace is terminating and starts no Job any more.
+    /// Whether pre-delete and post-delete hooks run. `false` helps if a hook can never finish, because its database is
+    /// deleted or the namespace is terminating.
     pub hooks: bool,
 }
 
-/// The flags of an upgrade that never depend on the release: part of its input digest, so that a change of them counts.
+/// Returns the flags of an upgrade that are the same for all releases. They are part of the input digest of a release.
 pub fn pinned(helm: Version, apply: Apply) -> Vec<&'static str> {
     let mut flags = vec!["--reset-values", "--skip-crds"];
     if helm.major >= 4 {
@@ -122,26 +125,28 @@ pub fn pinned(helm: Version, apply: Apply) -> Vec<&'static str> {
 }
 
 impl Upgrade {
-    /// The arguments after the program's name. `attempt` is stored by helm as a label when it creates the record, so even
-    /// one left pending names its maker.
+    /// Returns the arguments after the program's name.
+    ///
+    /// helm stores `attempt` as a label when it creates the record, so even a pending record names the operator process
+    /// that made it.
     pub fn arguments(&self, release: &Key, attempt: &Attempt, helm: Version) -> Vec<OsString> {
-        let own = ["--labels".into(), self.labels(attempt).into()];
-        self.line(release, helm, "-".as_ref(), own, self.chart.as_os_str())
+        let flags = ["--labels".into(), self.labels(attempt).into()];
+        self.command_line(release, helm, "-".as_ref(), flags, self.chart.as_os_str())
     }
 
-    /// The same for a person's hands: with the values in a file and a chart from wherever it is, and without labels, by which a revision is told
-    /// to be ours.
+    /// Returns the arguments of the same upgrade for manual use: the values are in a file, the chart may be in a
+    /// repository, and the labels that mark a revision as made by this operator are left out.
     pub fn by_hand(&self, release: &Key, helm: Version, values: &Path, chart: &ChartReference) -> Vec<OsString> {
         let flags = chart.flags.iter().map(OsString::from);
-        self.line(release, helm, values.as_os_str(), flags, chart.name.as_ref())
+        self.command_line(release, helm, values.as_os_str(), flags, chart.name.as_ref())
     }
 
-    fn line(
+    fn command_line(
         &self,
         release: &Key,
         helm: Version,
         values: &OsStr,
-        own: impl IntoIterator<Item = OsString>,
+        flags: impl IntoIterator<Item = OsString>,
         chart: &OsStr,
     ) -> Vec<OsString> {
         let mut arguments: Vec<OsString> =
@@ -149,7 +154,7 @@ impl Upgrade {
         arguments.extend(["--values".into(), values.to_owned()]);
         arguments.extend(["--history-max".into(), HISTORY.to_string().into()]);
         arguments.extend(["--timeout".into(), seconds(self.hook_timeout)]);
-        arguments.extend(own);
+        arguments.extend(flags);
         arguments.extend(target(release));
         arguments.push(chart.to_owned());
         arguments
@@ -166,8 +171,10 @@ impl Upgrade {
 }
 
 impl Uninstall {
-    /// The arguments after the program's name. Not `--ignore-not-found`: helm then takes *every* failure to read the
-    /// history, a missing permission included, for a release that is gone, and reports success.
+    /// Returns the arguments after the program's name.
+    ///
+    /// They do not include `--ignore-not-found`: with it, helm takes *every* failure to read the history, even a
+    /// missing permission, for a deleted release, and reports success.
     pub fn arguments(&self, release: &Key) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["uninstall".into()];
         arguments.extend(["--timeout".into(), seconds(self.timeout)]);
@@ -179,12 +186,12 @@ impl Uninstall {
     }
 }
 
-/// The end of every command line: after `--` a release's name is never read as a flag.
+/// Returns the end of each command line. After `--`, a release's name is never parsed as a flag.
 fn target(release: &Key) -> [OsString; 4] {
     ["--namespace".into(), release.namespace.clone().into(), "--".into(), release.name.clone().into()]
 }
 
-/// helm takes Go durations; zero would mean "no time at all".
+/// Formats a Go duration. Zero would mean "no time at all".
 fn seconds(duration: Duration) -> OsString {
     format!("{}s", duration.as_secs().max(1)).into()
 }

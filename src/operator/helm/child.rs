@@ -1,4 +1,4 @@
-//! One child, from start to end.
+//! Runs one helm process to its end.
 
 use std::fmt;
 use std::io;
@@ -18,17 +18,17 @@ use super::tail::Tail;
 use super::{Failure, Key};
 use osdpl_core::release::Attempt;
 
-/// How long stderr may outlive the child: a grandchild that inherited it must not keep us waiting.
-const STDERR_LINGERS: Duration = Duration::from_secs(1);
+/// How long stderr may stay open after the process ended. A grandchild that inherited it must not block the operator.
+const STDERR_GRACE: Duration = Duration::from_secs(1);
 
-/// Why a child is being stopped.
+/// Why a helm process is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The plan wants it: newer inputs, or a deletion.
+    /// The plan requires it, because of newer inputs or a deletion.
     Asked,
-    /// It took longer than its wall deadline.
+    /// The process exceeded its deadline.
     Deadline,
-    /// The operator ends.
+    /// The operator shuts down.
     Shutdown,
 }
 
@@ -42,40 +42,40 @@ impl fmt::Display for Stop {
     }
 }
 
-/// How a child ended.
+/// How a helm process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// helm did what was asked.
+    /// helm succeeded.
     Success,
-    /// helm said no; the code is 1 but for crashes of helm itself.
+    /// helm failed. The code is 1 unless helm itself crashed.
     Failed(i32),
-    /// Someone else's signal ended it: the kernel's out-of-memory killer, an impatient human.
+    /// A foreign signal ended helm, such as one of the kernel's out-of-memory killer or of a user.
     Signalled(i32),
-    /// We stopped it; `killed` when SIGTERM was not enough, which leaves a pending record.
+    /// The operator stopped helm. `killed` means that SIGTERM was not enough, which leaves a pending record.
     Stopped {
         /// Why.
         why: Stop,
         /// Whether SIGKILL was needed.
         killed: bool,
     },
-    /// It never ran.
+    /// helm could not be started.
     NotStarted,
 }
 
-/// What became of one run of helm.
+/// The outcome of one run of helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The release.
     pub release: Key,
     /// `upgrade` or `uninstall`.
     pub verb: &'static str,
-    /// Which run it was, and for which revision.
+    /// The identity and the revision of the run.
     pub attempt: Attempt,
     /// How it ended.
     pub exit: Exit,
-    /// What helm's words mean; `None` when it succeeded or was stopped.
+    /// The class of helm's error; `None` if helm succeeded or was stopped.
     pub failure: Option<Failure>,
-    /// helm's last words, condensed and without secrets; empty when it succeeded.
+    /// helm's error message, condensed and without secrets; empty if helm succeeded.
     pub text: String,
     /// When it started.
     pub started: Timestamp,
@@ -84,22 +84,22 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether helm did what was asked.
+    /// Whether helm succeeded.
     pub fn succeeded(&self) -> bool {
         self.exit == Exit::Success
     }
 }
 
-/// What to run, and within which bounds.
+/// The process to run, and its limits.
 pub(super) struct Run {
     pub(super) command: Command,
-    /// For stdin.
+    /// The input for stdin.
     pub(super) input: Option<Vec<u8>>,
     pub(super) deadline: Duration,
     pub(super) grace: Duration,
 }
 
-/// Runs a child to its end. `stop` carries the wish to end it early; `stopping` is told when that begins.
+/// Runs a process to its end. A value in `stop` ends it early. `stopping` is called when that begins.
 pub(super) async fn run(
     run: Run,
     spawner: &Spawner,
@@ -117,17 +117,17 @@ pub(super) async fn run(
         tokio::spawn(feed(stdin, input));
     }
     let tail = Arc::new(Mutex::new(Tail::default()));
-    let reader = child.stderr.take().map(|stderr| tokio::spawn(listen(stderr, Arc::clone(&tail))));
+    let reader = child.stderr.take().map(|stderr| tokio::spawn(read_stderr(stderr, Arc::clone(&tail))));
     let exit = tokio::select! {
         status = child.wait() => exit_of(&status),
-        why = wanted(&mut stop) => { stopping(why); end(&mut child, why, grace).await }
+        why = wait_for_stop(&mut stop) => { stopping(why); terminate(&mut child, why, grace).await }
         () = tokio::time::sleep(deadline) => {
             stopping(Stop::Deadline);
-            end(&mut child, Stop::Deadline, grace).await
+            terminate(&mut child, Stop::Deadline, grace).await
         }
     };
     if let Some(mut reader) = reader
-        && tokio::time::timeout(STDERR_LINGERS, &mut reader).await.is_err()
+        && tokio::time::timeout(STDERR_GRACE, &mut reader).await.is_err()
     {
         reader.abort();
     }
@@ -141,30 +141,32 @@ fn not_started(error: &io::Error) -> Tail {
     tail
 }
 
-/// A helm that ends before it read everything is no error here: its exit says why.
+/// Writes the input. Failures are ignored: if helm ends before it has read everything, its exit tells why.
 async fn feed(mut stdin: ChildStdin, input: Vec<u8>) {
     drop(stdin.write_all(&input).await);
     drop(stdin.shutdown().await);
 }
 
-async fn listen(mut stderr: ChildStderr, tail: Arc<Mutex<Tail>>) {
+async fn read_stderr(mut stderr: ChildStderr, tail: Arc<Mutex<Tail>>) {
     let mut buffer = vec![0; 4096];
     while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
         tail.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..length]);
     }
 }
 
-async fn wanted(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
+async fn wait_for_stop(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
     match stop.wait_for(Option::is_some).await.map(|why| *why) {
         Ok(Some(why)) => why,
-        // Nobody is left who could ask.
+        // All senders are dropped, so no request can follow.
         Ok(None) | Err(_) => std::future::pending().await,
     }
 }
 
-/// SIGTERM to the whole group, SIGKILL when that was not enough. An install or upgrade then marks its record failed;
-/// `uninstall` has no handler and simply ends, which leaves `uninstalling` behind.
-async fn end(child: &mut Child, why: Stop, grace: Duration) -> Exit {
+/// Sends SIGTERM to the process group, and SIGKILL after the grace period.
+///
+/// On SIGTERM, an install or upgrade marks its record as failed. `uninstall` has no handler and leaves its record at
+/// `uninstalling`.
+async fn terminate(child: &mut Child, why: Stop, grace: Duration) -> Exit {
     signal(child, Signal::TERM);
     let in_time = tokio::time::timeout(grace, child.wait()).await.ok();
     let killed = in_time.is_none();
@@ -175,17 +177,17 @@ async fn end(child: &mut Child, why: Stop, grace: Duration) -> Exit {
         exit_of(&child.wait().await)
     };
     match exit {
-        // It was through before the signal reached it.
+        // The process ended before the signal reached it.
         Exit::Success => Exit::Success,
         Exit::Failed(_) | Exit::Signalled(_) | Exit::Stopped { .. } | Exit::NotStarted => Exit::Stopped { why, killed },
     }
 }
 
-/// `id` is `None` once the child was reaped, so its number is never another process's.
+/// Signals the process group. `id` is `None` once the process was reaped, so this never signals another process.
 fn signal(child: &Child, signal: Signal) {
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     if let Some(group) = group {
-        // It may have ended this instant; wait() tells.
+        // The process may have ended just now, which wait() reports.
         let _ = kill_process_group(group, signal);
     }
 }

@@ -1,14 +1,16 @@
-//! What can go wrong before a helm process runs; how a helm process itself failed is [`Failure`](super::Failure).
+//! Errors before a helm process runs. The failure of a helm process itself is a [`Failure`](super::Failure).
 
 use std::io;
 use std::path::PathBuf;
 
 use super::Version;
 
-/// A helm program that cannot be used, or a process that cannot be started. Each says why itself, so that none has a source that would say it again.
+/// A helm program that cannot be used, or a process that cannot be started.
+///
+/// Each message includes its cause, so no error has a source, which would repeat it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The program does not start.
+    /// The program cannot be started.
     #[error(
         "cannot start {path:?}: {why}; install helm 3.17 or newer, or helm 4, and put it on PATH or name it with --helm"
     )]
@@ -18,44 +20,44 @@ pub enum Error {
         /// Why.
         why: io::Error,
     },
-    /// It started, but what it said is no version.
+    /// The program's output is not a version.
     #[error(
-        "{path:?} is not a usable helm: `helm version` answered {said:?} where a version such as v4.3.1 is expected; name the right program with --helm"
+        "{path:?} is not a usable helm: `helm version` answered {output:?} where a version such as v4.3.1 is expected; name the right program with --helm"
     )]
     NotHelm {
         /// The program.
         path: PathBuf,
-        /// The first line of its answer.
-        said: String,
+        /// The first line of its output.
+        output: String,
     },
-    /// A helm whose command line we do not know.
+    /// The program is a helm version with an unsupported command line.
     #[error(
         "{path:?} is helm {version}; the operator needs helm {oldest} or newer within 3, or any helm 4: install one and name it with --helm"
     )]
     WrongVersion {
         /// The program.
         path: PathBuf,
-        /// What it is.
+        /// Its version.
         version: Version,
-        /// What it would have to be at least.
+        /// The oldest supported version.
         oldest: Version,
     },
-    /// It could not render a chart.
-    #[error("helm can't render {release}: {said}; nothing was done")]
+    /// helm cannot render a chart.
+    #[error("helm cannot render {release}: {output}; nothing was changed")]
     Template {
         /// The release.
         release: String,
-        /// Its last words, without secrets.
-        said: String,
+        /// helm's error message, without secrets.
+        output: String,
     },
-    /// Neither a kubeconfig nor a pod's service account is at hand.
+    /// There is neither a kubeconfig nor a pod's service account.
     #[error(
-        "no cluster to hand to helm: there is no kubeconfig, no ~/.kube/config, and this is not a pod; set KUBECONFIG to a kubeconfig file"
+        "no cluster for helm: there is no kubeconfig, no ~/.kube/config, and this is not a pod; set KUBECONFIG to a kubeconfig file"
     )]
     NoKubeconfig,
-    /// Our own kubeconfig cannot be written.
+    /// The operator's kubeconfig for helm cannot be written.
     #[error(
-        "cannot write the kubeconfig for helm to {path:?}: {why}; give the operator a writable folder with room in it"
+        "cannot write the kubeconfig for helm to {path:?}: {why}; give the operator a writable folder with free space"
     )]
     WriteKubeconfig {
         /// The file.
@@ -66,20 +68,20 @@ pub enum Error {
     /// `exec-helm` was called without a program.
     #[error("exec-helm is internal: it needs the parent's process id, a program and its arguments")]
     NothingToExec,
-    /// The kernel refused the parent death signal.
-    #[error("cannot tie helm to the life of the operator: {why}; helm was not started")]
+    /// The kernel rejected the parent death signal.
+    #[error("cannot make helm end with the operator: {why}; helm was not started")]
     Tie {
         /// Why.
         why: io::Error,
     },
-    /// The operator ended between starting the wrapper and now.
-    #[error("the operator (process {parent}) that wanted helm is gone; helm was not started")]
+    /// The operator ended before the wrapper could start helm.
+    #[error("the operator (process {parent}) has ended; helm was not started")]
     ParentGone {
-        /// The process that asked.
+        /// The operator's process id.
         parent: u32,
     },
-    /// Facts about a process cannot be read.
-    #[error("cannot read {path:?}: {why}; the operator identifies itself by it, so /proc must be mounted")]
+    /// Information about a process cannot be read.
+    #[error("cannot read {path:?}: {why}; the operator derives its identity from it, so /proc must be mounted")]
     Proc {
         /// The file under `/proc`.
         path: PathBuf,

@@ -1,8 +1,8 @@
-//! Becoming helm, tied to the life of the operator.
+//! Executes helm such that it ends with the operator.
 //!
-//! Linux can send a process a signal when its parent ends, but only the process itself may ask for it, between fork and
-//! exec, which safe Rust cannot do from outside. So the operator starts *itself* with a hidden subcommand; that asks, and
-//! then turns into helm. The request survives the exec (prctl(2), `PR_SET_PDEATHSIG`).
+//! Linux can signal a process when its parent ends, but only the process itself can request this, between fork and
+//! exec, which safe Rust cannot do from outside. So the operator starts *itself* with a hidden subcommand, which
+//! requests the signal and then executes helm. The request survives the exec (prctl(2), `PR_SET_PDEATHSIG`).
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -12,26 +12,26 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use super::Error;
 
-/// The hidden subcommand that `main` hands to [`exec_with_parent_death_signal`]:
+/// The hidden subcommand that calls [`exec_with_parent_death_signal`]:
 /// `osdpl exec-helm <parent pid> <helm> <arguments…>`.
 pub const SUBCOMMAND: &str = "exec-helm";
 
-/// The wrapper for a Runner: this very program, whatever became of its file meanwhile.
+/// The wrapper for a Runner: the running program, even if its file was replaced meanwhile.
 pub const SELF: &str = "/proc/self/exe";
 
-/// Turns this process into `argv`, which gets SIGTERM as soon as the process `parent` ends; returns only on failure.
+/// Executes `argv` in place of this process, with SIGTERM on the end of the process `parent`. Returns only on failure.
 ///
-/// SIGTERM, because helm 3.7 and newer then mark an install or upgrade as failed before they leave; uninstall and
-/// rollback have no handler and simply end.
+/// On SIGTERM, helm 3.7 and newer mark an install or upgrade as failed. Uninstall and rollback have no handler and just
+/// end.
 ///
 /// # Errors
-/// When the parent is gone already, or the program cannot be started.
+/// If the parent has already ended, or the program cannot be started.
 pub fn exec_with_parent_death_signal(parent: u32, argv: &[OsString]) -> Result<Infallible, Error> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(Error::NothingToExec);
     };
     set_parent_process_death_signal(Some(Signal::TERM)).map_err(|error| Error::Tie { why: error.into() })?;
-    // The parent may have ended before the request; then nobody would ever send the signal.
+    // If the parent ended before the request, the signal would never be sent.
     if getppid().map(Pid::as_raw_nonzero).map(|pid| pid.get().unsigned_abs()) != Some(parent) {
         return Err(Error::ParentGone { parent });
     }
@@ -39,7 +39,7 @@ pub fn exec_with_parent_death_signal(parent: u32, argv: &[OsString]) -> Result<I
     Err(Error::Start { path: program.into(), why })
 }
 
-#[allow(clippy::disallowed_methods, reason = "replaces this process, starts none")]
+#[allow(clippy::disallowed_methods, reason = "replaces this process instead of starting one")]
 fn become_program(program: &OsString, arguments: &[OsString]) -> std::io::Error {
     std::process::Command::new(program).args(arguments).exec()
 }
@@ -52,9 +52,9 @@ mod tests {
         text.lines().map(OsString::from).collect()
     }
 
-    /// What the fake wrapper starts: the same as `main` does with the hidden subcommand.
+    /// The test that the fake wrapper runs. It does what `main` does for the hidden subcommand.
     #[test]
-    #[ignore = "only another test starts it"]
+    #[ignore = "run by another test"]
     fn turns_into_its_arguments() {
         let given = arguments(&std::env::var("OSDPL_TEST_EXEC").unwrap());
         assert_eq!(given[0], SUBCOMMAND);
@@ -63,13 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_that_is_gone_already_is_noticed() {
+    fn rejects_a_parent_that_has_ended() {
         let error = exec_with_parent_death_signal(std::process::id(), &arguments("true")).unwrap_err();
-        assert!(error.to_string().contains("is gone; helm was not started"), "{error}");
+        assert!(error.to_string().contains("has ended; helm was not started"), "{error}");
     }
 
     #[test]
-    fn without_a_program_there_is_nothing_to_become() {
+    fn rejects_a_missing_program() {
         let error = exec_with_parent_death_signal(1, &[]).unwrap_err();
         assert!(error.to_string().contains("exec-helm is internal"), "{error}");
     }

@@ -1,20 +1,21 @@
-//! What helm's last words mean.
+//! Classifies helm's error messages.
 //!
-//! helm's exit code is 0 or 1, so its words must do. The texts are those of helm 3.22.0 and 4.3.1 against Kubernetes 1.36,
-//! collected by making each failure happen; the release record is asked first wherever it knows better.
+//! helm's exit code is only 0 or 1, so the message must be parsed. The phrases are those of helm 3.22.0 and 4.3.1
+//! against Kubernetes 1.36, collected by provoking each failure. Where the release record is more precise, it takes
+//! precedence.
 
 use std::fmt;
 
 mod words;
 
-use words::{after, between, essence};
+use words::{after, between, error_text};
 
 pub use words::condense;
 
-/// An object that helm complained about.
+/// An object that an error message names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subject {
-    /// Its kind, as helm spells it: `Job`, or `secrets` where it quotes the API server.
+    /// Its kind as helm spells it: `Job`, or `secrets` in quotes of the API server.
     pub kind: String,
     /// Its name.
     pub name: String,
@@ -26,51 +27,51 @@ impl fmt::Display for Subject {
     }
 }
 
-/// Why helm failed, as far as its words tell.
+/// The class of helm's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The newest record is pending: another helm runs, or died.
+    /// The newest record is pending: another helm is running, or was killed.
     Pending,
-    /// The newest record is no base for an upgrade, as one that is `uninstalling`.
+    /// The newest record cannot be upgraded, such as one that is `uninstalling`.
     NoDeployedReleases,
-    /// There is no such release to uninstall.
+    /// The release to uninstall does not exist.
     ReleaseNotFound,
-    /// An object exists and belongs to something else.
+    /// An object exists and belongs to another owner.
     NotOurs(Option<Subject>),
-    /// Objects must be deleted before they can become what the chart says: plain Jobs above all.
+    /// Objects must be deleted before they can be changed as the chart requires: above all plain Jobs.
     Immutable(Vec<Subject>),
-    /// Another manager owns fields of an object.
+    /// Another field manager owns fields of an object.
     Conflict(Option<Subject>),
-    /// An object is in the way, as key Secrets of an earlier install are for a client-side apply.
+    /// An object exists already, such as a key Secret of an earlier install for a client-side apply.
     AlreadyExists(Option<Subject>),
-    /// The API server refuses an object: invalid, over quota, denied by a webhook.
+    /// The API server rejects an object: it is invalid, over quota, or denied by a webhook.
     Invalid(Option<Subject>),
-    /// We lack a permission; the text says which: `get resource "configmaps" in API group ""`.
+    /// The operator lacks a permission, such as `get resource "configmaps" in API group ""`.
     Forbidden(String),
     /// The namespace does not exist.
     NamespaceMissing,
-    /// The namespace is being deleted; nothing can be created in it any more.
+    /// The namespace is being deleted, so nothing can be created in it.
     NamespaceTerminating,
-    /// A hook, or an object's end, took longer than the timeout; helm 3 does not say which, the record does.
+    /// A hook, or the deletion of an object, exceeded the timeout. helm 3 does not name it, but the record does.
     TimedOut(Option<Subject>),
-    /// A hook failed for good.
+    /// A hook failed permanently.
     HookFailed(Option<Subject>),
-    /// The API server does not answer, or not as the one we trust.
+    /// The API server does not respond, or its certificate is not trusted.
     Unreachable,
-    /// The API server does not know a kind: a CRD is missing.
+    /// The API server does not know a kind, because a CRD is missing.
     KindUnknown,
     /// The chart's archive is missing or damaged.
     ChartUnreadable,
     /// The chart cannot be rendered with these values.
     Unrenderable,
-    /// helm was told to stop by someone else.
+    /// helm was stopped by a foreign signal.
     Cancelled,
-    /// None of the others.
+    /// Any other failure.
     Other,
 }
 
 impl Failure {
-    /// One stable word, for metrics and events.
+    /// Returns the stable name of the class, for metrics and events.
     pub fn category(&self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -96,39 +97,39 @@ impl Failure {
     }
 }
 
-/// A phrase and what it means, given the whole text.
+/// Phrases, and the function that makes the failure from the whole text.
 type Rule = (&'static [&'static str], fn(&str) -> Failure);
 
-/// In this order: an object's own text may hold a later rule's phrase, never an earlier one's.
+/// The rules, in order: the text of an object may contain the phrase of a later rule, but not of an earlier one.
 const RULES: [Rule; 18] = [
     (&["another operation (install/upgrade/rollback) is in progress"], |_| Failure::Pending),
     (&["has no deployed releases"], |_| Failure::NoDeployedReleases),
     (&["release: not found"], |_| Failure::ReleaseNotFound),
     (&["ubernetes cluster unreachable"], |_| Failure::Unreachable),
     (LOST, |_| Failure::Unreachable),
-    (&["cannot be imported into the current release"], |said| Failure::NotOurs(subject(said))),
+    (&["cannot be imported into the current release"], |text| Failure::NotOurs(subject(text))),
     (&["because it is being terminated"], |_| Failure::NamespaceTerminating),
-    (IMMUTABLE, |said| Failure::Immutable(immutable(said))),
-    (&["conflict occurred while applying object", "Apply failed with "], |said| Failure::Conflict(subject(said))),
-    (&["is forbidden: User "], |said| Failure::Forbidden(between(said, " cannot ", " in the namespace").to_owned())),
-    (&[" already exists"], |said| Failure::AlreadyExists(subject(said))),
+    (IMMUTABLE, |text| Failure::Immutable(immutable(text))),
+    (&["conflict occurred while applying object", "Apply failed with "], |text| Failure::Conflict(subject(text))),
+    (&["is forbidden: User "], |text| Failure::Forbidden(between(text, " cannot ", " in the namespace").to_owned())),
+    (&[" already exists"], |text| Failure::AlreadyExists(subject(text))),
     (&["no matches for kind "], |_| Failure::KindUnknown),
-    (&["failed: BackoffLimitExceeded", "failed: DeadlineExceeded", "status: Failed, message: "], |said| {
-        Failure::HookFailed(hook(said))
+    (&["failed: BackoffLimitExceeded", "failed: DeadlineExceeded", "status: Failed, message: "], |text| {
+        Failure::HookFailed(hook(text))
     }),
-    (&["timed out waiting for the condition", "context deadline exceeded", "still exists. status: "], |said| {
-        Failure::TimedOut(hook(said))
+    (&["timed out waiting for the condition", "context deadline exceeded", "still exists. status: "], |text| {
+        Failure::TimedOut(hook(text))
     }),
-    (REFUSED, |said| Failure::Invalid(subject(said))),
+    (REFUSED, |text| Failure::Invalid(subject(text))),
     (CHART, |_| Failure::ChartUnreadable),
     (RENDER, |_| Failure::Unrenderable),
     (&["context canceled"], |_| Failure::Cancelled),
 ];
 
-/// Jobs and selectors; stateful sets; claims. The API server has three ways to say the same.
+/// The API server's phrases for immutable fields of Jobs and selectors, StatefulSets and claims.
 const IMMUTABLE: &[&str] = &["field is immutable", "Forbidden: updates to ", "is immutable after creation"];
 
-/// The API server went away while helm worked.
+/// The phrases for a lost connection to the API server.
 const LOST: &[&str] = &[
     "connect: connection refused",
     "connection reset by peer",
@@ -161,56 +162,56 @@ const RENDER: &[&str] = &[
     "failed to parse -",
 ];
 
-/// What `said` means: helm's stderr, secrets taken out of it.
-pub fn classify(said: &str) -> Failure {
-    let said = essence(said);
-    if let Some((_, meaning)) = RULES.iter().find(|(phrases, _)| phrases.iter().any(|phrase| said.contains(phrase))) {
-        return meaning(&said);
+/// Classifies helm's stderr, from which secrets have been removed.
+pub fn classify(text: &str) -> Failure {
+    let text = error_text(text);
+    if let Some((_, failure)) = RULES.iter().find(|(phrases, _)| phrases.iter().any(|phrase| text.contains(phrase))) {
+        return failure(&text);
     }
-    match (said.contains("namespaces \"") && said.contains("\" not found"), missing_chart(&said)) {
+    match (text.contains("namespaces \"") && text.contains("\" not found"), missing_chart(&text)) {
         (true, _) => Failure::NamespaceMissing,
         (_, true) => Failure::ChartUnreadable,
         (false, false) => Failure::Other,
     }
 }
 
-fn missing_chart(said: &str) -> bool {
-    said.contains("path \"") && said.contains("\" not found")
+fn missing_chart(text: &str) -> bool {
+    text.contains("path \"") && text.contains("\" not found")
 }
 
-/// helm joins what went wrong with several objects by ` && `.
-fn immutable(said: &str) -> Vec<Subject> {
-    let parts = said.split(" && ").filter(|part| IMMUTABLE.iter().any(|phrase| part.contains(phrase)));
+/// Returns the immutable objects. helm joins the errors of several objects by ` && `.
+fn immutable(text: &str) -> Vec<Subject> {
+    let parts = text.split(" && ").filter(|part| IMMUTABLE.iter().any(|phrase| part.contains(phrase)));
     parts.filter_map(subject).collect()
 }
 
-/// The first object that a text names, in helm's ways of naming one.
-fn subject(said: &str) -> Option<Subject> {
+/// Returns the first object that the text names, in any of helm's formats.
+fn subject(text: &str) -> Option<Subject> {
     let named = |kind: &str, name: &str| {
-        let plain = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
-        (plain(kind) && plain(name)).then(|| Subject { kind: kind.to_owned(), name: name.to_owned() })
+        let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+        (is_word(kind) && is_word(name)).then(|| Subject { kind: kind.to_owned(), name: name.to_owned() })
     };
     // cannot patch "NAME" with kind KIND: …
-    if let Some(rest) = after(said, "cannot patch \"") {
+    if let Some(rest) = after(text, "cannot patch \"") {
         return named(between(rest, "with kind ", ":"), between(rest, "", "\""));
     }
     // … for object NAMESPACE/NAME GROUP/VERSION, Kind=KIND: …
-    if let Some(rest) = after(said, "object ").filter(|rest| rest.contains(", Kind=")) {
+    if let Some(rest) = after(text, "object ").filter(|rest| rest.contains(", Kind=")) {
         let name = between(rest, "", " ").rsplit('/').next().unwrap_or_default();
         return named(between(rest, ", Kind=", ":"), name);
     }
     // KIND "NAME" in namespace …; KIND.GROUP "NAME" is invalid: …; RESOURCES "NAME" already exists
     let phrases = ["\" in namespace ", "\" is invalid: ", "\" already exists"];
-    let place = phrases.iter().filter_map(|phrase| said.find(phrase)).min()?;
-    let (before, name) = said[..place].rsplit_once('"')?;
+    let position = phrases.iter().filter_map(|phrase| text.find(phrase)).min()?;
+    let (before, name) = text[..position].rsplit_once('"')?;
     let kind = before.trim_end().rsplit(char::is_whitespace).next().unwrap_or_default();
     named(kind.split('.').next().unwrap_or_default(), name)
 }
 
-/// The hook that a text names.
-fn hook(said: &str) -> Option<Subject> {
+/// Returns the hook that the text names.
+fn hook(text: &str) -> Option<Subject> {
     // helm 4: resource KIND/NAMESPACE/NAME not ready. status: …
-    if let Some(rest) = after(said, "resource ") {
+    if let Some(rest) = after(text, "resource ") {
         let mut parts = between(rest, "", " ").splitn(3, '/');
         return match (parts.next(), parts.next(), parts.next()) {
             (Some(kind), Some(_), Some(name)) => Some(Subject { kind: kind.to_owned(), name: name.to_owned() }),
@@ -218,7 +219,7 @@ fn hook(said: &str) -> Option<Subject> {
         };
     }
     // helm 3: job NAME failed: …
-    let name = between(after(said, "job ")?, "", " ");
+    let name = between(after(text, "job ")?, "", " ");
     (!name.is_empty()).then(|| Subject { kind: "Job".to_owned(), name: name.to_owned() })
 }
 

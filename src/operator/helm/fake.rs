@@ -1,4 +1,4 @@
-//! A helm that does what a test says.
+//! A fake helm that runs a script of the test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,31 +10,33 @@ use tokio::net::unix::pipe::{OpenOptions, Receiver, Sender};
 
 use super::Program;
 
-/// The fake program. It lies in the source tree and is never written by a test: a file that some other thread's fork still
-/// holds open for writing cannot be executed.
+/// Returns the fake program.
+///
+/// It is part of the source tree and never written by a test: a file that the fork of another thread still holds open
+/// for writing cannot be executed.
 pub(super) fn helm() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/fake/helm.sh")
 }
 
-/// The fake `exec-helm`.
+/// Returns the fake `exec-helm`.
 pub(super) fn wrapper() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/fake/wrapper.sh")
 }
 
-/// Where children play, and how the test speaks with them.
-pub(super) struct Stage {
+/// The folder of fake helm processes, and the pipes to them.
+pub(super) struct FakeHelm {
     pub(super) home: TempDir,
-    said: Lines<BufReader<Receiver>>,
+    messages: Lines<BufReader<Receiver>>,
     go: Sender,
 }
 
-impl Stage {
-    /// A stage for this play; `helm version` answers 4.3.1 by itself.
-    #[allow(clippy::disallowed_methods, reason = "mkfifo is no system call that safe Rust has")]
-    pub(super) fn of(play: &str) -> Self {
+impl FakeHelm {
+    /// Creates a fake helm that runs this script. `helm version` prints 4.3.1 on its own.
+    #[allow(clippy::disallowed_methods, reason = "safe Rust has no mkfifo")]
+    pub(super) fn with_script(script: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
-        let play = format!("if [ \"$1\" = version ]; then echo v4.3.1; exit; fi\n{play}\n");
-        fs::write(home.path().join("play"), play).unwrap();
+        let script = format!("if [ \"$1\" = version ]; then echo v4.3.1; exit; fi\n{script}\n");
+        fs::write(home.path().join("script"), script).unwrap();
         let pipe = |name: &str| {
             let path = home.path().join(name);
             assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
@@ -42,27 +44,27 @@ impl Stage {
         };
         pipe("never");
         let options = || OpenOptions::new().read_write(true).clone();
-        let said = options().open_receiver(pipe("said")).unwrap();
+        let messages = options().open_receiver(pipe("messages")).unwrap();
         let go = options().open_sender(pipe("go")).unwrap();
-        Self { said: BufReader::new(said).lines(), go, home }
+        Self { messages: BufReader::new(messages).lines(), go, home }
     }
 
     pub(super) async fn program(&self) -> Program {
         Program::find(Some(helm()), self.home.path().to_owned()).await.unwrap()
     }
 
-    /// The next thing that a child says.
-    pub(super) async fn hear(&mut self) -> String {
-        self.said.next_line().await.unwrap().unwrap()
+    /// Returns the next message of a process.
+    pub(super) async fn receive(&mut self) -> String {
+        self.messages.next_line().await.unwrap().unwrap()
     }
 
-    /// Lets one child go on.
+    /// Lets one process continue.
     pub(super) async fn go(&mut self) {
         self.go.write_all(b"\n").await.unwrap();
     }
 
-    /// What a child left in a file.
-    pub(super) fn left(&self, name: &str) -> String {
+    /// Returns the content of a file that a process wrote.
+    pub(super) fn read_file(&self, name: &str) -> String {
         fs::read_to_string(self.home.path().join(name)).unwrap()
     }
 }

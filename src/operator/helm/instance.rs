@@ -1,7 +1,8 @@
-//! Who this operator process is, and whether the one that left a pending record is dead.
+//! The identity of this operator process, and the liveness of the process that left a pending record.
 //!
-//! The fence before a stuck record is unlocked: *prove that no helm is alive*. An identity changes with every process start,
-//! not per pod, because a container that restarts in the same pod has left its children's records behind as well.
+//! This is the check before a stuck record is unlocked: *no helm may be alive*. An identity changes with each process
+//! start instead of each pod, because a container that restarts in the same pod leaves records of its helm processes as
+//! well.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,34 +14,34 @@ use osdpl_core::release::Attempt;
 
 mod process;
 
-/// The environment variable that marks our children with their maker's identity.
+/// The environment variable that marks helm processes with the identity of their operator.
 pub const VARIABLE: &str = "OSDPL_INSTANCE";
 
-/// The longest pod token that fits an attempt label; a uid without dashes is exactly that long.
+/// The longest pod token that fits into an attempt label. A uid without dashes has exactly this length.
 const TOKEN_MAX: usize = 32;
 
-/// The identity of one run of the operator's program; a part of every attempt label.
+/// The identity of one run of the operator. It is part of each attempt label.
 ///
 /// `p<pod token>.<nonce>` in a pod, `h<host and boot>.<pid>.<start time>` elsewhere; at most 40 characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance(String);
 
-/// What can be said of the process that made an attempt.
+/// The liveness of the process that made an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is this process: the Runner's own table knows whether a child runs.
+    /// It is this process. The Runner's table shows whether its helm process is running.
     Own,
-    /// It is gone, and its children with it: what it left may be taken over.
+    /// It has ended with all its helm processes, so its records may be taken over.
     Dead,
-    /// It, or a child of its, is alive: hands off.
+    /// It or one of its helm processes is alive, so its records must not be changed.
     Alive,
-    /// It ran in another pod: dead when the API server has no pod whose [`pod_token`] is this, or when that pod has ended.
+    /// It ran in another pod: it is dead if that pod has ended, or the API server has no pod with this [`pod_token`].
     Pod(String),
-    /// Not ours, or from another machine: only waiting helps.
+    /// It is not an operator, or runs on another machine. Only waiting helps.
     Unknown,
 }
 
-/// What [`Verdict::Pod`] is compared with: a pod's uid, in the form it has in an instance.
+/// Returns a pod's uid in the form it has in an instance, for comparison with [`Verdict::Pod`].
 pub fn pod_token(uid: &str) -> String {
     let short = uid.replace('-', "").to_ascii_lowercase();
     let fits = !short.is_empty() && short.len() <= TOKEN_MAX && short.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -48,10 +49,10 @@ pub fn pod_token(uid: &str) -> String {
 }
 
 impl Instance {
-    /// The identity of this very process; `pod_uid` is the downward API's `metadata.uid`, if there is one.
+    /// Returns the identity of this process. `pod_uid` is the downward API's `metadata.uid`, if any.
     ///
     /// # Errors
-    /// When `/proc` does not tell who we are.
+    /// If `/proc` does not identify this process.
     pub fn of_this_process(pod_uid: Option<&str>) -> Result<Self, Error> {
         Self::of(std::process::id(), pod_uid, Path::new("/proc"))
     }
@@ -71,33 +72,33 @@ impl Instance {
         }))
     }
 
-    /// As in an attempt.
+    /// Returns the identity as it is part of an attempt.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// This process's `number`th attempt, to make `revision`.
+    /// Returns this process's `number`th attempt, to make `revision`.
     pub fn attempt(&self, number: u32, revision: u32) -> Attempt {
         Attempt::trusted(&self.0, number, revision)
     }
 
-    /// Whether the process of another attempt's [`Attempt::instance`] is dead.
+    /// Returns the liveness of the process of another attempt's [`Attempt::instance`].
     pub fn judge(&self, other: &str) -> Verdict {
-        self.judge_in(other, Path::new("/proc"))
+        self.liveness_in(other, Path::new("/proc"))
     }
 
-    fn judge_in(&self, other: &str, proc: &Path) -> Verdict {
+    fn liveness_in(&self, other: &str, proc: &Path) -> Verdict {
         if other == self.0 {
             return Verdict::Own;
         }
-        // A helm that got SIGTERM when its operator died still writes its record: it outlives its maker by a moment.
+        // A helm that received SIGTERM when its operator ended still writes its record, and so outlives the operator.
         if process::has_child_of(proc, other) {
             return Verdict::Alive;
         }
         match (split(&self.0), split(other)) {
-            (Some(('p', mine, _)), Some(('p', token, _))) if mine == token => Verdict::Dead,
+            (Some(('p', own, _)), Some(('p', token, _))) if own == token => Verdict::Dead,
             (_, Some(('p', token, _))) => Verdict::Pod(token.to_owned()),
-            (_, Some(('h', host, rest))) => judge_local(host, rest, proc),
+            (_, Some(('h', host, rest))) => local_liveness(host, rest, proc),
             (_, _) => Verdict::Unknown,
         }
     }
@@ -109,14 +110,14 @@ impl fmt::Display for Instance {
     }
 }
 
-/// Kind, pod or host, and the rest.
+/// Splits an instance into its kind, its pod or host, and the rest.
 fn split(instance: &str) -> Option<(char, &str, &str)> {
     let kind = instance.chars().next().filter(char::is_ascii_lowercase)?;
     let (owner, rest) = instance[1..].split_once('.')?;
     Some((kind, owner, rest))
 }
 
-fn judge_local(host: &str, rest: &str, proc: &Path) -> Verdict {
+fn local_liveness(host: &str, rest: &str, proc: &Path) -> Verdict {
     let Some((Ok(pid), started)) = rest.split_once('.').map(|(pid, started)| (pid.parse(), started)) else {
         return Verdict::Unknown;
     };
@@ -125,8 +126,8 @@ fn judge_local(host: &str, rest: &str, proc: &Path) -> Verdict {
         Ok(_) | Err(_) => return Verdict::Unknown,
     }
     match process::started(proc, pid) {
-        Ok(Some(now)) if now.to_string() == started => Verdict::Alive,
-        // The number is another process's by now, or nobody's.
+        Ok(Some(current)) if current.to_string() == started => Verdict::Alive,
+        // The process id is free, or was reused by another process.
         Ok(_) => Verdict::Dead,
         Err(_) => Verdict::Unknown,
     }

@@ -1,9 +1,10 @@
-//! The kubeconfig that helm is given.
+//! Provides the kubeconfig for helm.
 //!
-//! helm must not read the pod's environment (we drop `KUBE*`), and a token copied into a file would go stale: the kubelet
-//! rotates it about every hour. So ours names the token's *file*, which client-go reads anew.
+//! helm must not read the pod's environment (`KUBE*` variables are dropped), and a copied token would expire, as the
+//! kubelet rotates it about every hour. So the generated kubeconfig refers to the token's *file*, which client-go reads
+//! again when needed.
 
-#![allow(clippy::disallowed_methods, reason = "the gate to helm's own files")]
+#![allow(clippy::disallowed_methods, reason = "writes the kubeconfig for helm")]
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,12 +17,12 @@ use super::Error;
 /// Where the kubelet mounts a pod's service account.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// What decides which kubeconfig helm gets, taken from the environment once, by the caller.
+/// The inputs that decide which kubeconfig helm uses. The caller reads them from the environment once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
-    /// `KUBECONFIG` or the flag of that name; passed on as it is.
+    /// `KUBECONFIG` or the flag of that name. Passed on unchanged.
     pub given: Option<PathBuf>,
-    /// `KUBERNETES_SERVICE_HOST`: set inside a pod.
+    /// `KUBERNETES_SERVICE_HOST`, which is set in a pod.
     pub host: Option<String>,
     /// `KUBERNETES_SERVICE_PORT`.
     pub port: Option<String>,
@@ -30,7 +31,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Reads the process environment; `given` (a flag) wins over `KUBECONFIG`.
+    /// Reads the process environment. `given`, a flag, takes precedence over `KUBECONFIG`.
     pub fn from_environment(given: Option<PathBuf>) -> Self {
         let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -43,11 +44,13 @@ impl Surroundings {
     }
 }
 
-/// The kubeconfig for helm: the given one, else one written to `folder` from the service account in `mount`, else the
-/// user's own `.kube/config`.
+/// Returns the kubeconfig for helm.
+///
+/// This is the given one, else one written to `folder` for the service account in `mount`, else the user's
+/// `.kube/config`.
 ///
 /// # Errors
-/// When there is none of the three, or ours cannot be written.
+/// If there is none of the three, or the generated one cannot be written.
 pub fn kubeconfig(surroundings: &Surroundings, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
     if let Some(given) = &surroundings.given {
         return Ok(given.clone());
@@ -62,10 +65,12 @@ pub fn kubeconfig(surroundings: &Surroundings, mount: &Path, folder: &Path) -> R
     }
 }
 
-/// Writes `folder/kubeconfig`, readable by us alone, for the API server at `host`:`port` and the service account in `mount`.
+/// Writes `folder/kubeconfig` for the API server at `host`:`port` and the service account in `mount`.
+///
+/// Only the operator's user can read the file.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn write_for_service_account(host: &str, port: &str, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
     // An IPv6 address needs brackets in a URL.
     let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
@@ -86,15 +91,15 @@ pub fn write_for_service_account(host: &str, port: &str, mount: &Path, folder: &
     Ok(path)
 }
 
-/// Written beside and renamed, so that a helm that starts meanwhile never reads half a file.
+/// Writes to a temporary file and renames it, so that a helm that starts meanwhile never reads a partial file.
 fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let beside = path.with_extension("new");
+    let temporary = path.with_extension("new");
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
     file.write_all(content)?;
-    std::fs::rename(&beside, path)
+    std::fs::rename(&temporary, path)
 }
 
 #[cfg(test)]
@@ -104,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_given_kubeconfig_is_passed_on_even_inside_a_pod() {
+    fn a_given_kubeconfig_takes_precedence_in_a_pod() {
         let surroundings =
             Surroundings { given: Some("/given".into()), host: Some("10.96.0.1".into()), ..Surroundings::default() };
         let path = kubeconfig(&surroundings, Path::new("/mount"), Path::new("/nowhere")).unwrap();
@@ -112,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_gets_a_private_kubeconfig_that_names_the_token_by_file() {
+    fn a_pods_kubeconfig_is_private_and_names_the_token_file() {
         let folder = tempfile::tempdir().unwrap();
         let surroundings = Surroundings { host: Some("fd00::1".into()), ..Surroundings::default() };
         let path = kubeconfig(&surroundings, Path::new("/mount"), folder.path()).unwrap();
@@ -124,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_hand_is_an_error_that_says_what_to_do() {
+    fn a_missing_kubeconfig_error_says_what_to_do() {
         let error = kubeconfig(&Surroundings::default(), Path::new("/mount"), Path::new("/nowhere")).unwrap_err();
         assert!(error.to_string().contains("set KUBECONFIG"), "{error}");
     }

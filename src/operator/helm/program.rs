@@ -1,7 +1,7 @@
-//! The helm program itself: finding it, judging its version, and the environment it is started in.
+//! Finds the helm program, checks its version, and sets its environment.
 //!
-//! Nothing of the operator's own environment reaches helm by accident: the list of variables that pass is written down
-//! here, everything else is dropped. A stray `HELM_NAMESPACE` or `HELM_KUBEAPISERVER` would otherwise redirect a release.
+//! helm receives only the environment variables listed here. Otherwise a stray `HELM_NAMESPACE` or `HELM_KUBEAPISERVER`
+//! could redirect a release.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -14,19 +14,20 @@ use tokio::process::Command;
 
 use super::Error;
 
-/// The oldest helm 3 that has every flag we pass (`--take-ownership` came with 3.17, `--labels` with 3.13).
+/// The oldest helm 3 with all flags that the operator uses (`--take-ownership` came with 3.17, `--labels` with 3.13).
 const OLDEST: Version = Version { major: 3, minor: 17 };
 
-/// The newest major whose command line is known; a later one may have renamed what we pass.
+/// The newest supported major version. A later one may have renamed flags.
 const NEWEST_MAJOR: u32 = 4;
 
-/// `helm version` needs no cluster and answers in well under a second; a program that does not is not helm.
+/// The timeout of `helm version`, which needs no cluster and takes well under a second.
 const VERSION_DEADLINE: Duration = Duration::from_secs(20);
 
-/// Where helm keeps its records, whatever the environment says: we watch Secrets.
+/// The storage driver of helm's records, regardless of the environment: the operator watches Secrets.
 pub const DRIVER: (&str, &str) = ("HELM_DRIVER", "secret");
 
-/// What of the operator's environment helm may see: where programs are, how to reach the outside, whom to trust.
+/// The environment variables that are passed on to helm: for the location of programs, proxies and trusted
+/// certificates.
 const PASSED_ON: [&str; 12] = [
     "PATH",
     "TMPDIR",
@@ -42,14 +43,16 @@ const PASSED_ON: [&str; 12] = [
     "SSL_CERT_DIR",
 ];
 
-/// Go collects garbage less often, up to a bound: 15 % less processor time (nova 1.25 → 1.07 s, keystone 0.80 → 0.69 s, helm
-/// 4.3.1), for 120 MB instead of 80 MB at the peak. Twelve slots share few cores, so time is what is short.
+/// Makes Go collect garbage less often, up to a memory limit.
+///
+/// This saves 15 % of the processor time (nova 1.25 → 1.07 s, keystone 0.80 → 0.69 s, helm 4.3.1), for a peak of 120 MB
+/// instead of 80 MB. Twelve slots share few cores, so time is scarcer than memory.
 const GARBAGE_COLLECTION: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "160MiB")];
 
-/// Major and minor version of a helm program; patch levels never changed the command line.
+/// The major and minor version of a helm program. Patch levels never changed the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// 3 or 4; part of every release's input digest, because the two render and apply differently.
+    /// 3 or 4. Part of each release's input digest, because the two render and apply differently.
     pub major: u32,
     /// The minor version.
     pub minor: u32,
@@ -64,7 +67,7 @@ impl fmt::Display for Version {
 impl FromStr for Version {
     type Err = ();
 
-    /// Reads `v4.3.1`, `v4.3`, `3.22.0+gabcdef` and the like; anything without a major and a minor number is refused.
+    /// Parses `v4.3.1`, `v4.3`, `3.22.0+gabcdef` and the like. A major and a minor number are required.
     fn from_str(text: &str) -> Result<Self, ()> {
         let mut parts = text.trim().trim_start_matches('v').splitn(3, ['.', '+', '-']);
         let mut number = || parts.next().and_then(|part| part.parse().ok()).ok_or(());
@@ -72,7 +75,7 @@ impl FromStr for Version {
     }
 }
 
-/// A helm program that was found, asked for its version and accepted.
+/// A helm program with a supported version.
 #[derive(Clone, Debug)]
 pub struct Program {
     path: PathBuf,
@@ -82,58 +85,60 @@ pub struct Program {
 }
 
 impl Program {
-    /// Finds helm (`path`, else `helm` on `PATH`), asks it for its version and accepts 3.17 and newer, and every 4.x.
+    /// Finds helm (`path`, else `helm` on `PATH`) and accepts versions 3.17 and newer, and every 4.x.
     ///
-    /// `home` is a writable folder of ours; each slot's `HELM_*_HOME` lies below it.
+    /// `home` is a writable folder of the operator. Each slot's `HELM_*_HOME` is below it.
     ///
     /// # Errors
-    /// When there is no helm, it does not run, or it is too old.
+    /// If helm is missing, cannot run, or has an unsupported version.
     pub async fn find(path: Option<PathBuf>, home: PathBuf) -> Result<Self, Error> {
         let path = path.unwrap_or_else(|| PathBuf::from("helm"));
         let mut program = Self { path, version: OLDEST, home, kubeconfig: None };
-        let said = program.ask_version().await?;
+        let output = program.read_version().await?;
         program.version =
-            said.parse().map_err(|()| Error::NotHelm { path: program.path.clone(), said: shortened(&said) })?;
+            output.parse().map_err(|()| Error::NotHelm { path: program.path.clone(), output: first_line(&output) })?;
         if program.version < OLDEST || program.version.major > NEWEST_MAJOR {
             return Err(Error::WrongVersion { path: program.path, version: program.version, oldest: OLDEST });
         }
         Ok(program)
     }
 
-    /// The same program talking to the cluster that this kubeconfig names.
+    /// Returns the same program for the cluster of this kubeconfig.
     #[must_use]
     pub fn with_kubeconfig(self, kubeconfig: PathBuf) -> Self {
         Self { kubeconfig: Some(kubeconfig), ..self }
     }
 
-    /// Which helm it is.
+    /// Returns helm's version.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Where the program lies, as given or as found.
+    /// Returns the path of the program, as given or as found.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A command of this program in our environment, no arguments yet; stdin is closed, stdout and stderr go nowhere.
+    /// Returns a command of this program without arguments. Its stdin is closed, and its stdout and stderr are
+    /// discarded.
     ///
-    /// `slot` names the folder for helm's caches: two commands that run at once need two slots.
+    /// `slot` names the folder of helm's caches. Concurrent commands need different slots.
     pub fn command(&self, slot: &str) -> Command {
-        let mut command = bare(self.path.as_os_str());
-        self.dress(&mut command, slot);
+        let mut command = new_command(self.path.as_os_str());
+        self.set_environment(&mut command, slot);
         command
     }
 
-    /// The same command, but started by way of `wrapper` (our own program, see [`super::exec`]), which dies with us.
+    /// Returns the same command, started by `wrapper` (the operator itself, see [`super::exec`]), so that it ends with
+    /// the operator.
     pub(super) fn command_through(&self, wrapper: &Path, slot: &str) -> Command {
-        let mut command = bare(wrapper.as_os_str());
-        self.dress(&mut command, slot);
+        let mut command = new_command(wrapper.as_os_str());
+        self.set_environment(&mut command, slot);
         command.arg(super::exec::SUBCOMMAND).arg(std::process::id().to_string()).arg(&self.path);
         command
     }
 
-    fn dress(&self, command: &mut Command, slot: &str) {
+    fn set_environment(&self, command: &mut Command, slot: &str) {
         let own = self.home.join(slot);
         let kubeconfig = self.kubeconfig.as_deref().unwrap_or(Path::new("/dev/null"));
         command
@@ -147,14 +152,14 @@ impl Program {
             .env("HELM_NO_PLUGINS", "1")
             .env("NO_COLOR", "1")
             .envs(GARBAGE_COLLECTION)
-            // Without a kubeconfig helm would fall back to the one in HOME, or to the pod's own token.
+            // Without a kubeconfig, helm would use the one in HOME or the pod's token.
             .env("KUBECONFIG", kubeconfig)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
     }
 
-    async fn ask_version(&self) -> Result<String, Error> {
+    async fn read_version(&self) -> Result<String, Error> {
         let start = |why| Error::Start { path: self.path.clone(), why };
         let mut command = self.command("version");
         command.args(["version", "--template", "{{.Version}}"]).stdout(Stdio::piped()).kill_on_drop(true);
@@ -166,12 +171,12 @@ impl Program {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "the one place where a helm process comes from")]
-fn bare(program: &OsStr) -> Command {
+#[allow(clippy::disallowed_methods, reason = "the only place that creates helm processes")]
+fn new_command(program: &OsStr) -> Command {
     Command::new(program)
 }
 
-fn shortened(text: &str) -> String {
+fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(80).collect()
 }
 

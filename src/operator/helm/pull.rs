@@ -1,4 +1,4 @@
-//! Getting charts from repositories: `helm pull`, so that the operator needs no HTTP client of its own.
+//! Downloads charts from repositories by `helm pull`, so that the operator needs no HTTP client for them.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,13 +12,13 @@ use super::ChartReference;
 use crate::charts::Pull;
 use crate::charts::pull::{Failure, Request};
 
-/// How long one pull may take: the index of a large repository and an archive over a slow line.
+/// The timeout of one pull, sufficient for the index of a large repository and an archive over a slow line.
 const DEADLINE: Duration = Duration::from_mins(3);
 
-/// How much of helm's last words is kept.
-const LONGEST: usize = 400;
+/// The maximum length of helm's error message.
+const MAX_LENGTH: usize = 400;
 
-/// Makes a command of the helm program, without arguments, in the environment of a slot.
+/// Creates a command of the helm program without arguments, in the environment of a slot.
 type Start = Box<dyn Fn(&str) -> Command + Send + Sync>;
 
 /// Pulls charts with the helm program.
@@ -28,28 +28,30 @@ pub struct Puller {
 }
 
 impl Puller {
-    /// With `start` making the commands: `move |slot| program.command(slot)`.
+    /// Creates a puller. `start` creates the commands: `move |slot| program.command(slot)`.
     pub fn new(start: impl Fn(&str) -> Command + Send + Sync + 'static) -> Self {
         Self { start: Box::new(start), deadline: DEADLINE }
     }
 
-    /// The same, giving up after `deadline`.
+    /// Sets the timeout of one pull.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
     }
 
-    /// Runs helm with everything it keeps under `home`, and returns what it says.
+    /// Runs helm with its cache and data folders under `home`, and returns its output.
     async fn run(&self, home: &Path, arguments: Vec<String>) -> Result<Vec<u8>, Failure> {
         let mut command = (self.start)("pull");
-        // helm 4 keeps every archive it ever pulled under its cache; here it goes away with the pull.
+        // helm 4 keeps each pulled archive in its cache. This cache is deleted with the pull.
         for folder in ["HELM_CACHE_HOME", "HELM_DATA_HOME"] {
             command.env(folder, home.join(folder));
         }
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let output = tokio::time::timeout(self.deadline, command.output())
             .await
-            .map_err(|_| Failure::Unreachable(format!("no answer within {} seconds", self.deadline.as_secs())))?
+            .map_err(|_| {
+                Failure::Unreachable(format!("helm did not finish within {} seconds", self.deadline.as_secs()))
+            })?
             .map_err(|error| Failure::Program(error.to_string()))?;
         if output.status.success() { Ok(output.stdout) } else { Err(classify(&output.stderr)) }
     }
@@ -72,30 +74,30 @@ impl Pull for Puller {
     fn newest<'a>(&'a self, repository: &'a str, name: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
         async move {
             #[derive(Deserialize)]
-            struct Shown {
+            struct Metadata {
                 version: String,
             }
             let home = tempfile::tempdir().map_err(|error| Failure::Unwritable(error.to_string()))?;
             let mut arguments = vec!["show".to_owned(), "chart".to_owned()];
             let chart = chart(repository, name);
             arguments.extend([chart.name].into_iter().chain(chart.flags));
-            let said = self.run(home.path(), arguments).await?;
-            let shown: Shown = osdpl_values::yaml::parse("helm show chart", &String::from_utf8_lossy(&said))
+            let output = self.run(home.path(), arguments).await?;
+            let metadata: Metadata = osdpl_values::yaml::parse("helm show chart", &String::from_utf8_lossy(&output))
                 .map_err(|error| Failure::Unreachable(error.to_string()))?;
-            Ok(shown.version)
+            Ok(metadata.version)
         }
         .boxed()
     }
 }
 
-/// How helm is told which chart of which repository is meant.
+/// Returns the name and flags by which helm finds a chart in its repository.
 pub fn reference(request: &Request) -> ChartReference {
     let mut chart = chart(&request.repository, &request.chart);
     chart.flags.extend(["--version".to_owned(), request.version.clone()]);
     chart
 }
 
-/// The arguments that name a chart: a registry's is one address, a repository's a name and `--repo`.
+/// Returns the name and flags of a chart: one address in a registry, a name and `--repo` in a repository.
 fn chart(repository: &str, name: &str) -> ChartReference {
     if repository.starts_with("oci://") {
         return ChartReference { name: format!("{repository}/{name}"), flags: Vec::new() };
@@ -103,7 +105,7 @@ fn chart(repository: &str, name: &str) -> ChartReference {
     ChartReference { name: name.to_owned(), flags: vec!["--repo".to_owned(), repository.to_owned()] }
 }
 
-/// The archive that helm left in the folder. Its name is the repository's choice, so it is looked for.
+/// Returns the archive that helm left in the folder. The repository chooses its name.
 async fn archive(folder: &Path) -> Result<PathBuf, Failure> {
     let unwritable = |error: std::io::Error| Failure::Unwritable(error.to_string());
     let mut entries = tokio::fs::read_dir(folder).await.map_err(unwritable)?;
@@ -115,12 +117,14 @@ async fn archive(folder: &Path) -> Result<PathBuf, Failure> {
     Err(Failure::Unreachable("helm reported success and left no archive".to_owned()))
 }
 
-/// What helm's last words mean; the phrases are those of helm 3.22 and 4.3 (`repo.FindChartInRepoURL`, `registry`, Go's
-/// `syscall.Errno`). What is unknown is taken for the network, which is tried again.
+/// Classifies helm's error message.
+///
+/// The phrases are those of helm 3.22 and 4.3 (`repo.FindChartInRepoURL`, `registry`, Go's `syscall.Errno`). An unknown
+/// error is taken for a network error, which is retried.
 fn classify(stderr: &[u8]) -> Failure {
     let text = String::from_utf8_lossy(stderr);
-    let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("helm said nothing");
-    let why: String = last.trim_start_matches("Error: ").chars().take(LONGEST).collect();
+    let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("helm printed no error");
+    let why: String = last.trim_start_matches("Error: ").chars().take(MAX_LENGTH).collect();
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| why.contains(phrase));
     if has(&["no space left on device", "disk quota exceeded"]) {
         Failure::Full
@@ -140,9 +144,9 @@ mod tests {
     use super::{ChartReference, Failure, Request, classify, reference};
 
     #[test]
-    fn helms_last_words_are_understood() {
+    fn classifies_helms_errors() {
         let unreachable = |text: &str| Failure::Unreachable(text.to_owned());
-        for (said, meant) in [
+        for (output, expected) in [
             (
                 "Error: chart \"nope\" version \"1.0.0\" not found in http://127.0.0.1:1 repository\n",
                 Failure::Absent(
@@ -166,21 +170,21 @@ mod tests {
                 "warning: x\nError: dial tcp 127.0.0.1:1: connect: connection refused\n\n",
                 unreachable("dial tcp 127.0.0.1:1: connect: connection refused"),
             ),
-            ("", unreachable("helm said nothing")),
+            ("", unreachable("helm printed no error")),
         ] {
-            assert_eq!(classify(said.as_bytes()), meant, "{said}");
+            assert_eq!(classify(output.as_bytes()), expected, "{output}");
         }
         assert_eq!(classify("x".repeat(9000).as_bytes()), unreachable(&"x".repeat(400)));
     }
 
     #[test]
     fn a_registrys_chart_is_one_address() {
-        let told = |repository: &str| {
+        let command_line = |repository: &str| {
             let request = Request { repository: repository.into(), chart: "nova".into(), version: "1.2.3".into() };
             let ChartReference { name, flags } = reference(&request);
             format!("{name} {}", flags.join(" "))
         };
-        assert_eq!(told("oci://registry.example/charts"), "oci://registry.example/charts/nova --version 1.2.3");
-        assert_eq!(told("https://charts.example"), "nova --repo https://charts.example --version 1.2.3");
+        assert_eq!(command_line("oci://registry.example/charts"), "oci://registry.example/charts/nova --version 1.2.3");
+        assert_eq!(command_line("https://charts.example"), "nova --repo https://charts.example --version 1.2.3");
     }
 }

@@ -1,9 +1,10 @@
-//! The Runner: one child a release, bounded slots, nothing ever waits.
+//! The Runner starts helm processes: at most one per release, and a limited number at a time.
 //!
-//! It has no queue. A job that finds no slot is refused; every end of a child pokes whoever watches [`Runner::changes`],
-//! and the next plan, made of what is true *then*, starts what matters most. A queue would start yesterday's values.
+//! It has no queue. A job without a free slot is refused. The end of each process notifies the watchers of
+//! [`Runner::changes`]. The next plan, based on the state *then*, starts the most urgent jobs. A queue would start
+//! outdated values.
 
-#![allow(clippy::disallowed_methods, reason = "when a child began and how long it took")]
+#![allow(clippy::disallowed_methods, reason = "measures when a process started and how long it ran")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,7 +29,7 @@ mod tally;
 pub use job::{Config, Job, Refused, Running};
 pub use tally::{Tally, VerbTally};
 
-/// Starts, stops and remembers children. Cheap to clone; all clones are one.
+/// Starts, stops and tracks helm processes. Clones share their state.
 #[derive(Clone)]
 pub struct Runner(Arc<Inner>);
 
@@ -57,10 +58,10 @@ struct Entry {
 }
 
 impl Runner {
-    /// A Runner for this program; `instance` is what its attempts are signed with. Must be called within a runtime.
+    /// Creates a Runner for this program, whose attempts carry `instance`. Must be called within a runtime.
     ///
     /// # Errors
-    /// When the thread that starts children cannot be started.
+    /// If the thread that starts processes cannot be started.
     pub fn new(program: Program, config: Config, instance: Instance) -> io::Result<Self> {
         Ok(Self(Arc::new(Inner {
             program,
@@ -72,22 +73,22 @@ impl Runner {
         })))
     }
 
-    /// The helm it drives.
+    /// Returns the helm program.
     pub fn program(&self) -> &Program {
         &self.0.program
     }
 
-    /// Who signs the attempts.
+    /// Returns the identity in the attempts.
     pub fn instance(&self) -> &Instance {
         &self.0.instance
     }
 
-    /// Starts a child for this job and returns at once, or says why not. Of several jobs, start the most urgent first.
+    /// Starts a helm process for this job and returns immediately. Callers start the most urgent job first.
     ///
     /// # Errors
-    /// [`Refused`]; the job is then forgotten.
+    /// [`Refused`]; the job is then dropped.
     pub fn start(&self, job: Job) -> Result<Attempt, Refused> {
-        // Serialised before the lock, and the tree dropped: it can be large.
+        // The values are serialised before the lock is taken. The value tree is dropped early, as it can be large.
         let (input, inputs) = match &job.verb {
             Verb::Upgrade(upgrade) => (Some(document(&upgrade.values)?), Some(upgrade.inputs.clone())),
             Verb::Uninstall(_) => (None, None),
@@ -103,16 +104,16 @@ impl Runner {
         state.tally.of(verb).started += 1;
         state.running.insert(job.release.clone(), Entry { running, slot, stop });
         drop(state);
-        inner.poke();
-        let begun = Begun { slot, attempt: attempt.clone(), since, input };
-        tokio::spawn(Arc::clone(inner).see_through(job, begun, stopped));
+        inner.notify();
+        let started_job = StartedJob { slot, attempt: attempt.clone(), since, input };
+        tokio::spawn(Arc::clone(inner).run_to_end(job, started_job, stopped));
         Ok(attempt)
     }
 
-    /// Asks for the end of a release's child: SIGTERM to its group, SIGKILL after the grace. `false` when none runs.
+    /// Stops the helm process of a release: SIGTERM to its group, SIGKILL after the grace period. `false` if none runs.
     pub fn stop(&self, release: &Key, why: Stop) -> bool {
         let stopping = match self.0.state().running.get(release) {
-            Some(entry) => entry.ask(why),
+            Some(entry) => entry.request_stop(why),
             None => return false,
         };
         if stopping {
@@ -121,41 +122,42 @@ impl Runner {
         true
     }
 
-    /// What runs now.
+    /// Returns the running processes.
     pub fn table(&self) -> BTreeMap<Key, Running> {
         let state = self.0.state();
         state.running.iter().map(|(key, entry)| (key.clone(), entry.running.clone())).collect()
     }
 
-    /// How many jobs would find a slot.
+    /// Returns the number of free slots.
     pub fn free_slots(&self) -> usize {
         self.0.config.slots.saturating_sub(self.0.state().running.len())
     }
 
-    /// How many processors there are: no more helms than that compute faster.
+    /// Returns the number of processors. More concurrent helm processes do not compute faster.
     pub fn cores(&self) -> usize {
         self.0.config.cores
     }
 
-    /// What ended since the last call, oldest first. An entry leaves [`Runner::table`] in the same instant as it appears here.
+    /// Returns the outcomes since the last call, oldest first. An entry leaves [`Runner::table`] at the moment it
+    /// appears here.
     pub fn take_outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.0.state().outcomes)
     }
 
-    /// Changes whenever the table or the outcomes do.
+    /// Returns a receiver that changes with the table and the outcomes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
 
-    /// Counters for metrics.
+    /// Returns the counters for metrics.
     pub fn tally(&self) -> Tally {
         self.0.state().tally.clone()
     }
 
-    /// Starts nothing any more, stops every child, and returns when the last one has ended: at most the grace, and a moment.
+    /// Refuses new jobs, stops all processes, and returns when the last one has ended, shortly after the grace period.
     ///
-    /// Installs and upgrades leave a failed record, which needs no recovery; an uninstall has no signal handler in helm and
-    /// leaves `uninstalling`, which is uninstalled again.
+    /// Installs and upgrades leave a failed record, which needs no recovery. helm has no signal handler for an
+    /// uninstall, which leaves an `uninstalling` record that is uninstalled again.
     pub async fn shutdown(&self) {
         let mut changes = self.changes();
         let running: Vec<Key> = {
@@ -166,7 +168,7 @@ impl Runner {
         for release in running {
             self.stop(&release, Stop::Shutdown);
         }
-        // The sender lives in self, so waiting cannot fail.
+        // The sender is part of self, so waiting cannot fail.
         drop(changes.wait_for(|_| self.0.state().running.is_empty()).await);
     }
 }
@@ -177,8 +179,8 @@ impl fmt::Debug for Runner {
     }
 }
 
-/// What a job is once it has its slot.
-struct Begun {
+/// A job with its slot.
+struct StartedJob {
     slot: usize,
     attempt: Attempt,
     since: Timestamp,
@@ -190,7 +192,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn poke(&self) {
+    fn notify(&self) {
         self.changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
@@ -198,33 +200,33 @@ impl Inner {
         if let Some(entry) = self.state().running.get_mut(release) {
             entry.running.stopping.get_or_insert(why);
         }
-        self.poke();
+        self.notify();
     }
 
-    async fn see_through(self: Arc<Self>, job: Job, mut begun: Begun, stop: watch::Receiver<Option<Stop>>) {
+    async fn run_to_end(self: Arc<Self>, job: Job, mut started_job: StartedJob, stop: watch::Receiver<Option<Stop>>) {
         let clock = Instant::now();
         let Job { release, verb, scrubber, deadline, .. } = job;
-        let (kind, command) = (verb.name(), self.command(&release, &verb, &begun));
-        // The values live on in the input alone.
+        let (kind, command) = (verb.name(), self.command(&release, &verb, &started_job));
+        // From here on, only the serialised input holds the values.
         drop(verb);
-        let run = Run { command, input: begun.input.take(), deadline, grace: self.config.grace };
+        let run = Run { command, input: started_job.input.take(), deadline, grace: self.config.grace };
         let stopping = |why| self.mark_stopping(&release, why);
         let (exit, tail) = child::run(run, &self.spawner, stop, stopping).await;
         let (failure, text) = explain(&exit, &tail, &scrubber);
-        let Begun { attempt, since: started, .. } = begun;
+        let StartedJob { attempt, since: started, .. } = started_job;
         let duration = clock.elapsed();
         self.finish(Outcome { release, verb: kind, attempt, exit, failure, text, started, duration });
     }
 
-    fn command(&self, release: &Key, verb: &Verb, begun: &Begun) -> tokio::process::Command {
-        let slot = format!("slot-{}", begun.slot);
+    fn command(&self, release: &Key, verb: &Verb, started_job: &StartedJob) -> tokio::process::Command {
+        let slot = format!("slot-{}", started_job.slot);
         let mut command = match &self.config.wrapper {
             Some(wrapper) => self.program.command_through(wrapper, &slot),
             None => self.program.command(&slot),
         };
         command.env(super::instance::VARIABLE, self.instance.as_str());
         command.args(match verb {
-            Verb::Upgrade(upgrade) => upgrade.arguments(release, &begun.attempt, self.program.version()),
+            Verb::Upgrade(upgrade) => upgrade.arguments(release, &started_job.attempt, self.program.version()),
             Verb::Uninstall(uninstall) => uninstall.arguments(release),
         });
         command
@@ -233,10 +235,10 @@ impl Inner {
     fn finish(&self, outcome: Outcome) {
         let mut state = self.state();
         state.running.remove(&outcome.release);
-        state.tally.of(outcome.verb).count(&outcome);
+        state.tally.of(outcome.verb).add(&outcome);
         state.outcomes.push(outcome);
         drop(state);
-        self.poke();
+        self.notify();
     }
 }
 
@@ -254,8 +256,8 @@ impl State {
 }
 
 impl Entry {
-    /// The first reason counts; `true` when it is this one.
-    fn ask(&self, why: Stop) -> bool {
+    /// Requests a stop. Returns whether this is the first request, whose reason counts.
+    fn request_stop(&self, why: Stop) -> bool {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();
             stop.get_or_insert(why);
@@ -264,26 +266,27 @@ impl Entry {
     }
 }
 
-/// The newline matters: helm 4 before 4.3 drops a document that lacks it and is a multiple of 4096 bytes long (helm#32506).
+/// Serialises values. Before 4.3, helm 4 drops a document without a final newline whose length is a multiple of 4096
+/// bytes (helm#32506).
 pub(super) fn document(values: &serde_json::Value) -> Result<Vec<u8>, Refused> {
     let mut document = serde_json::to_vec(values).map_err(|_| Refused::Values)?;
     document.push(b'\n');
     Ok(document)
 }
 
-/// What helm's end means, and helm's words for it.
+/// Returns the class and the message of a failed process.
 fn explain(exit: &Exit, tail: &Tail, scrubber: &Scrubber) -> (Option<Failure>, String) {
     match exit {
         Exit::Success => (None, String::new()),
         Exit::Stopped { why, .. } => (None, why.to_string()),
         Exit::Failed(_) | Exit::NotStarted => {
-            let said = tail.text(scrubber);
-            (Some(classify(&said)), condense(&said))
+            let text = tail.text(scrubber);
+            (Some(classify(&text)), condense(&text))
         }
         Exit::Signalled(signal) => {
-            let said = condense(&tail.text(scrubber));
-            let colon = if said.is_empty() { "" } else { ": " };
-            (Some(Failure::Other), format!("helm was ended by signal {signal}{colon}{said}"))
+            let text = condense(&tail.text(scrubber));
+            let colon = if text.is_empty() { "" } else { ": " };
+            (Some(Failure::Other), format!("helm was ended by signal {signal}{colon}{text}"))
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The thread that starts children.
+//! The thread that starts helm processes.
 //!
-//! The kernel sends a parent's death signal when the *thread* that forked ends, not the process. A runtime's worker
-//! threads come and go, and one of them going would end an unrelated helm. This one lives as long as the Runner.
+//! The kernel sends the parent's death signal when the *thread* that forked ends, not the process. The worker threads
+//! of a runtime come and go, and the end of one would end an unrelated helm. This thread lives as long as the Runner.
 
 use std::io;
 use std::sync::mpsc;
@@ -14,30 +14,30 @@ struct Request {
     reply: oneshot::Sender<io::Result<Child>>,
 }
 
-/// A handle to the thread; when the last one is dropped the thread ends, and so do children tied to it.
+/// A handle to the thread. When the last one is dropped, the thread and its helm processes end.
 #[derive(Clone)]
 pub(super) struct Spawner(mpsc::Sender<Request>);
 
 impl Spawner {
-    /// Starts the thread; children report to the runtime that this is called in.
+    /// Starts the thread. Its processes are registered with the current runtime.
     pub(super) fn start() -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::current();
         let (sender, requests) = mpsc::channel::<Request>();
         std::thread::Builder::new().name("helm-spawner".to_owned()).spawn(move || {
             let _entered = runtime.enter();
             for Request { mut command, reply } in requests {
-                // Whoever asked is gone only when the runtime ends, and the child ends with this thread then.
+                // The receiver is only dropped when the runtime ends, and then the process ends with this thread.
                 drop(reply.send(command.spawn()));
             }
         })?;
         Ok(Self(sender))
     }
 
-    /// Starts a child from that thread.
+    /// Starts a process from that thread.
     pub(super) async fn spawn(&self, command: Command) -> io::Result<Child> {
-        let (reply, answer) = oneshot::channel();
-        let gone = || io::Error::other("the thread that starts children has ended");
-        self.0.send(Request { command, reply }).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        let (reply, response) = oneshot::channel();
+        let thread_ended = || io::Error::other("the thread that starts helm has ended");
+        self.0.send(Request { command, reply }).map_err(|_| thread_ended())?;
+        response.await.map_err(|_| thread_ended())?
     }
 }

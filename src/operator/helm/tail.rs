@@ -1,18 +1,18 @@
-//! A bounded memory of what a child wrote to stderr: its beginning and its end.
+//! Keeps the beginning and the end of a process's stderr.
 //!
-//! The end says what went wrong, but helm puts an object's name at the start of a line that may go on for many kilobytes.
+//! The end contains the error, but helm puts an object's name at the start of a line that may be many kilobytes long.
 
 use std::collections::VecDeque;
 
 use osdpl_core::scrub::Scrubber;
 
-/// Bytes of the beginning that are kept.
+/// The number of bytes kept of the beginning.
 const BEGINNING: usize = 4 * 1024;
 
-/// Bytes of the end that are kept: two refused Jobs' pod templates, which helm 3 joins into one line, fit.
+/// The number of bytes kept of the end. The pod templates of two refused Jobs fit, which helm 3 joins into one line.
 const END: usize = 60 * 1024;
 
-/// What stands where bytes were dropped.
+/// The replacement of dropped bytes.
 const GAP: &str = " … ";
 
 /// The beginning and the end of a stream.
@@ -24,10 +24,10 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Takes in more of the stream.
+    /// Appends more of the stream.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        let room = BEGINNING - self.beginning.len();
-        let (first, rest) = bytes.split_at(room.min(bytes.len()));
+        let free = BEGINNING - self.beginning.len();
+        let (first, rest) = bytes.split_at(free.min(bytes.len()));
         self.beginning.extend_from_slice(first);
         self.end.extend(rest);
         let excess = self.end.len().saturating_sub(END);
@@ -35,7 +35,7 @@ impl Tail {
         self.end.drain(..excess);
     }
 
-    /// All that is left of the stream, without secrets, nor the halves of any that the bounds cut through.
+    /// Returns the kept text without secrets, and without parts of secrets that were cut.
     pub(super) fn text(&self, scrubber: &Scrubber) -> String {
         let end: Vec<u8> = self.end.iter().copied().collect();
         if self.dropped {
@@ -60,14 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn a_short_stream_is_kept_whole_however_it_was_cut() {
+    fn keeps_a_short_stream_whole() {
         let text = "ä".repeat(BEGINNING);
         let chunks: Vec<&[u8]> = text.as_bytes().chunks(7).collect();
         assert_eq!(tail(&chunks).text(&Scrubber::default()), text);
     }
 
     #[test]
-    fn a_long_stream_keeps_its_beginning_and_its_end_within_bounds() {
+    fn bounds_a_long_stream() {
         let stream = ["Error: the object".as_bytes(), &b" x".repeat(1_000_000), b"the reason"].concat();
         let tail = tail(&[&stream]);
         let text = tail.text(&Scrubber::default());
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn no_half_of_a_secret_survives_at_the_cut() {
+    fn a_cut_stream_shows_no_part_of_a_secret() {
         let scrubber = Scrubber::new(["correct-horse-battery-staple"]);
         for shift in 0..40 {
             let mut stream = vec![b'.'; BEGINNING - 20];

@@ -1,4 +1,4 @@
-//! What helm would render of a release, without a cluster: `helm template`.
+//! Renders a release without a cluster: `helm template`.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,15 +12,15 @@ use super::runner::document;
 use super::{Error, Key, Program};
 use osdpl_core::scrub::Scrubber;
 
-/// How long rendering may take: the largest chart takes two seconds.
+/// The timeout of rendering. The largest chart takes two seconds.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// What templates see of the cluster that they are rendered for.
+/// The cluster's capabilities that templates can query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Kubernetes' version, `v1.36.2`; helm's own guess where unset.
+    /// The version of Kubernetes, such as `v1.36.2`; helm's default if unset.
     pub kubernetes: Option<String>,
-    /// The groups and versions that it serves beside Kubernetes' own, `monitoring.coreos.com/v1`.
+    /// Additional API groups and versions, such as `monitoring.coreos.com/v1`.
     pub versions: Vec<String>,
 }
 
@@ -30,17 +30,17 @@ pub struct Template<'a> {
     pub release: &'a Key,
     /// A packaged chart on disk.
     pub chart: &'a Path,
-    /// The values, secrets included: they go to helm's stdin and nowhere else.
+    /// The values, including secrets. They are passed only on helm's stdin.
     pub values: &'a Value,
-    /// Whether it is for a release that is there already.
+    /// Whether the release already exists.
     pub is_upgrade: bool,
-    /// What it is rendered for.
+    /// The capabilities of the cluster.
     pub capabilities: &'a Capabilities,
 }
 
 impl Template<'_> {
     fn arguments(&self) -> Vec<String> {
-        // Tests are never run, and CRDs are applied apart.
+        // Tests never run, and CRDs are applied separately.
         let mut arguments = vec!["template", "--skip-tests", "--skip-crds", "--values", "-"];
         arguments.extend(self.is_upgrade.then_some("--is-upgrade"));
         let Capabilities { kubernetes, versions } = self.capabilities;
@@ -52,12 +52,12 @@ impl Template<'_> {
         arguments
     }
 
-    /// Renders it: the manifest, hooks included. Secrets inside; `scrubber` knows those that helm's complaints may quote.
+    /// Renders the manifest including hooks. It contains secrets. `scrubber` removes them from helm's error messages.
     ///
     /// # Errors
-    /// When helm does not start, does not end in time, or can't render it.
+    /// If helm cannot be started, exceeds the timeout, or fails.
     pub async fn render(&self, program: &Program, scrubber: &Scrubber) -> Result<String, Error> {
-        let failed = |said: String| Error::Template { release: self.release.to_string(), said };
+        let failed = |output: String| Error::Template { release: self.release.to_string(), output };
         let start = |why| Error::Start { path: program.path().to_owned(), why };
         let input = document(self.values).map_err(|refused| failed(refused.to_string()))?;
         let mut command = program.command("template");
@@ -66,18 +66,19 @@ impl Template<'_> {
         let stdin = child.stdin.take();
         let feed = async move {
             if let Some(mut stdin) = stdin {
-                // A helm that ends before it read everything says why itself.
+                // If helm ends before it has read everything, its error message tells why.
                 drop(stdin.write_all(&input).await);
                 drop(stdin.shutdown().await);
             }
         };
         let run = async { tokio::join!(feed, child.wait_with_output()).1 };
         let output = tokio::time::timeout(DEADLINE, run).await;
-        let output = output.map_err(|_| failed(format!("no end within {} s", DEADLINE.as_secs())))?.map_err(start)?;
+        let output =
+            output.map_err(|_| failed(format!("no result within {} s", DEADLINE.as_secs())))?.map_err(start)?;
         if !output.status.success() {
             return Err(failed(condense(&scrubber.scrub(&String::from_utf8_lossy(&output.stderr)))));
         }
-        String::from_utf8(output.stdout).map_err(|_| failed("what it printed is no UTF-8".to_owned()))
+        String::from_utf8(output.stdout).map_err(|_| failed("its output is not UTF-8".to_owned()))
     }
 }
 
@@ -85,11 +86,11 @@ impl Template<'_> {
 mod tests {
     use serde_json::json;
 
-    use super::super::fake::Stage;
+    use super::super::fake::FakeHelm;
     use super::*;
 
-    async fn rendered(play: &str) -> (Result<String, Error>, Stage) {
-        let stage = Stage::of(play);
+    async fn rendered(script: &str) -> (Result<String, Error>, FakeHelm) {
+        let helm = FakeHelm::with_script(script);
         let capabilities =
             Capabilities { kubernetes: Some("v1.36.2".into()), versions: vec!["monitoring.coreos.com/v1".into()] };
         let template = Template {
@@ -99,26 +100,29 @@ mod tests {
             is_upgrade: true,
             capabilities: &capabilities,
         };
-        let program = stage.program().await;
-        (template.render(&program, &Scrubber::new(["hunter22"])).await, stage)
+        let program = helm.program().await;
+        (template.render(&program, &Scrubber::new(["hunter22"])).await, helm)
     }
 
     #[tokio::test]
-    async fn values_go_through_stdin_and_the_cluster_is_told_by_flags() {
-        let (manifest, stage) = rendered("cat >$home/values\necho \"$@\"").await;
+    async fn passes_values_on_stdin_and_capabilities_as_flags() {
+        let (manifest, helm) = rendered("cat >$home/values\necho \"$@\"").await;
         assert_eq!(
             manifest.unwrap(),
             "template --skip-tests --skip-crds --values - --is-upgrade --kube-version v1.36.2 --api-versions \
              monitoring.coreos.com/v1 --namespace cloud -- keystone /charts/keystone.tgz\n"
         );
-        assert_eq!(stage.left("values"), "{\"password\":\"hunter22\"}\n");
+        assert_eq!(helm.read_file("values"), "{\"password\":\"hunter22\"}\n");
     }
 
     #[tokio::test]
-    async fn what_helm_complains_of_is_told_without_secrets() {
-        let (refused, _stage) = rendered("echo 'Error: template: x: hunter22 is no number' >&2\nexit 1").await;
-        let said = refused.unwrap_err().to_string();
-        assert!(said.starts_with("helm can't render cloud/keystone: ") && said.contains("is no number"), "{said}");
-        assert!(!said.contains("hunter22"), "{said}");
+    async fn errors_contain_no_secrets() {
+        let (refused, _helm) = rendered("echo 'Error: template: x: hunter22 is no number' >&2\nexit 1").await;
+        let output = refused.unwrap_err().to_string();
+        assert!(
+            output.starts_with("helm cannot render cloud/keystone: ") && output.contains("is no number"),
+            "{output}"
+        );
+        assert!(!output.contains("hunter22"), "{output}");
     }
 }

@@ -1,9 +1,11 @@
-//! Looks after the objects of releases: what others did to them since helm was there.
+//! Watches the objects of releases for changes that others made since helm's last operation.
 //!
-//! Of every kind that a manifest of the releases holds the metadata is watched, of objects with helm's label; other kinds are not, and of
-//! releases that nobody wants looked after none is. An object is kept as a few words ([`osdpl_core::drift::Trace`]). Watches of objects and of helm's
-//! records tell in no order: what looks changed is read from the API server itself before it is told, and after it whether helm was at the release
-//! meanwhile. Where it was, nothing is told of the object until the watch has told of what helm did.
+//! The task watches the metadata of each kind that a manifest contains, limited to objects with helm's label. An object
+//! is kept as a [`osdpl_core::drift::Trace`].
+//!
+//! Watches of objects and of helm's records are not ordered among each other. So the task reads an object that looks
+//! changed from the API server, and then checks whether helm worked on the release meanwhile. If so, it reports nothing
+//! about the object until the watch has shown helm's change.
 
 mod check;
 mod head;
@@ -25,39 +27,39 @@ use head::Head;
 use store::{Store, Suspect};
 
 use super::problems::Problems;
-use super::show::show;
-use super::watch::{What, follow_objects};
+use super::show::publish;
+use super::watch::{WatchedKind, follow_objects};
 use super::{Options, Spawner};
 use osdpl_core::drift::{Kind, Tolerated, Trace};
 use osdpl_core::observed::{DriftSeen, Key, ReleaseSeen};
 
-/// helm's label on every object of a release that is no hook (helm: `action.setMetadataVisitor`).
+/// The label that helm sets on every object of a release except hooks (helm: `action.setMetadataVisitor`).
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
 
-/// How long a burst of changes is gathered before it is looked at.
-const BURST: Duration = Duration::from_millis(15);
+/// How long a burst of changes is collected before it is processed.
+const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// How often it is looked again where something could not be read, or where helm was at it and no watch tells of that.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// The delay before an object is read again after a failed read, or after helm was found to be working on its release.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How many objects are read at a time.
+/// The maximum number of concurrent reads.
 const FETCHES: usize = 4;
 
-/// What was found, by release.
+/// The drift found, by release.
 type Found = BTreeMap<Key, DriftSeen>;
 
-/// What the task works with.
+/// The drift task.
 #[derive(Clone)]
-pub(super) struct Looker {
+pub(super) struct DriftTask {
     pub(super) client: Client,
     pub(super) options: Options,
     pub(super) problems: Problems,
     pub(super) releases: watch::Receiver<Option<Arc<BTreeMap<Key, ReleaseSeen>>>>,
-    /// The releases to look after; `None` means all that are ours.
-    pub(super) attended: watch::Receiver<Option<BTreeSet<Key>>>,
+    /// The releases to watch for drift; `None` means all releases of this operator.
+    pub(super) selected: watch::Receiver<Option<BTreeSet<Key>>>,
 }
 
-/// The store, and the news that something in it changed.
+/// The store, and the notification that it changed.
 #[derive(Clone, Default)]
 struct Shared {
     store: Arc<Mutex<Store>>,
@@ -65,67 +67,71 @@ struct Shared {
 }
 
 impl Shared {
-    /// A watch that panicked in here lists anew when it starts again.
+    /// Locks the store. A watch that panicked while it held the lock lists all objects anew when it restarts.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Starts the task; the picture is `None` until everything was seen once.
-pub(super) fn spawn(spawner: &mut Spawner, looker: Looker, poke: Arc<Notify>) -> watch::Receiver<Option<Arc<Found>>> {
-    let Some(tolerated) = looker.options.tolerated.clone() else { return watch::channel(Some(Arc::default())).1 };
+/// Starts the task. The result is `None` until the first full observation.
+pub(super) fn spawn(
+    spawner: &mut Spawner,
+    task: DriftTask,
+    trigger: Arc<Notify>,
+) -> watch::Receiver<Option<Arc<Found>>> {
+    let Some(tolerated) = task.options.tolerated.clone() else { return watch::channel(Some(Arc::default())).1 };
     let (sender, receiver) = watch::channel(None);
-    let problems = looker.problems.clone();
+    let problems = task.problems.clone();
     spawner.spawn("drift", &problems, move || {
-        looker.clone().run(Arc::clone(&tolerated), sender.clone(), Arc::clone(&poke))
+        task.clone().run(Arc::clone(&tolerated), sender.clone(), Arc::clone(&trigger))
     });
     receiver
 }
 
-impl Looker {
-    async fn run(mut self, tolerated: Arc<Tolerated>, sender: watch::Sender<Option<Arc<Found>>>, poke: Arc<Notify>) {
+impl DriftTask {
+    async fn run(mut self, tolerated: Arc<Tolerated>, sender: watch::Sender<Option<Arc<Found>>>, trigger: Arc<Notify>) {
         let shared = Shared::default();
         let mut watches: BTreeMap<&'static Kind, Spawner> = BTreeMap::new();
         let mut checks = Checks::new(self.client.clone(), Arc::clone(&tolerated), self.problems.clone());
         let mut fetching = FuturesUnordered::new();
         loop {
             let releases = self.releases.borrow_and_update().clone();
-            let attended = self.attended.borrow_and_update().clone();
-            let mut look_again = false;
+            let selected = self.selected.borrow_and_update().clone();
+            let mut recheck = false;
             if let Some(releases) = &releases {
-                let cared: Vec<_> =
-                    releases.iter().filter(|(key, seen)| is_cared(key, seen, attended.as_ref())).collect();
-                self.watch(&mut watches, &shared, &tolerated, &cared);
-                let suspects = shared.store().suspects(&cared, &self.options.scope);
-                look_again = checks.is_unsettled();
+                let included: Vec<_> =
+                    releases.iter().filter(|(key, seen)| is_included(key, seen, selected.as_ref())).collect();
+                self.watch(&mut watches, &shared, &tolerated, &included);
+                let suspects = shared.store().suspects(&included, &self.options.scope);
+                recheck = checks.is_unsettled();
                 if let Some(suspects) = suspects {
-                    let (found, wanted) = checks.found(&cared, &suspects, FETCHES.saturating_sub(fetching.len()));
+                    let (found, wanted) = checks.found(&included, &suspects, FETCHES.saturating_sub(fetching.len()));
                     fetching.extend(wanted);
-                    // A half picture would tell that something is over, and a moment later that it is not.
+                    // A partial result would report drift as resolved and then as present again.
                     if fetching.is_empty() {
-                        show(Some(Arc::new(found)), &sender, &poke);
+                        publish(Some(Arc::new(found)), &sender, &trigger);
                     }
                 }
             }
             tokio::select! {
-                () = shared.changed.notified() => tokio::time::sleep(BURST).await,
-                Some(answer) = fetching.next() => checks.keep(answer),
+                () = shared.changed.notified() => tokio::time::sleep(DEBOUNCE).await,
+                Some(result) = fetching.next() => checks.store_result(result),
                 Ok(()) = self.releases.changed() => {}
-                Ok(()) = self.attended.changed() => {}
-                () = tokio::time::sleep(LOOK_AGAIN), if look_again => {}
+                Ok(()) = self.selected.changed() => {}
+                () = tokio::time::sleep(RECHECK_INTERVAL), if recheck => {}
             }
         }
     }
 
-    /// Watches exactly the kinds that the manifests hold.
+    /// Starts and stops watches so that exactly the kinds in the manifests are watched.
     fn watch(
         &self,
         watches: &mut BTreeMap<&'static Kind, Spawner>,
         shared: &Shared,
         tolerated: &Arc<Tolerated>,
-        cared: &[(&Key, &ReleaseSeen)],
+        included: &[(&Key, &ReleaseSeen)],
     ) {
-        let bodies = cared.iter().filter_map(|(_, seen)| seen.body.as_ref());
+        let bodies = included.iter().filter_map(|(_, seen)| seen.body.as_ref());
         let kinds: BTreeSet<&'static Kind> = bodies.flat_map(|body| body.left.keys().map(|id| id.kind)).collect();
         watches.retain(|kind, _| kinds.contains(kind));
         shared.store().retain(&kinds);
@@ -137,16 +143,16 @@ impl Looker {
     fn start(&self, kind: &'static Kind, shared: &Shared, tolerated: &Arc<Tolerated>) -> Spawner {
         let mut spawner = Spawner::default();
         let selector = watcher::Config::default().labels(OWNED_BY_HELM);
-        let what = What { group: kind.group, plural: kind.plural };
+        let watched = WatchedKind { group: kind.group, plural: kind.plural };
         for (index, api) in head::apis(kind, &self.options.scope, &self.client).into_iter().enumerate() {
             shared.store().add(kind, index);
             let (shared, selector, problems) = (shared.clone(), selector.clone(), self.problems.clone());
             let tolerated = Arc::clone(tolerated);
             spawner.spawn("drift", &self.problems, move || {
                 let (shared, tolerated) = (shared.clone(), Arc::clone(&tolerated));
-                follow_objects(api.clone(), what, selector.clone(), problems.clone(), move |news| {
+                follow_objects(api.clone(), watched, selector.clone(), problems.clone(), move |update| {
                     let read = |head: &Head| Some(Trace::read(&head.writers, &tolerated));
-                    if shared.store().take(kind, index, news, read) {
+                    if shared.store().take(kind, index, update, read) {
                         shared.changed.notify_one();
                     }
                 })
@@ -156,8 +162,8 @@ impl Looker {
     }
 }
 
-/// Whether the release is looked after now: it is to be, its newest revision is ours, and nothing is being done to it.
-fn is_cared(key: &Key, seen: &ReleaseSeen, attended: Option<&BTreeSet<Key>>) -> bool {
-    let ours = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
-    ours && attended.is_none_or(|attended| attended.contains(key))
+/// Whether the release is watched for drift: it is selected, and this operator made its newest revision.
+fn is_included(key: &Key, seen: &ReleaseSeen, selected: Option<&BTreeSet<Key>>) -> bool {
+    let made_by_operator = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
+    made_by_operator && selected.is_none_or(|selected| selected.contains(key))
 }

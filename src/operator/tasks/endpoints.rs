@@ -1,8 +1,9 @@
-//! Asks the APIs of services for an answer: at once after a change, then calmly.
+//! Probes the APIs of services: immediately after a change, then periodically.
 //!
-//! The wish is set by reconcile ([`crate::tasks::Tasks::probe`]); a pass never waits for an answer. What cannot be connected to is not judged.
+//! Reconcile sets the targets ([`crate::tasks::Tasks::probe`]) and never waits for a response. An API that cannot be
+//! connected to is not assessed.
 
-#![allow(clippy::disallowed_methods, reason = "the shell's clock: when to ask again")]
+#![allow(clippy::disallowed_methods, reason = "uses the clock to time the probes")]
 
 mod board;
 
@@ -14,106 +15,108 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::{Notify, watch};
 
-use board::{Board, Done, Due, Judgement};
+use board::{DueProbe, FinishedProbe, ProbeResult, ProbeSchedule};
 
 use super::Spawner;
 use super::problems::Problems;
-use super::show::show;
+use super::show::publish;
 use crate::http::{Http, Reach};
 use osdpl_core::endpoint::{Answer, Login, Target, Types, Url, trouble, types};
 use osdpl_core::observed::{EndpointSeen, Key};
 
-/// What Keystone answers with a token (Identity API v3).
+/// The status code of Keystone's response with a token (Identity API v3).
 const CREATED: u16 = 201;
 
-/// How many are asked at a time.
-const AT_ONCE: usize = 2;
+/// The maximum number of concurrent probes.
+const MAX_PROBES: usize = 2;
 
-/// How the APIs of services are asked.
+/// How the APIs of services are probed.
 #[derive(Clone, Debug)]
 pub struct Probing {
-    /// How they are reached.
+    /// How the APIs are reached.
     pub reach: Reach,
-    /// How often one that answers well is asked.
+    /// The period between probes of a healthy API.
     pub period: Duration,
 }
 
-/// How often an API that answers well is asked: often enough to hear of a fault within a minute, and nothing beside what users ask.
+/// The default period between probes of a healthy API.
+///
+/// It is short enough to report a fault within a minute, and its load is negligible beside that of users.
 pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 
-/// How long an API may take: upstream's own readiness probes allow 15 s and less, and a client waits no longer than a person.
+/// The default timeout of a probe. Upstream's own readiness probes allow 15 s and less.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What reconcile wants to be asked.
+/// The APIs to probe, as set by reconcile.
 pub(super) type Wanted = BTreeMap<Key, Target>;
 
-/// What was found.
+/// The result of the latest probes.
 pub(super) type Found = BTreeMap<Key, EndpointSeen>;
 
-/// Starts the task, where it is wanted.
+/// Starts the task, unless probes are disabled.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     probing: Option<&Probing>,
     problems: &Problems,
-    poke: &Arc<Notify>,
+    trigger: &Arc<Notify>,
 ) -> (watch::Sender<Wanted>, watch::Receiver<Arc<Found>>) {
-    let (wish, wanted) = watch::channel(Wanted::new());
+    let (targets, wanted) = watch::channel(Wanted::new());
     let (sender, found) = watch::channel(Arc::default());
     if let Some(probing) = probing.cloned() {
-        let poke = Arc::clone(poke);
+        let trigger = Arc::clone(trigger);
         spawner.spawn("endpoints", problems, move || {
-            run(probing.clone(), wanted.clone(), sender.clone(), Arc::clone(&poke))
+            run(probing.clone(), wanted.clone(), sender.clone(), Arc::clone(&trigger))
         });
     }
-    (wish, found)
+    (targets, found)
 }
 
 async fn run(
     probing: Probing,
     mut wanted: watch::Receiver<Wanted>,
     sender: watch::Sender<Arc<Found>>,
-    poke: Arc<Notify>,
+    trigger: Arc<Notify>,
 ) {
     let http = Arc::new(Http::new(probing.reach.clone()));
-    let mut board = Board::new(probing.period);
-    let mut asking = FuturesUnordered::new();
+    let mut schedule = ProbeSchedule::new(probing.period);
+    let mut probes = FuturesUnordered::new();
     loop {
-        board.want(&wanted.borrow_and_update(), Instant::now());
-        let due = board.due(Instant::now(), AT_ONCE.saturating_sub(asking.len()));
-        asking.extend(due.into_iter().map(|due| ask(Arc::clone(&http), due)));
-        show(Arc::new(board.found()), &sender, &poke);
-        let next = board.next();
-        let pause = next.map(|next| next.saturating_duration_since(Instant::now())).unwrap_or_default();
+        schedule.set_targets(&wanted.borrow_and_update(), Instant::now());
+        let due = schedule.due(Instant::now(), MAX_PROBES.saturating_sub(probes.len()));
+        probes.extend(due.into_iter().map(|due| probe(Arc::clone(&http), due)));
+        publish(Arc::new(schedule.found()), &sender, &trigger);
+        let next_due = schedule.next_due();
+        let pause = next_due.map(|due| due.saturating_duration_since(Instant::now())).unwrap_or_default();
         tokio::select! {
             changed = wanted.changed() => if changed.is_err() { return },
-            Some(done) = asking.next() => board.keep(done, Instant::now()),
-            () = tokio::time::sleep(pause), if next.is_some() && asking.len() < AT_ONCE => {}
+            Some(done) = probes.next() => schedule.store_result(done, Instant::now()),
+            () = tokio::time::sleep(pause), if next_due.is_some() && probes.len() < MAX_PROBES => {}
         }
     }
 }
 
-/// Asks one; of Keystone also for a token where the catalogue is wanted.
-async fn ask(http: Arc<Http>, Due { key, target, catalogue }: Due) -> Done {
-    let (judgement, types) = match http.get(&target.url).await {
-        None => (Judgement::Unreachable, None),
+/// Probes one API. If the catalogue is needed, also requests a token from Keystone.
+async fn probe(http: Arc<Http>, DueProbe { key, target, catalogue }: DueProbe) -> FinishedProbe {
+    let (result, types) = match http.get(&target.url).await {
+        None => (ProbeResult::Unreachable, None),
         Some(answer) => match (trouble(&target, &answer), target.login.as_ref().filter(|_| catalogue)) {
-            (Some(wrong), _) => (Judgement::Bad(wrong), None),
-            (None, None) => (Judgement::Well, None),
-            (None, Some(login)) => log_in(&http, &target.url, login).await,
+            (Some(fault), _) => (ProbeResult::Bad(fault), None),
+            (None, None) => (ProbeResult::Healthy, None),
+            (None, Some(login)) => request_token(&http, &target.url, login).await,
         },
     };
-    Done { key, target, judgement, types }
+    FinishedProbe { key, target, result, types }
 }
 
-/// Asks Keystone for a token, and for the catalogue that comes with it.
-async fn log_in(http: &Http, url: &Url, login: &Login) -> (Judgement, Option<Types>) {
+/// Requests a token from Keystone, and the catalogue that comes with it.
+async fn request_token(http: &Http, url: &Url, login: &Login) -> (ProbeResult, Option<Types>) {
     let url = Url { path: format!("{}/auth/tokens", url.path.trim_end_matches('/')), ..url.clone() };
-    let Some(answer) = http.post(&url, login.body()).await else { return (Judgement::Unreachable, None) };
-    if let Some(wrong) = answer.refused(&[CREATED]) {
-        return (Judgement::Bad(format!("POST {url}, as the administrator: {wrong}")), None);
+    let Some(answer) = http.post(&url, login.body()).await else { return (ProbeResult::Unreachable, None) };
+    if let Some(fault) = answer.refused(&[CREATED]) {
+        return (ProbeResult::Bad(format!("POST {url}, as the administrator: {fault}")), None);
     }
     match &answer {
-        Answer::Status { body, .. } => (Judgement::Well, types(body)),
-        Answer::Silence(_) | Answer::Certificate(_) | Answer::Broken(_) => (Judgement::Well, None),
+        Answer::Status { body, .. } => (ProbeResult::Healthy, types(body)),
+        Answer::Silence(_) | Answer::Certificate(_) | Answer::Broken(_) => (ProbeResult::Healthy, None),
     }
 }

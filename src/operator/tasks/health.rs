@@ -1,7 +1,7 @@
-//! Keeps what is known of workloads, Jobs and of the pods that are not ready.
+//! Observes workloads, Jobs and the pods that are not ready.
 //!
-//! The watches put small values into a [`Store`]; one task makes the picture of them, fetches the logs that explain failing
-//! Jobs, and pokes when the picture has changed.
+//! The watches put small values into a [`Store`]. One task assesses the store, fetches the logs and events that explain
+//! failures, and triggers a reconcile when the result has changed.
 
 mod logs;
 mod mounts;
@@ -25,8 +25,8 @@ use super::partial::{
     Claim, Class, CronJob, DaemonSet, Deployment, Job, Kind, Node, Partial, Pod, Service, StatefulSet,
 };
 use super::problems::Problems;
-use super::show::show;
-use super::watch::{News, follow};
+use super::show::publish;
+use super::watch::{Update, follow};
 use super::{Options, Spawner};
 use osdpl_core::api::NODE_LABELS;
 use osdpl_core::catalog::WorkloadKind;
@@ -35,16 +35,16 @@ use osdpl_core::health::node::Presence;
 use osdpl_core::health::{cron, job, pod, storage, workload};
 use osdpl_core::observed;
 
-/// helm's label on every object of a release that is no hook.
+/// The label that helm sets on every object of a release except hooks.
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
 
-/// How long a burst of changes is gathered before a picture is made of it.
-const BURST: Duration = Duration::from_millis(15);
+/// How long a burst of changes is collected before it is processed.
+const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// How many logs are fetched at a time.
+/// The maximum number of concurrent log requests.
 const FETCHES: usize = 2;
 
-/// The store, and the news that something in it changed.
+/// The store, and the notification that it changed.
 #[derive(Clone, Default)]
 pub(super) struct Shared {
     store: Arc<Mutex<Store>>,
@@ -52,16 +52,16 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// A watch that panicked in here lists anew when it starts again.
+    /// Locks the store. A watch that panicked while it held the lock lists all objects anew when it restarts.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why a pod is not ready, from it to its root.
-    pub(super) fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
+    /// Returns the chain of causes that keeps a pod from being ready.
+    pub(super) fn explain_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         let mut store = self.store();
         store.now = now();
-        store.of_pod(namespace, name)
+        store.explain_pod(namespace, name)
     }
 
     fn apply(&self, change: impl FnOnce(&mut Store) -> Change) {
@@ -71,27 +71,27 @@ impl Shared {
     }
 }
 
-/// Starts the watches and the task that makes the picture; it is `None` until everything was listed once.
+/// Starts the watches and the task. The result is `None` until everything was listed once.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
     options: &Options,
     problems: &Problems,
-    poke: Arc<Notify>,
+    trigger: Arc<Notify>,
 ) -> (watch::Receiver<Option<Arc<Health>>>, Shared) {
     let shared = Shared::default();
     shared.store().grace = options.node_grace;
-    Watches { spawner, client, options, problems, shared: &shared }.of_all();
+    Watches { spawner, client, options, problems, shared: &shared }.watch_all();
     let (sender, receiver) = watch::channel(None);
-    let (client, scrubber, painted) = (client.clone(), options.scrubber.clone(), shared.clone());
+    let (client, scrubber, task_shared) = (client.clone(), options.scrubber.clone(), shared.clone());
     spawner.spawn("health", problems, move || {
         let logs = logs::Logs::new(client.clone(), scrubber.clone());
-        paint(painted.clone(), client.clone(), logs, sender.clone(), Arc::clone(&poke))
+        run(task_shared.clone(), client.clone(), logs, sender.clone(), Arc::clone(&trigger))
     });
     (receiver, shared)
 }
 
-fn seen(node: &Partial<Node>) -> observed::Node {
+fn read_node(node: &Partial<Node>) -> observed::Node {
     let metadata = &node.metadata;
     let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
     let missing = node.status.presence() != Presence::Ready;
@@ -108,82 +108,85 @@ struct Watches<'a> {
 }
 
 impl Watches<'_> {
-    fn of_all(&mut self) {
+    fn watch_all(&mut self) {
         let helm = || watcher::Config::default().labels(OWNED_BY_HELM);
         let upstream = || watcher::Config::default().labels(job::RELEASE_GROUP);
-        self.of_workloads::<Deployment>(WorkloadKind::Deployment, &helm());
-        self.of_workloads::<StatefulSet>(WorkloadKind::StatefulSet, &helm());
-        self.of_workloads::<DaemonSet>(WorkloadKind::DaemonSet, &helm());
-        // Hooks lack helm's label, and some of upstream's Jobs its own: which count is decided object by object.
+        self.watch_workloads::<Deployment>(WorkloadKind::Deployment, &helm());
+        self.watch_workloads::<StatefulSet>(WorkloadKind::StatefulSet, &helm());
+        self.watch_workloads::<DaemonSet>(WorkloadKind::DaemonSet, &helm());
+        // Hooks lack helm's label, and some of upstream's Jobs lack upstream's. So each Job is checked when it is read.
         let all = watcher::Config::default();
-        self.of::<Job>(
+        self.watch_kind::<Job>(
             &all,
             |store| add(&mut store.jobs),
-            |store, index, news| store.jobs[index].take(news, Batch::read),
+            |store, index, update| store.jobs[index].take(update, Batch::read),
         );
-        self.of::<CronJob>(
+        self.watch_kind::<CronJob>(
             &helm(),
             |store| add(&mut store.crons),
-            |store, index, news| {
-                store.crons[index].take(news, |cron| cron::observe(&cron.metadata, &cron.spec, &cron.status))
+            |store, index, update| {
+                store.crons[index].take(update, |cron| cron::observe(&cron.metadata, &cron.spec, &cron.status))
             },
         );
-        self.of::<Pod>(
+        self.watch_kind::<Pod>(
             &upstream(),
             |store| add(&mut store.pods),
-            |store, index, news| {
+            |store, index, update| {
                 let Store { pods, shared, .. } = store;
-                pods[index]
-                    .take(news, |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status).map(|pod| shared.share(pod)))
+                pods[index].take(update, |pod| {
+                    pod::observe(&pod.metadata, &pod.spec, &pod.status).map(|pod| shared.share(pod))
+                })
             },
         );
-        self.of::<Service>(
+        self.watch_kind::<Service>(
             &all,
             |store| add(&mut store.services),
-            |store, index, news| store.services[index].take(news, |service| Some(service.spec.selector.clone())),
+            |store, index, update| store.services[index].take(update, |service| Some(service.spec.selector.clone())),
         );
-        self.of::<Claim>(
+        self.watch_kind::<Claim>(
             &all,
             |store| add(&mut store.claims),
-            |store, index, news| {
-                store.claims[index].take(news, |claim| storage::claim(&claim.metadata, &claim.spec, &claim.status))
+            |store, index, update| {
+                store.claims[index].take(update, |claim| storage::claim(&claim.metadata, &claim.spec, &claim.status))
             },
         );
-        self.of::<Class>(
+        self.watch_kind::<Class>(
             &all,
             |store| add(&mut store.classes),
-            |store, index, news| {
-                store.classes[index].take(news, |class| storage::class(&class.metadata, &class.provisioner))
+            |store, index, update| {
+                store.classes[index].take(update, |class| storage::class(&class.metadata, &class.provisioner))
             },
         );
-        self.of::<Node>(
+        self.watch_kind::<Node>(
             &all,
             |store| add(&mut store.nodes),
-            |store, index, news| store.nodes[index].take(news, |node| Some((node.status.presence(), seen(node)))),
+            |store, index, update| {
+                store.nodes[index].take(update, |node| Some((node.status.presence(), read_node(node))))
+            },
         );
     }
 
-    fn of_workloads<K>(&mut self, kind: WorkloadKind, selector: &watcher::Config)
+    fn watch_workloads<K>(&mut self, kind: WorkloadKind, selector: &watcher::Config)
     where
         K: Kind<Spec = workload::Spec, Status = workload::Status>,
     {
-        self.of::<K>(
+        self.watch_kind::<K>(
             selector,
             |store| add(&mut store.workloads),
-            move |store, index, news| {
-                store.workloads[index].take(news, |object: &Partial<K>| {
+            move |store, index, update| {
+                store.workloads[index].take(update, |object: &Partial<K>| {
                     workload::observe(kind, &object.metadata, &object.spec, &object.status)
                 })
             },
         );
     }
 
-    /// One watch for each namespace, each with a shard of its own.
-    fn of<K: Kind>(
+    /// Adds one watch per namespace, each with its own shard.
+    fn watch_kind<K: Kind>(
         &mut self,
         selector: &watcher::Config,
         add: fn(&mut Store) -> usize,
-        take: impl Fn(&mut Store, usize, News<Partial<K>>) -> bool + Clone + Send + 'static,
+        take: impl Fn(&mut Store, usize, Update<Partial<K>>) -> bool + Clone + Send + 'static,
     ) {
         if self.options.without.contains(K::PLURAL) {
             return;
@@ -194,53 +197,55 @@ impl Watches<'_> {
             let take = take.clone();
             self.spawner.spawn(K::PLURAL, self.problems, move || {
                 let (shared, take) = (shared.clone(), take.clone());
-                follow(api.clone(), selector.clone(), problems.clone(), move |news| {
-                    shared.apply(|store| if take(store, index, news) { Change::Some } else { Change::None });
+                follow(api.clone(), selector.clone(), problems.clone(), move |update| {
+                    shared.apply(|store| if take(store, index, update) { Change::Some } else { Change::None });
                 })
             });
         }
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "the shell's clock: how long a node is missing")]
+#[allow(clippy::disallowed_methods, reason = "uses the clock to tell how long a node is missing")]
 fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Makes a picture whenever something changed, and pokes when it is another one.
-async fn paint(
+/// Assesses the store after each change, and triggers a reconcile when the result differs.
+async fn run(
     shared: Shared,
     client: Client,
     logs: logs::Logs,
     sender: watch::Sender<Option<Arc<Health>>>,
-    poke: Arc<Notify>,
+    trigger: Arc<Notify>,
 ) {
     let mut fetches = FuturesUnordered::new();
-    let mut searches = FuturesUnordered::new();
-    let mut questions = FuturesUnordered::new();
-    let mut look = tokio::time::interval(mounts::LOOK_AGAIN);
-    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut mount_checks = FuturesUnordered::new();
+    let mut event_queries = FuturesUnordered::new();
+    let mut tick = tokio::time::interval(mounts::RECHECK_INTERVAL);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     shared.store().forget_fetches();
     loop {
-        let (Overview { picture, wanted, silent }, soon) = {
+        let (Overview { health, wanted, unexplained }, next_loss) = {
             let mut store = shared.store();
             store.now = now();
-            (store.look_over(FETCHES.saturating_sub(fetches.len())), store.next_loss())
+            (store.overview(FETCHES.saturating_sub(fetches.len())), store.next_loss())
         };
         fetches.extend(wanted.into_iter().map(|wanted| logs.fetch(wanted)));
-        // At the start the whole picture is awaited, so that a restart shows what was shown before.
-        if let Some(picture) = picture.filter(|_| fetches.is_empty() || sender.borrow().is_some()) {
-            show(Some(Arc::new(picture)), &sender, &poke);
+        // The first result waits for all logs, so that a restart reports the same as before.
+        if let Some(health) = health.filter(|_| fetches.is_empty() || sender.borrow().is_some()) {
+            publish(Some(Arc::new(health)), &sender, &trigger);
         }
         tokio::select! {
-            () = shared.changed.notified() => tokio::time::sleep(BURST).await,
-            () = tokio::time::sleep(soon.unwrap_or_default()), if soon.is_some() => {}
-            Some(log) = fetches.next() => shared.store().keep_log(log),
-            Some(found) = searches.next() => shared.store().keep_found(found),
-            Some(heard) = questions.next() => shared.store().keep_heard(heard),
-            _ = look.tick(), if silent => {
-                questions.extend(shared.store().listen().into_iter().map(|subject| logs.ask(subject)));
-                searches.extend(shared.store().look().into_iter().map(|sought| mounts::find(client.clone(), sought)));
+            () = shared.changed.notified() => tokio::time::sleep(DEBOUNCE).await,
+            () = tokio::time::sleep(next_loss.unwrap_or_default()), if next_loss.is_some() => {}
+            Some(log) = fetches.next() => shared.store().store_log(log),
+            Some(missing) = mount_checks.next() => shared.store().store_missing_mounts(missing),
+            Some(message) = event_queries.next() => shared.store().store_event(message),
+            _ = tick.tick(), if unexplained => {
+                let subjects = shared.store().due_event_queries();
+                event_queries.extend(subjects.into_iter().map(|subject| logs.fetch_event(subject)));
+                let queries = shared.store().due_mount_queries();
+                mount_checks.extend(queries.into_iter().map(|query| mounts::find_missing(client.clone(), query)));
             }
         }
     }

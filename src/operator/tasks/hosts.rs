@@ -1,7 +1,7 @@
-//! Asks Nova which of its hosts are new and which have lost their node, and has it forget those that a person calls gone for good: at once when
-//! a compute comes or goes, and not again until something changes.
+//! Queries Nova about its hosts: which are new, and which have lost their node. Deletes the hosts that the user names.
 //!
-//! The question is set by reconcile ([`crate::tasks::Tasks::ask_hosts`]); a pass never waits for the answer.
+//! A query runs immediately when a compute node comes or goes, and is not repeated until something changes. Reconcile
+//! sets the query ([`crate::tasks::Tasks::ask_hosts`]) and never waits for the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,82 +10,83 @@ use tokio::sync::{Notify, watch};
 
 use super::Spawner;
 use super::problems::Problems;
-use super::show::show;
+use super::show::publish;
 use crate::http::{Cloud, Reach};
 use osdpl_core::nodes::several;
 use osdpl_core::openstack::{Access, Answer, Error, Forgotten, Heard, Hosts, Question, nova};
 
-/// The first pause before Nova is asked again although nothing changed; each is twice as long as the one before.
-const AGAIN: Duration = Duration::from_secs(5);
+/// The first pause before a query is repeated without a change. Each following pause is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The longest pause while Nova has not heard of every compute whose pod is ready, or still hears of one without a node: nova-compute reports every
-/// 10 s (`report_interval`) and is missed after 60 s (`service_down_time`). What lasts longer is so on purpose, such as computes outside of the
-/// cluster.
-const SOON: Duration = Duration::from_secs(80);
+/// The longest pause while Nova does not know every compute whose pod is ready, or still knows one without a node.
+///
+/// nova-compute reports every 10 s (`report_interval`) and counts as down after 60 s (`service_down_time`). A state
+/// that lasts longer is deliberate, such as computes outside of the cluster.
+const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 
-/// The longest pause while Nova can't be asked, or keeps a host that a person calls gone.
-const SELDOM: Duration = Duration::from_mins(11);
+/// The longest pause while Nova cannot be queried, or keeps a host that the user wants deleted.
+const RETRY_PAUSE: Duration = Duration::from_mins(11);
 
-/// Starts the task, where APIs are asked at all.
+/// Starts the task, unless API access is disabled.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     reach: Option<&Reach>,
     problems: &Problems,
-    poke: &Arc<Notify>,
+    trigger: &Arc<Notify>,
 ) -> (watch::Sender<Option<Question>>, watch::Receiver<Option<Arc<Heard>>>) {
-    let (wish, wanted) = watch::channel(None);
-    let (sender, answered) = watch::channel(None);
+    let (query, wanted) = watch::channel(None);
+    let (sender, result) = watch::channel(None);
     if let Some(reach) = reach.cloned() {
-        let poke = Arc::clone(poke);
+        let trigger = Arc::clone(trigger);
         spawner.spawn("hosts", problems, move || {
-            run(Cloud::new(reach.clone()), wanted.clone(), sender.clone(), Arc::clone(&poke))
+            run(Cloud::new(reach.clone()), wanted.clone(), sender.clone(), Arc::clone(&trigger))
         });
     }
-    (wish, answered)
+    (query, result)
 }
 
 async fn run(
     cloud: Cloud,
     mut wanted: watch::Receiver<Option<Question>>,
     sender: watch::Sender<Option<Arc<Heard>>>,
-    poke: Arc<Notify>,
+    trigger: Arc<Notify>,
 ) {
-    let mut pause = AGAIN;
+    let mut pause = FIRST_PAUSE;
     loop {
         let question = wanted.borrow_and_update().clone();
         let mut longest = Duration::ZERO;
-        let heard = match question {
+        let observation = match question {
             None => None,
             Some(question) => {
-                let answer = ask(&cloud, &question).await.map_err(|error| error.to_string());
-                longest = patience(&question, &answer);
+                let answer = query_hosts(&cloud, &question).await.map_err(|error| error.to_string());
+                longest = longest_pause(&question, &answer);
                 Some(Heard { question, answer })
             }
         };
-        show(heard.map(Arc::new), &sender, &poke);
+        publish(observation.map(Arc::new), &sender, &trigger);
         tokio::select! {
             changed = wanted.changed() => {
                 if changed.is_err() {
                     return;
                 }
-                pause = AGAIN;
+                pause = FIRST_PAUSE;
             }
             () = tokio::time::sleep(pause), if pause <= longest => pause *= 2,
         }
     }
 }
 
-/// Up to which pause it is asked again although nothing changed.
-fn patience(question: &Question, answer: &Result<Answer, String>) -> Duration {
+/// Returns the longest pause after which a query is repeated although nothing changed.
+fn longest_pause(question: &Question, answer: &Result<Answer, String>) -> Duration {
     match answer {
-        Ok(answer) if !answer.kept.is_empty() => SELDOM,
-        Ok(answer) if answer.hosts.lingers() || answer.hosts.up < question.ready() => SOON,
+        Ok(answer) if !answer.kept.is_empty() => RETRY_PAUSE,
+        Ok(answer) if answer.hosts.lingers() || answer.hosts.up < question.ready() => SETTLING_PAUSE,
         Ok(_) => Duration::ZERO,
-        Err(_) => SELDOM,
+        Err(_) => RETRY_PAUSE,
     }
 }
 
-async fn ask(cloud: &Cloud, question: &Question) -> Result<Answer, Error> {
+async fn query_hosts(cloud: &Cloud, question: &Question) -> Result<Answer, Error> {
     let access = &question.access;
     let services = cloud.call(access, &nova::services()).await?.services;
     let hypervisors = cloud.hypervisors(access).await?;
@@ -103,11 +104,11 @@ async fn ask(cloud: &Cloud, question: &Question) -> Result<Answer, Error> {
     Ok(answer)
 }
 
-/// Forgets a host of which nothing is left: nobody hears of it, and no instance is on it.
+/// Deletes a host, provided that nova-compute no longer reports and no instance is on it.
 async fn forget(cloud: &Cloud, access: &Access, service: &nova::Service) -> Result<usize, String> {
     let host = &service.host;
     if service.is_up() {
-        return Err(format!("nova still hears of {host}; it misses a host a minute after the last word"));
+        return Err(format!("{host} is still up in nova; nova marks a host as down a minute after its last report"));
     }
     let instances = cloud.servers(access, host).await.map_err(|error| error.to_string())?;
     if !instances.is_empty() {

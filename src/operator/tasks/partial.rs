@@ -1,7 +1,7 @@
-//! Objects of the API server with the few fields that are used, and nothing else held or even allocated.
+//! Kubernetes objects reduced to the few fields in use.
 //!
-//! A pod is some 10 KB of JSON and 300 bytes of it matter. What is not declared here is skipped while it is parsed: above
-//! all `managedFields` and foreign annotations, which are most of an object's metadata.
+//! A pod is some 10 KB of JSON, of which 300 bytes are used. Undeclared fields are skipped during parsing, without
+//! being allocated: above all `managedFields` and foreign annotations, which make up most of an object's metadata.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,32 +23,33 @@ pub(super) use kinds::{
     StatefulSet,
 };
 
-/// Annotations that are kept: helm's mark of ownership, the one that makes a StorageClass the default, our own on nodes.
+/// The prefixes of annotations to keep: helm's ownership, the default mark of a StorageClass, the operator's own on
+/// nodes.
 const KEPT_ANNOTATIONS: [&str; 3] = ["meta.helm.sh/", storage::DEFAULT_CLASS, NODE_LABELS];
 
-/// A kind of object, and which of its fields count.
+/// A kind of object, and the fields of it in use.
 pub(super) trait Kind: Clone + Send + Sync + 'static {
-    /// The whole object: its group, version and names are known there.
-    type Of: k8s_openapi::Resource;
-    const GROUP: &str = <Self::Of as k8s_openapi::Resource>::GROUP;
-    const VERSION: &str = <Self::Of as k8s_openapi::Resource>::VERSION;
-    const KIND: &str = <Self::Of as k8s_openapi::Resource>::KIND;
-    const PLURAL: &str = <Self::Of as k8s_openapi::Resource>::URL_PATH_SEGMENT;
-    /// Whether its objects are in no namespace.
+    /// The full type, which defines group, version and names.
+    type Full: k8s_openapi::Resource;
+    const GROUP: &str = <Self::Full as k8s_openapi::Resource>::GROUP;
+    const VERSION: &str = <Self::Full as k8s_openapi::Resource>::VERSION;
+    const KIND: &str = <Self::Full as k8s_openapi::Resource>::KIND;
+    const PLURAL: &str = <Self::Full as k8s_openapi::Resource>::URL_PATH_SEGMENT;
+    /// Whether its objects have no namespace.
     const CLUSTER_WIDE: bool = false;
-    /// Whether the API server shall send metadata only.
+    /// Whether to request only metadata from the API server.
     const METADATA_ONLY: bool = false;
     type Spec: Part;
     type Status: Part;
     type Data: Part;
 }
 
-/// What a part of an object must be able to do.
+/// The traits that each part of an object needs.
 pub(super) trait Part: Clone + Default + DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: Clone + Default + DeserializeOwned + Send + Sync + 'static> Part for T {}
 
-/// An object of a kind.
+/// An object reduced to the fields in use.
 #[derive(Clone, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Partial<K: Kind> {
@@ -60,15 +61,15 @@ pub(super) struct Partial<K: Kind> {
     pub(super) status: K::Status,
     #[serde(default)]
     pub(super) data: K::Data,
-    /// A StorageClass has no spec: this stands beside its metadata.
+    /// The provisioner of a StorageClass, which has no spec.
     #[serde(default)]
     pub(super) provisioner: String,
-    /// So does the number of a `ControllerRevision`.
+    /// The number of a `ControllerRevision`, which has no spec.
     #[serde(default)]
     pub(super) revision: i64,
 }
 
-/// Its identity only: a Secret's data must not show.
+/// Prints only the object's identity, to keep a Secret's data out of logs.
 impl<K: Kind> fmt::Debug for Partial<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} {:?}/{:?}", K::KIND, self.metadata.namespace, self.metadata.name)
@@ -108,7 +109,7 @@ impl<K: Kind> Resource for Partial<K> {
     }
 }
 
-/// Metadata without the fields that nobody reads.
+/// Parses only the metadata fields in use.
 fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let lean = Lean::deserialize(deserializer)?;
     Ok(ObjectMeta {

@@ -1,7 +1,7 @@
-//! Keeps what helm has recorded.
+//! Observes helm's release records.
 //!
-//! The records' metadata is watched, for all releases. A body is fetched only of releases that are or were ours: at every
-//! step while an operation of ours runs (helm rewrites its record at each hook), and once when it has ended.
+//! The metadata of the records of all releases is watched. A body is fetched only of releases that are or were managed
+//! by this operator: at each step of an operation (helm rewrites its record at each hook), and once after its end.
 
 mod bodies;
 mod body;
@@ -22,26 +22,26 @@ use records::Records;
 
 use super::partial::RecordHead;
 use super::problems::Problems;
-use super::show::show;
-use super::watch::{News, follow};
+use super::show::publish;
+use super::watch::{Update, follow};
 use super::{Options, OwnerOf, Spawner};
 use osdpl_core::observed::{Key, Owner, ReleaseSeen};
 use osdpl_core::release::SECRET_TYPE;
 
-/// What all releases recorded.
+/// The state of all releases.
 type Releases = BTreeMap<Key, ReleaseSeen>;
 
-/// How long a burst of changes is gathered before it is looked at.
-const BURST: Duration = Duration::from_millis(15);
+/// How long a burst of changes is collected before it is processed.
+const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// How many bodies are fetched and decoded at a time: each unpacks to megabytes.
+/// The maximum number of bodies fetched and decoded concurrently. Each unpacks to megabytes.
 const FETCHES: usize = 2;
 
-/// How often it is looked again for what no watch tells: whether another process still lives, and a body that could not be
-/// fetched.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How often the task checks what no watch reports: whether another process is still alive, and bodies that could not
+/// be fetched.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The store, and the news that something in it changed.
+/// The records, and the notification that they changed.
 #[derive(Clone, Default)]
 struct Shared {
     records: Arc<Mutex<Records>>,
@@ -49,29 +49,29 @@ struct Shared {
 }
 
 impl Shared {
-    /// A watch that panicked in here lists anew when it starts again.
+    /// Locks the records. A watch that panicked while it held the lock lists all records anew when it restarts.
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Starts the watches and the task that makes the picture; it is `None` until everything was seen once.
+/// Starts the watches and the task. The result is `None` until everything was read once.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
     options: &Options,
     problems: &Problems,
-    poke: Arc<Notify>,
+    trigger: Arc<Notify>,
 ) -> watch::Receiver<Option<Arc<Releases>>> {
     let shared = Shared::default();
     let selector = watcher::Config::default().labels("owner=helm").fields(&format!("type={SECRET_TYPE}"));
     for api in options.scope.apis::<RecordHead>(client) {
         let index = shared.records().add();
-        let (shared, selector, noted) = (shared.clone(), selector.clone(), problems.clone());
+        let (shared, selector, own_problems) = (shared.clone(), selector.clone(), problems.clone());
         spawner.spawn("releases", problems, move || {
             let shared = shared.clone();
-            follow(api.clone(), selector.clone(), noted.clone(), move |news| {
-                if let News::Event(event) = news
+            follow(api.clone(), selector.clone(), own_problems.clone(), move |update| {
+                if let Update::Event(event) = update
                     && shared.records().take(index, event)
                 {
                     shared.changed.notify_one();
@@ -80,48 +80,48 @@ pub(super) fn spawn(
         });
     }
     let (sender, receiver) = watch::channel(None);
-    let painter = Painter { shared, owner: Arc::clone(&options.owner), sender, poke };
-    let (client, scrubber, noted) = (client.clone(), options.scrubber.clone(), problems.clone());
+    let task = ReleaseTask { shared, owner: Arc::clone(&options.owner), sender, trigger };
+    let (client, scrubber, own_problems) = (client.clone(), options.scrubber.clone(), problems.clone());
     spawner.spawn("release records", problems, move || {
-        painter.clone().run(Bodies::new(client.clone(), scrubber.clone(), noted.clone()))
+        task.clone().run(Bodies::new(client.clone(), scrubber.clone(), own_problems.clone()))
     });
     receiver
 }
 
 #[derive(Clone)]
-struct Painter {
+struct ReleaseTask {
     shared: Shared,
     owner: OwnerOf,
     sender: watch::Sender<Option<Arc<Releases>>>,
-    poke: Arc<Notify>,
+    trigger: Arc<Notify>,
 }
 
-impl Painter {
-    /// Makes a picture whenever something changed, and pokes when it is another one.
+impl ReleaseTask {
+    /// Assesses the records after each change, and triggers a reconcile when the result differs.
     async fn run(self, mut bodies: Bodies) {
         let mut fetching = FuturesUnordered::new();
         loop {
             let newest = self.shared.records().newest();
-            let mut look_again = false;
+            let mut recheck = false;
             if let Some(newest) = newest {
-                fetching.extend(bodies.wanted(&newest, FETCHES.saturating_sub(fetching.len())));
+                fetching.extend(bodies.begin_fetches(&newest, FETCHES.saturating_sub(fetching.len())));
                 let releases = records::seen(&newest, &bodies, &self.owner);
-                look_again = bodies.has_failures() || releases.values().any(may_live_elsewhere);
-                // At the start all bodies are awaited, so that a restart shows what was shown before.
+                recheck = bodies.has_failures() || releases.values().any(may_live_elsewhere);
+                // The first result waits for all bodies, so that a restart reports the same as before.
                 if fetching.is_empty() || self.sender.borrow().is_some() {
-                    show(Some(Arc::new(releases)), &self.sender, &self.poke);
+                    publish(Some(Arc::new(releases)), &self.sender, &self.trigger);
                 }
             }
             tokio::select! {
-                () = self.shared.changed.notified() => tokio::time::sleep(BURST).await,
-                Some(fetched) = fetching.next() => bodies.keep(fetched),
-                () = tokio::time::sleep(LOOK_AGAIN), if look_again => {}
+                () = self.shared.changed.notified() => tokio::time::sleep(DEBOUNCE).await,
+                Some(fetched) = fetching.next() => bodies.store_fetched(fetched),
+                () = tokio::time::sleep(RECHECK_INTERVAL), if recheck => {}
             }
         }
     }
 }
 
-/// Whether another process holds the release: nothing tells when it ends.
+/// Whether another process may hold the release. No watch reports when that process ends.
 fn may_live_elsewhere(release: &ReleaseSeen) -> bool {
     let locked = release.status.starts_with("pending-") || release.status == "uninstalling";
     locked && release.attempt.as_ref().is_some_and(|attempt| matches!(attempt.owner, Owner::Alive | Owner::Unknown))

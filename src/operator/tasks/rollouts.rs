@@ -1,5 +1,6 @@
-//! The pods of daemons that are being rolled, and the revisions of their templates: watched as long as that goes on and no longer. The wish is
-//! set by reconcile ([`crate::tasks::Tasks::roll`]).
+//! Watches the pods and the template revisions of `DaemonSets` during a rollout, and only then.
+//!
+//! Reconcile sets the targets ([`crate::tasks::Tasks::roll`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,27 +15,27 @@ use super::Spawner;
 use super::partial::{ControllerRevision, Partial, Pod};
 use super::problems::Problems;
 use super::shard::Shard;
-use super::show::show;
+use super::show::publish;
 use super::watch::follow;
 use osdpl_core::health::pod;
 use osdpl_core::observed::{DaemonPod, Daemons, Rolling};
 
-/// How long a burst of changes is gathered.
-const BURST: Duration = Duration::from_millis(15);
+/// How long a burst of changes is collected before it is processed.
+const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// What reconcile wants to be watched.
+/// The `DaemonSet` components to watch, as set by reconcile.
 pub(super) type Wanted = BTreeSet<Daemons>;
 
-/// What was seen, of those of which everything was listed.
+/// The observed pods and revisions, once everything of a component was listed.
 pub(super) type Found = BTreeMap<Daemons, Rolling>;
 
 /// A revision of a `DaemonSet`'s template.
 #[derive(Debug, PartialEq)]
 struct Revision {
-    /// The `DaemonSet`'s uid.
+    /// The uid of the `DaemonSet`.
     set: String,
     hash: String,
-    /// The higher the newer; one that is taken up again gets a new one.
+    /// The higher, the newer. A revision that is used again gets a new number.
     number: i64,
 }
 
@@ -44,7 +45,7 @@ struct Seen {
     revisions: Shard<Revision>,
 }
 
-/// What one pair of watches sees; they end when this is dropped.
+/// The watches of one component, and what they have seen. Dropping this stops them.
 struct Watched {
     seen: Arc<Mutex<Seen>>,
     watches: JoinSet<()>,
@@ -55,15 +56,15 @@ pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
     problems: &Problems,
-    poke: &Arc<Notify>,
+    trigger: &Arc<Notify>,
 ) -> (watch::Sender<Wanted>, watch::Receiver<Arc<Found>>) {
-    let (wish, wanted) = watch::channel(Wanted::new());
+    let (targets, wanted) = watch::channel(Wanted::new());
     let (sender, found) = watch::channel(Arc::default());
-    let (client, board, poke) = (client.clone(), problems.clone(), Arc::clone(poke));
+    let (client, own_problems, trigger) = (client.clone(), problems.clone(), Arc::clone(trigger));
     spawner.spawn("rollouts", problems, move || {
-        run(client.clone(), board.clone(), wanted.clone(), sender.clone(), Arc::clone(&poke))
+        run(client.clone(), own_problems.clone(), wanted.clone(), sender.clone(), Arc::clone(&trigger))
     });
-    (wish, found)
+    (targets, found)
 }
 
 async fn run(
@@ -71,7 +72,7 @@ async fn run(
     problems: Problems,
     mut wanted: watch::Receiver<Wanted>,
     sender: watch::Sender<Arc<Found>>,
-    poke: Arc<Notify>,
+    trigger: Arc<Notify>,
 ) {
     let changed = Arc::new(Notify::new());
     let mut watched: BTreeMap<Daemons, Watched> = BTreeMap::new();
@@ -81,15 +82,15 @@ async fn run(
         for daemons in now {
             watched.entry(daemons).or_insert_with_key(|daemons| Watched::new(daemons, &client, &problems, &changed));
         }
-        // One that panicked: the task starts again, and lists anew.
+        // A watch panicked: end the task, which is then restarted and lists everything anew.
         if watched.values_mut().any(|watched| watched.watches.try_join_next().is_some()) {
             return;
         }
         let found = watched.iter().filter_map(|(daemons, watched)| Some((daemons.clone(), watched.found()?)));
-        show(Arc::new(found.collect()), &sender, &poke);
+        publish(Arc::new(found.collect()), &sender, &trigger);
         tokio::select! {
             changed = wanted.changed() => if changed.is_err() { return },
-            () = changed.notified() => tokio::time::sleep(BURST).await,
+            () = changed.notified() => tokio::time::sleep(DEBOUNCE).await,
         }
     }
 }
@@ -104,25 +105,25 @@ impl Watched {
         let (seen, mut watches) = (Arc::<Mutex<Seen>>::default(), JoinSet::new());
         let labels = format!("application={},component={}", component.application, component.component);
         let selector = watcher::Config::default().labels(&labels);
-        let (own, news) = (Arc::clone(&seen), Arc::clone(changed));
+        let (observed, notify) = (Arc::clone(&seen), Arc::clone(changed));
         let pods: Api<Partial<Pod>> = Api::namespaced(client.clone(), namespace);
         watches.spawn(follow(pods, selector.clone(), problems.clone(), move |event| {
             let read = |pod: &Partial<Pod>| pod::daemon(&pod.metadata, &pod.spec, &pod.status);
-            if lock(&own).pods.take(event, read) {
-                news.notify_one();
+            if lock(&observed).pods.take(event, read) {
+                notify.notify_one();
             }
         }));
-        let (own, news) = (Arc::clone(&seen), Arc::clone(changed));
+        let (observed, notify) = (Arc::clone(&seen), Arc::clone(changed));
         let revisions: Api<Partial<ControllerRevision>> = Api::namespaced(client.clone(), namespace);
         watches.spawn(follow(revisions, selector, problems.clone(), move |event| {
-            if lock(&own).revisions.take(event, revision) {
-                news.notify_one();
+            if lock(&observed).revisions.take(event, revision) {
+                notify.notify_one();
             }
         }));
         Self { seen, watches }
     }
 
-    /// What is seen, once everything was listed.
+    /// Returns what was observed, once everything was listed.
     fn found(&self) -> Option<Rolling> {
         let seen = lock(&self.seen);
         if !seen.pods.is_listed() || !seen.revisions.is_listed() {
@@ -143,7 +144,7 @@ impl Watched {
     }
 }
 
-/// Whoever panicked in here left whole values.
+/// Locks the observed values. They stay consistent even if a watch panicked while it held the lock.
 fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What the tasks have seen, together.
+//! The results of all tasks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,64 +10,65 @@ use osdpl_core::observed::{
 };
 use osdpl_core::openstack::Heard;
 
-/// What the tasks have seen. Cheap to clone.
+/// The results of all tasks. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// What helm recorded, by release.
+    /// helm's release records, by release.
     pub releases: Arc<BTreeMap<Key, ReleaseSeen>>,
-    /// What others did to the objects of releases of ours that are looked after and whose newest revision is deployed, by release.
+    /// Changes that others made to the objects of releases that are watched for drift and whose newest revision is
+    /// deployed.
     pub drift: Arc<BTreeMap<Key, DriftSeen>>,
-    /// What the APIs of services answered, by release, of those that can be reached.
+    /// The responses of the APIs that can be reached, by release.
     pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
-    /// What Nova answered about its hosts, once it was asked.
+    /// Nova's response about its hosts; `None` before the first query.
     pub hosts: Option<Arc<Heard>>,
-    /// The pods of the daemons that are watched because they are being rolled.
+    /// The pods of the components that are being rolled out.
     pub rolling: Arc<BTreeMap<Daemons, Rolling>>,
     pub(super) health: Arc<Health>,
 }
 
 impl Seen {
-    /// Deployments, `StatefulSets` and `DaemonSets` of releases.
+    /// Returns the Deployments, `StatefulSets` and `DaemonSets` of releases.
     pub fn workloads(&self) -> &[Workload] {
         &self.health.workloads
     }
 
-    /// Jobs of releases, hooks included.
+    /// Returns the Jobs of releases, including hooks.
     pub fn jobs(&self) -> &[JobSeen] {
         &self.health.jobs
     }
 
-    /// `CronJobs` of releases.
+    /// Returns the `CronJobs` of releases.
     pub fn crons(&self) -> &[CronSeen] {
         &self.health.crons
     }
 
-    /// The volume claims of releases.
+    /// Returns the volume claims of releases.
     pub fn claims(&self) -> &[Claim] {
         &self.health.claims
     }
 
-    /// The `StorageClasses` that are there; none where they may not be listed.
+    /// Returns the `StorageClasses` of the cluster; `None` if they may not be listed.
     pub fn classes(&self) -> Option<&[Class]> {
         self.health.classes.as_deref()
     }
 
-    /// What is not ready, each with the chain to its root.
+    /// Returns the objects that are not ready, each with the chain to its root cause.
     pub fn victims(&self) -> &[Victim] {
         &self.health.victims
     }
 
-    /// The nodes that are there, by name; none where they may not be listed.
+    /// Returns the nodes of the cluster by name; `None` if they may not be listed.
     pub fn nodes(&self) -> Option<&BTreeMap<String, Node>> {
         self.health.nodes.as_deref()
     }
 
-    /// The same, shared.
+    /// Returns the nodes for sharing.
     pub fn shared_nodes(&self) -> Option<Arc<BTreeMap<String, Node>>> {
         self.health.nodes.clone()
     }
 
-    /// Each root once, with its victims.
+    /// Returns each root cause once, with the objects it affects.
     pub fn causes(&self) -> &[Cause] {
         &self.health.causes
     }

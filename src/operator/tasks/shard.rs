@@ -1,57 +1,58 @@
-//! What one watch has seen: small values made of objects, by name.
+//! The values made of the objects of one watch, by object name.
 
 use std::collections::BTreeMap;
 
 use kube::Resource;
 use kube::runtime::watcher::Event;
 
-use super::watch::News;
+use super::watch::Update;
 
 /// An object's namespace and name.
 pub(super) type Name = (String, String);
 
-/// The values of one watch. While it lists anew, the old ones stay visible.
+/// The values of one watch. While the watch lists anew, the previous values stay visible.
 #[derive(Debug)]
 pub(super) struct Shard<V> {
     current: BTreeMap<Name, V>,
-    arriving: Option<BTreeMap<Name, V>>,
+    incoming: Option<BTreeMap<Name, V>>,
     listed: bool,
-    excused: bool,
+    failed: bool,
 }
 
 impl<V> Default for Shard<V> {
     fn default() -> Self {
-        Self { current: BTreeMap::new(), arriving: None, listed: false, excused: false }
+        Self { current: BTreeMap::new(), incoming: None, listed: false, failed: false }
     }
 }
 
 impl<V: PartialEq> Shard<V> {
-    /// Takes what a watch tells; `read` makes the value of an object, or nothing of one that does not count. Returns whether any
-    /// value changed.
+    /// Applies an update of a watch. Returns whether any value changed.
+    ///
+    /// `read` makes the value of an object; `None` ignores the object.
     pub(super) fn take<O: Resource>(
         &mut self,
-        news: impl Into<News<O>>,
+        update: impl Into<Update<O>>,
         mut read: impl FnMut(&O) -> Option<V>,
     ) -> bool {
-        let event = match news.into() {
-            News::Event(event) => event,
-            News::Refused => return !std::mem::replace(&mut self.excused, true),
+        let event = match update.into() {
+            Update::Event(event) => event,
+            Update::Failed => return !std::mem::replace(&mut self.failed, true),
         };
         match event {
             Event::Init => {
-                self.arriving = Some(BTreeMap::new());
+                self.incoming = Some(BTreeMap::new());
                 false
             }
             Event::InitApply(object) => {
                 if let Some(value) = read(&object) {
-                    self.arriving.get_or_insert_default().insert(name(&object), value);
+                    self.incoming.get_or_insert_default().insert(name(&object), value);
                 }
                 false
             }
             Event::InitDone => {
-                let arrived = self.arriving.take().unwrap_or_default();
-                let changed = !self.listed || arrived != self.current;
-                self.current = arrived;
+                let incoming = self.incoming.take().unwrap_or_default();
+                let changed = !self.listed || incoming != self.current;
+                self.current = incoming;
                 self.listed = true;
                 changed
             }
@@ -71,22 +72,22 @@ impl<V: PartialEq> Shard<V> {
         true
     }
 
-    /// Whether everything there was has been seen once.
+    /// Whether everything was listed once.
     pub(super) fn is_listed(&self) -> bool {
         self.listed
     }
 
-    /// Whether nobody waits for it any more: everything there was has been seen, or that failed.
+    /// Whether the first list is complete or has failed.
     pub(super) fn is_settled(&self) -> bool {
-        self.listed || self.excused
+        self.listed || self.failed
     }
 
-    /// The value of one object.
+    /// Returns the value of one object.
     pub(super) fn get(&self, name: &Name) -> Option<&V> {
         self.current.get(name)
     }
 
-    /// The values, by the objects' names.
+    /// Returns the values with the names of their objects.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&Name, &V)> {
         self.current.iter()
     }

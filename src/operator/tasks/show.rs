@@ -1,17 +1,17 @@
-//! What a task has found, handed to whoever observes.
+//! Publishes the result of a task.
 
 use tokio::sync::{Notify, watch};
 
-/// Shows what was found, and pokes where it is something else than what was shown.
-pub(super) fn show<T: PartialEq>(found: T, sender: &watch::Sender<T>, poke: &Notify) {
-    let different = sender.send_if_modified(|shown| {
-        let different = *shown != found;
+/// Publishes a result, and triggers a reconcile if it differs from the previous one.
+pub(super) fn publish<T: PartialEq>(result: T, sender: &watch::Sender<T>, trigger: &Notify) {
+    let different = sender.send_if_modified(|current| {
+        let different = *current != result;
         if different {
-            *shown = found;
+            *current = result;
         }
         different
     });
     if different {
-        poke.notify_one();
+        trigger.notify_one();
     }
 }

@@ -1,4 +1,4 @@
-//! One watch that never ends.
+//! A watch that restarts for ever.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -12,30 +12,30 @@ use serde::de::DeserializeOwned;
 use super::partial::{Kind, Partial};
 use super::problems::Problems;
 
-/// How many objects a page holds where the API server has no streaming lists.
+/// The page size of lists, for API servers without streaming lists.
 const PAGE: u32 = 100;
 
-/// The pause after the first failure, and the most that it grows to.
+/// The pause after the first failure, and the longest pause after repeated failures.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// What a watch does, in a problem's words.
+/// The activity that watches are reported as in [`Problems`].
 const WATCHING: &str = "watching";
 
-/// HTTP's "unprocessable": how an API server without streaming lists refuses one.
+/// The status code by which an API server without streaming lists rejects one (HTTP "unprocessable").
 const UNPROCESSABLE: u16 = 422;
 
-/// Which namespaces are looked at.
+/// The namespaces to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All of them: one watch of each kind.
+    /// All namespaces: one watch per kind.
     All,
-    /// These: one watch of each kind in each.
+    /// These namespaces: one watch per kind in each.
     Namespaces(Vec<String>),
 }
 
 impl Scope {
-    /// One API for each watch of a kind.
+    /// Returns one API for each watch of a kind.
     pub(super) fn apis<K: Kind>(&self, client: &Client) -> Vec<Api<Partial<K>>> {
         match self {
             _ if K::CLUSTER_WIDE => vec![Api::all(client.clone())],
@@ -45,44 +45,44 @@ impl Scope {
     }
 }
 
-/// What a watch has to tell.
-pub(super) enum News<O> {
-    /// Something was seen.
+/// An update from a watch.
+pub(super) enum Update<O> {
+    /// An event of the watch.
     Event(watcher::Event<O>),
-    /// It does not get through.
-    Refused,
+    /// An attempt failed.
+    Failed,
 }
 
-impl<O> From<watcher::Event<O>> for News<O> {
+impl<O> From<watcher::Event<O>> for Update<O> {
     fn from(event: watcher::Event<O>) -> Self {
         Self::Event(event)
     }
 }
 
-/// What is watched, in a problem's words.
+/// The watched kind, for problem reports.
 #[derive(Clone, Copy)]
-pub(super) struct What {
+pub(super) struct WatchedKind {
     pub(super) group: &'static str,
     pub(super) plural: &'static str,
 }
 
-/// [`follow_objects`] of a kind whose fields are known.
+/// Runs [`follow_objects`] for a kind with known fields.
 pub(super) async fn follow<K: Kind>(
     api: Api<Partial<K>>,
     selector: watcher::Config,
     problems: Problems,
-    take: impl FnMut(News<Partial<K>>),
+    take: impl FnMut(Update<Partial<K>>),
 ) {
-    follow_objects(api, What { group: K::GROUP, plural: K::PLURAL }, selector, problems, take).await;
+    follow_objects(api, WatchedKind { group: K::GROUP, plural: K::PLURAL }, selector, problems, take).await;
 }
 
-/// Watches for ever and hands on every event. Errors are waited out with growing pauses and noted as a problem.
+/// Watches for ever and passes on every event. Failures are reported as problems and retried with growing pauses.
 pub(super) async fn follow_objects<O>(
     api: Api<O>,
-    what: What,
+    kind: WatchedKind,
     selector: watcher::Config,
     problems: Problems,
-    mut take: impl FnMut(News<O>),
+    mut take: impl FnMut(Update<O>),
 ) where
     O: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
@@ -92,16 +92,16 @@ pub(super) async fn follow_objects<O>(
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    // A list that begins has not come through yet.
+                    // The start of a list does not prove that the list works.
                     if !matches!(event, watcher::Event::Init) {
-                        problems.works(WATCHING, what.plural);
+                        problems.report_success(WATCHING, kind.plural);
                     }
-                    take(News::Event(event));
+                    take(Update::Event(event));
                 }
                 Err(error) if refuses_streaming(&error) => break,
                 Err(error) => {
-                    note(what, &problems, &error);
-                    take(News::Refused);
+                    report_error(kind, &problems, &error);
+                    take(Update::Failed);
                 }
             }
         }
@@ -113,53 +113,53 @@ fn refuses_streaming(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(Error::Api(status)) if status.code == UNPROCESSABLE)
 }
 
-fn note(what: What, problems: &Problems, error: &watcher::Error) {
-    let kind = what.plural;
+fn report_error(watched: WatchedKind, problems: &Problems, error: &watcher::Error) {
+    let kind = watched.plural;
     match error {
         watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => {
-            problems.fails(WATCHING, kind, explain(what, error));
+            problems.report_failure(WATCHING, kind, explain(watched, error));
         }
-        // One object that cannot be parsed: the others go on.
+        // An object that cannot be parsed does not affect the others.
         watcher::Error::WatchFailed(error @ Error::SerdeError(_)) => {
-            problems.happened(WATCHING, kind, explain(what, error));
+            problems.report_event(WATCHING, kind, explain(watched, error));
         }
-        // A connection that ends is taken up again where it was.
+        // The watcher resumes an interrupted watch where it stopped.
         watcher::Error::WatchFailed(error) => tracing::debug!(kind, %error, "a watch was interrupted"),
-        watcher::Error::WatchError(status) => tracing::debug!(kind, status.message, "a watch begins anew"),
+        watcher::Error::WatchError(status) => tracing::debug!(kind, status.message, "a watch restarts"),
         watcher::Error::NoResourceVersion => {
-            problems.fails(WATCHING, kind, "the API server gave no resourceVersion".into());
+            problems.report_failure(WATCHING, kind, "the API server gave no resourceVersion".into());
         }
     }
 }
 
-fn explain(What { group, plural }: What, error: &Error) -> String {
+fn explain(WatchedKind { group, plural }: WatchedKind, error: &Error) -> String {
     let group = if group.is_empty() { "core" } else { group };
     match error {
         Error::Api(status) if status.is_forbidden() => format!(
             "{}; grant `list` and `watch` on {plural} ({group}) to the operator's ServiceAccount, as its chart does",
             status.message
         ),
-        other => said(other),
+        other => describe_error(other),
     }
 }
 
-/// What an error of the API server, or on the way to it, means.
-pub(super) fn said(error: &Error) -> String {
+/// Describes an error of the API server, or of the connection to it.
+pub(super) fn describe_error(error: &Error) -> String {
     match error {
         Error::Api(status) => status.message.clone(),
-        // serde may quote the object, which may be a Secret.
+        // serde's message may quote the object, which may be a Secret.
         Error::SerdeError(error) => format!("an object cannot be read: column {}", error.column()),
         other => {
             let mut cause: &dyn std::error::Error = other;
-            while let Some(deeper) = cause.source() {
-                cause = deeper;
+            while let Some(source) = cause.source() {
+                cause = source;
             }
             format!("the API server cannot be reached: {cause}")
         }
     }
 }
 
-/// The pauses between attempts: short ones at first, because an API server that restarts is back in seconds.
+/// The pauses between attempts. They start short, because an API server that restarts is back in seconds.
 #[derive(Default)]
 struct Pauses {
     attempts: u32,

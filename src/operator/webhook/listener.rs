@@ -1,4 +1,4 @@
-//! Connections with TLS, by a certificate that may change.
+//! A TLS listener whose certificate may change.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,43 +16,43 @@ use tokio_rustls::server::TlsStream;
 
 use super::Files;
 
-/// How long a client may take to agree on TLS.
-const HANDSHAKE: Duration = Duration::from_secs(5);
-/// How many connections may wait to be served.
-const WAITING: usize = 16;
+/// The timeout of a TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The maximum number of connections that wait to be served.
+const MAX_WAITING: usize = 16;
 
-/// Listens, and hands on connections once TLS stands: one that hangs holds up no other.
-pub struct Secured {
+/// Accepts connections and completes their TLS handshakes concurrently, so that a hanging client blocks no other.
+pub struct TlsListener {
     address: SocketAddr,
     ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
     accepting: tokio::task::JoinHandle<()>,
 }
 
-impl Secured {
+impl TlsListener {
     /// Listens with the certificate in these files.
     pub fn new(listener: TcpListener, files: Files) -> anyhow::Result<Self> {
         let address = listener.local_addr()?;
         let certificate = Certificate::read(files)?;
-        let (sender, ready) = mpsc::channel(WAITING);
+        let (sender, ready) = mpsc::channel(MAX_WAITING);
         let accepting = tokio::spawn(accept(listener, certificate, sender));
         Ok(Self { address, ready, accepting })
     }
 }
 
-impl Drop for Secured {
+impl Drop for TlsListener {
     fn drop(&mut self) {
         self.accepting.abort();
     }
 }
 
-impl axum::serve::Listener for Secured {
+impl axum::serve::Listener for TlsListener {
     type Io = TlsStream<TcpStream>;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         match self.ready.recv().await {
             Some(connection) => connection,
-            // The task that accepts never ends before this one.
+            // The accepting task lives as long as this listener.
             None => std::future::pending().await,
         }
     }
@@ -71,7 +71,7 @@ async fn accept(
         let (stream, from) = match listener.accept().await {
             Ok(connection) => connection,
             Err(error) => {
-                tracing::warn!(%error, "the webhook can't take a connection");
+                tracing::warn!(%error, "the webhook cannot accept a connection");
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 continue;
             }
@@ -79,33 +79,35 @@ async fn accept(
         certificate.refresh();
         let (acceptor, sender) = (certificate.acceptor.clone(), sender.clone());
         tokio::spawn(async move {
-            match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+            match tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => drop(sender.send((stream, from)).await),
-                Ok(Err(error)) => tracing::debug!(%error, %from, "no TLS with the webhook's client"),
-                Err(_) => tracing::debug!(%from, "the webhook's client is silent"),
+                Ok(Err(error)) => tracing::debug!(%error, %from, "the TLS handshake of a webhook client failed"),
+                Err(_) => tracing::debug!(%from, "the TLS handshake of a webhook client timed out"),
             }
         });
     }
 }
 
-/// The certificate as it was read last.
+/// The certificate as it was last read.
 struct Certificate {
     files: Files,
-    /// The digest of both files.
+    /// The digest of the contents of both files.
     digest: String,
     acceptor: TlsAcceptor,
 }
 
 impl Certificate {
     fn read(files: Files) -> anyhow::Result<Self> {
-        let texts = texts(&files)?;
+        let texts = read_files(&files)?;
         Ok(Self { digest: digest(&texts), acceptor: acceptor(&files, &texts)?, files })
     }
 
-    /// Takes the files where they changed: every connection asks, because times of files may stand still where a Secret is mounted. Where they
-    /// are wrong, perhaps because only one is written yet, the certificate before stays.
+    /// Reads the files again if they have changed.
+    ///
+    /// Each connection does so by content, because file times may not change in a mounted Secret. If the files are
+    /// invalid, for example because only one is written yet, the old certificate is kept.
     fn refresh(&mut self) {
-        let Ok(texts) = texts(&self.files) else { return };
+        let Ok(texts) = read_files(&self.files) else { return };
         let digest = digest(&texts);
         if digest == self.digest {
             return;
@@ -120,9 +122,9 @@ impl Certificate {
     }
 }
 
-/// The certificate and the key as they are written.
-#[allow(clippy::disallowed_methods, reason = "the webhook looks after its certificate's files")]
-fn texts(files: &Files) -> anyhow::Result<[String; 2]> {
+/// Reads the certificate and the key as text.
+#[allow(clippy::disallowed_methods, reason = "reads the webhook's certificate")]
+fn read_files(files: &Files) -> anyhow::Result<[String; 2]> {
     let read = |path: &Path| std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()));
     Ok([read(&files.certificate)?, read(&files.key)?])
 }
@@ -133,15 +135,14 @@ fn digest(texts: &[String; 2]) -> String {
 
 fn acceptor(files: &Files, [chain, secret]: &[String; 2]) -> anyhow::Result<TlsAcceptor> {
     let Files { certificate, key } = files;
-    let wrong = |path: &Path, what: &str| format!("{} holds no {what} in PEM", path.display());
+    let missing = |path: &Path, what: &str| format!("{} does not contain a {what} in PEM format", path.display());
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect();
-    let chain = chain.with_context(|| wrong(certificate, "certificate"))?;
-    let secret = PrivateKeyDer::from_pem_slice(secret.as_bytes()).with_context(|| wrong(key, "key"))?;
+    let chain = chain.with_context(|| missing(certificate, "certificate"))?;
+    let secret = PrivateKeyDer::from_pem_slice(secret.as_bytes()).with_context(|| missing(key, "key"))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     let config = config.with_no_client_auth().with_single_cert(chain, secret);
-    let config =
-        config.with_context(|| format!("{} and {} do not belong together", certificate.display(), key.display()))?;
+    let config = config.with_context(|| format!("{} and {} do not match", certificate.display(), key.display()))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
@@ -155,13 +156,13 @@ mod tests {
 
     fn certify(files: &Files) -> CertificateDer<'static> {
         let pair = KeyPair::generate().unwrap();
-        let made = CertificateParams::new(vec!["localhost".into()]).unwrap().self_signed(&pair).unwrap();
+        let certificate = CertificateParams::new(vec!["localhost".into()]).unwrap().self_signed(&pair).unwrap();
         std::fs::write(&files.key, pair.serialize_pem()).unwrap();
-        std::fs::write(&files.certificate, made.pem()).unwrap();
-        made.der().clone()
+        std::fs::write(&files.certificate, certificate.pem()).unwrap();
+        certificate.der().clone()
     }
 
-    async fn speaks(address: SocketAddr, trusted: &CertificateDer<'static>) -> bool {
+    async fn connects(address: SocketAddr, trusted: &CertificateDer<'static>) -> bool {
         let mut roots = RootCertStore::empty();
         roots.add(trusted.clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
@@ -172,28 +173,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_certificate_is_taken_when_its_files_change_and_kept_while_they_are_wrong() {
+    async fn reloads_a_changed_certificate_and_keeps_it_while_files_are_invalid() {
         let folder = tempfile::tempdir().unwrap();
         let files = Files { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
         let first = certify(&files);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let secured = Secured::new(listener, files.clone()).unwrap();
-        assert!(speaks(secured.address, &first).await);
+        let listener = TlsListener::new(listener, files.clone()).unwrap();
+        assert!(connects(listener.address, &first).await);
         std::fs::write(&files.key, "half a k").unwrap();
-        assert!(speaks(secured.address, &first).await, "the files are being written");
+        assert!(connects(listener.address, &first).await, "an invalid file replaced the certificate");
         let second = certify(&files);
-        assert!(speaks(secured.address, &second).await);
-        assert!(!speaks(secured.address, &first).await);
+        assert!(connects(listener.address, &second).await);
+        assert!(!connects(listener.address, &first).await);
     }
 
     #[tokio::test]
-    async fn a_certificate_that_does_not_fit_its_key_is_refused_by_name() {
+    async fn rejects_a_certificate_that_does_not_match_its_key() {
         let folder = tempfile::tempdir().unwrap();
         let files = Files { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
         certify(&files);
         std::fs::write(&files.key, KeyPair::generate().unwrap().serialize_pem()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let error = Secured::new(listener, files).err().unwrap().to_string();
-        assert!(error.contains("tls.crt") && error.contains("tls.key do not belong together"), "{error}");
+        let error = TlsListener::new(listener, files).err().unwrap().to_string();
+        assert!(error.contains("tls.crt") && error.contains("tls.key do not match"), "{error}");
     }
 }

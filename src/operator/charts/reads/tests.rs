@@ -1,6 +1,6 @@
 use super::*;
 
-/// What a chart with these files reads, `*` for anything below.
+/// Returns the paths that a chart with these files reads, with `*` for any key below.
 fn read(files: &[(&str, &str)]) -> Vec<String> {
     let reads = reads(files.iter().map(|(path, text)| (*path, text.as_bytes())));
     reads.iter().map(|(path, is_whole)| format!("{}{}", path.join("."), if *is_whole { ".*" } else { "" })).collect()
@@ -11,7 +11,7 @@ fn template(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_path_is_read_however_the_values_are_reached() {
+fn recognizes_all_ways_to_read_a_path() {
     for (text, expected) in [
         ("{{ .Values.a.b }}", "a.b.*"),
         ("{{- $envAll.Values.a -}}", "a.*"),
@@ -32,20 +32,20 @@ fn a_path_is_read_however_the_values_are_reached() {
 }
 
 #[test]
-fn a_name_for_a_path_reads_what_is_read_by_it() {
+fn resolves_aliases_of_paths() {
     let text = "{{ $pod := .Values.pod | default dict }}{{ $labels := $pod.labels }}{{ index $labels $c }}{{ $labels.default }}\
                 {{ $pod := dict }}{{ $pod.colour }}";
     assert_eq!(template(text), ["pod.labels.*", "pod.labels.default.*"]);
 }
 
 #[test]
-fn what_is_said_in_comments_or_written_by_templates_is_not_read() {
+fn ignores_comments_and_writes() {
     let text = "{{/* {{ .Values.a }} */}}{{- $_ := set .Values.conf \"b\" 1 }}{{ omit .Values.conf \"c\" }}{{ .Values._d }}.Values.e{{ .Release.Name }}";
     assert_eq!(template(text), Vec::<String>::new());
 }
 
 #[test]
-fn of_the_library_counts_what_is_included_and_nothing_of_other_charts() {
+fn includes_used_library_templates_only() {
     let library = "{{ define \"one\" }}{{ if .x }}{{ .Values.one }}{{ end }}{{ include \"two\" . }}{{ end }}\
                    {{ define \"two\" }}{{ .Values.two }}{{ end }}{{ define \"three\" }}{{ .Values.three }}{{ end }}";
     let files = [

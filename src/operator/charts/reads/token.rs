@@ -1,13 +1,13 @@
-//! The words of what stands between `{{` and `}}` in a template.
+//! The tokens of the actions (`{{ … }}`) of a template.
 
-/// One word of an action.
+/// A token of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// `.a.b`, `$.a.b` or `$name.a.b`: the variable's name, empty where there is none, and the keys.
+    /// `.a.b`, `$.a.b` or `$name.a.b`: the variable's name (may be empty) and the keys.
     Field(String, Vec<String>),
-    /// A text in quotes.
+    /// A quoted text.
     Text(String),
-    /// A name of a function, a keyword, a number.
+    /// The name of a function, a keyword or a number.
     Word(String),
     /// `(` or `)`.
     Bracket,
@@ -17,7 +17,7 @@ pub enum Token {
     Assign,
 }
 
-/// The words of each action of a template, in order; comments are none.
+/// Returns the tokens of each action of a template, in order. Comments are skipped.
 pub fn actions(text: &str) -> Vec<Vec<Token>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -45,7 +45,7 @@ fn tokens(action: &str) -> Vec<Token> {
             ':' if rest.starts_with(":=") => (Some(Token::Assign), 2),
             '$' | '.' => field(rest),
             _ if is_word(first) => {
-                let word = leading(rest);
+                let word = leading_word(rest);
                 (Some(Token::Word(word.to_owned())), word.len())
             }
             other => (None, other.len_utf8()),
@@ -56,14 +56,14 @@ fn tokens(action: &str) -> Vec<Token> {
     found
 }
 
-/// A text in quotes. What is escaped in it matters to nobody here.
+/// Parses a quoted text. Escape sequences are kept as they are.
 fn text(rest: &str, quote: char) -> (Option<Token>, usize) {
     let mut is_escaped = false;
-    for (at, letter) in rest.char_indices().skip(1) {
+    for (position, letter) in rest.char_indices().skip(1) {
         match letter {
             _ if is_escaped => is_escaped = false,
             '\\' if quote == '"' => is_escaped = true,
-            _ if letter == quote => return (Some(Token::Text(rest[1..at].to_owned())), at + 1),
+            _ if letter == quote => return (Some(Token::Text(rest[1..position].to_owned())), position + 1),
             _ => {}
         }
     }
@@ -71,29 +71,29 @@ fn text(rest: &str, quote: char) -> (Option<Token>, usize) {
 }
 
 fn field(rest: &str) -> (Option<Token>, usize) {
-    let mut at = 0;
+    let mut position = 0;
     let mut variable = String::new();
     if let Some(after) = rest.strip_prefix('$') {
-        let name = leading(after);
+        let name = leading_word(after);
         variable = format!("${name}");
-        at = 1 + name.len();
+        position = 1 + name.len();
     }
     let mut keys = Vec::new();
-    while let Some(after) = rest[at..].strip_prefix('.') {
-        let name = leading(after);
-        at += 1 + name.len();
+    while let Some(after) = rest[position..].strip_prefix('.') {
+        let name = leading_word(after);
+        position += 1 + name.len();
         if name.is_empty() {
             break;
         }
         keys.push(name.to_owned());
     }
-    (Some(Token::Field(variable, keys)), at)
+    (Some(Token::Field(variable, keys)), position)
 }
 
 fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-fn leading(text: &str) -> &str {
+fn leading_word(text: &str) -> &str {
     &text[..text.find(|letter| !is_word(letter)).unwrap_or(text.len())]
 }

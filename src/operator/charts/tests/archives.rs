@@ -1,13 +1,13 @@
-//! Archives that are refused, and what is said of them.
+//! Rejected archives and their errors.
 
 use tar::EntryType;
 
 use super::{CHART_YAML, Site, Tarball, chart, demo, gzip, tgz, with};
 use crate::charts::{LARGEST_CHART, LARGEST_FILE, MOST_ENTRIES};
 
-const ADVICE: &str = "; package or pull it anew, and do not install it when you do not know who made it";
+const ADVICE: &str = "; package or pull it again, and do not install it unless you trust its origin";
 
-fn odd(path: &[u8], kind: EntryType) -> Vec<u8> {
+fn with_entry(path: &[u8], kind: EntryType) -> Vec<u8> {
     let mut archive = Tarball::with_chart();
     archive.entry(path, kind, b"");
     archive.finish()
@@ -34,7 +34,7 @@ fn bomb() -> Vec<u8> {
     archive.finish()
 }
 
-/// Headers and padding of empty entries count as well: compressed they are next to nothing.
+/// Headers and padding of empty entries count as well. Compressed, they take almost no space.
 fn bomb_of_headers() -> Vec<u8> {
     let mut archive = Tarball::with_chart();
     for _ in 0..=MOST_ENTRIES {
@@ -49,7 +49,7 @@ fn truncated() -> Vec<u8> {
     archive
 }
 
-/// The files are whole and only the end of the compressed stream is missing, which a tar reader never sees.
+/// The files are complete and only the end of the compressed stream is missing, which a tar reader does not notice.
 fn without_last() -> Vec<u8> {
     let mut archive = chart("1.0.0", "x");
     archive.pop();
@@ -65,7 +65,7 @@ fn wrong_checksum() -> Vec<u8> {
 
 #[expect(clippy::too_many_lines, reason = "a table")]
 #[tokio::test]
-async fn archives_that_are_refused_say_why() {
+async fn rejected_archives_say_why() {
     let large = vec![b'x'; usize::try_from(LARGEST_FILE).unwrap() + 1];
     let mut too_large = Tarball::with_chart();
     too_large.file("demo/large", large);
@@ -83,38 +83,38 @@ async fn archives_that_are_refused_say_why() {
     for (what, archive, expected) in [
         (
             "absolute path",
-            odd(b"/etc/passwd", EntryType::Regular),
-            "entry \"/etc/passwd\" has an absolute path; every entry must lie below one folder that bears the chart's name",
+            with_entry(b"/etc/passwd", EntryType::Regular),
+            "entry \"/etc/passwd\" has an absolute path; all entries must be below one folder with the chart's name",
         ),
         (
             "parent",
-            odd(b"demo/../../etc/passwd", EntryType::Regular),
-            "entry \"demo/../../etc/passwd\" leads out of the chart; every entry must lie below one folder that bears the chart's name",
+            with_entry(b"demo/../../etc/passwd", EntryType::Regular),
+            "entry \"demo/../../etc/passwd\" points outside of the chart; all entries must be below one folder with the chart's name",
         ),
         (
             "empty part",
-            odd(b"demo//values.yaml", EntryType::Regular),
-            "entry \"demo//values.yaml\" has a path that is not in its plain form; every entry must lie below one folder that bears the chart's name",
+            with_entry(b"demo//values.yaml", EntryType::Regular),
+            "entry \"demo//values.yaml\" has a path that is not normalized; all entries must be below one folder with the chart's name",
         ),
         (
             "backslash",
-            odd(b"demo\\values.yaml", EntryType::Regular),
-            "entry \"demo\\\\values.yaml\" has a backslash or a control character in its path; every entry must lie below one folder that bears the chart's name",
+            with_entry(b"demo\\values.yaml", EntryType::Regular),
+            "entry \"demo\\\\values.yaml\" has a backslash or a control character in its path; all entries must be below one folder with the chart's name",
         ),
         (
             "control character",
-            odd(b"demo/a\x1b[2Jb", EntryType::Regular),
-            "entry \"demo/a\\u{1b}[2Jb\" has a backslash or a control character in its path; every entry must lie below one folder that bears the chart's name",
+            with_entry(b"demo/a\x1b[2Jb", EntryType::Regular),
+            "entry \"demo/a\\u{1b}[2Jb\" has a backslash or a control character in its path; all entries must be below one folder with the chart's name",
         ),
         (
             "beside the folder",
-            odd(b"values.yaml", EntryType::Regular),
+            with_entry(b"values.yaml", EntryType::Regular),
             "it has two top folders, \"demo\" and \"values.yaml\", where one chart has one",
         ),
         (
             "no folder",
             tgz(&[("Chart.yaml", CHART_YAML)]),
-            "entry \"Chart.yaml\" is a file beside the chart's folder; every entry must lie below one folder that bears the chart's name",
+            "entry \"Chart.yaml\" is a file beside the chart's folder; all entries must be below one folder with the chart's name",
         ),
         (
             "two folders",
@@ -123,42 +123,38 @@ async fn archives_that_are_refused_say_why() {
         ),
         (
             "symbolic link",
-            odd(b"demo/x", EntryType::Symlink),
+            with_entry(b"demo/x", EntryType::Symlink),
             "entry \"demo/x\" is a symbolic link; only files and folders are accepted",
         ),
         (
             "hard link",
-            odd(b"demo/x", EntryType::Link),
+            with_entry(b"demo/x", EntryType::Link),
             "entry \"demo/x\" is a hard link; only files and folders are accepted",
         ),
         (
             "device",
-            odd(b"demo/x", EntryType::Char),
+            with_entry(b"demo/x", EntryType::Char),
             "entry \"demo/x\" is a device; only files and folders are accepted",
         ),
         (
             "named pipe",
-            odd(b"demo/x", EntryType::Fifo),
+            with_entry(b"demo/x", EntryType::Fifo),
             "entry \"demo/x\" is a named pipe; only files and folders are accepted",
         ),
         (
             "unknown kind",
-            odd(b"demo/x", EntryType::new(b'V')),
+            with_entry(b"demo/x", EntryType::new(b'V')),
             "entry \"demo/x\" is of a kind unknown to helm; only files and folders are accepted",
         ),
-        ("no UTF-8", odd(b"demo/\xff", EntryType::Regular), "entry \"demo/\u{fffd}\" is not named in UTF-8"),
-        (
-            "twice",
-            with(&[("demo/values.yaml", "a: 1"), ("demo/values.yaml", "a: 2")]),
-            "\"values.yaml\" is there twice",
-        ),
+        ("no UTF-8", with_entry(b"demo/\xff", EntryType::Regular), "entry \"demo/\u{fffd}\" is not named in UTF-8"),
+        ("twice", with(&[("demo/values.yaml", "a: 1"), ("demo/values.yaml", "a: 2")]), "\"values.yaml\" exists twice"),
         ("large file", too_large.finish(), "\"large\" is larger than 5 MiB"),
         ("bomb", bomb(), "it unpacks to more than 20 MiB"),
         ("bomb of headers", bomb_of_headers(), "it has more than 10000 entries"),
         (
             "bomb behind a broken header",
             gzip(&vec![b'x'; 64 << 20]),
-            "it is no whole gzip-compressed tar archive (numeric field was not a number: xxxxxxxx when getting cksum for xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx)",
+            "it is not a complete gzip-compressed tar archive (numeric field was not a number: xxxxxxxx when getting cksum for xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx)",
         ),
         ("no Chart.yaml", tgz(&[("demo/values.yaml", "")]), "it has no Chart.yaml at its top"),
         ("other chart", other_name, "its Chart.yaml says it is chart \"other\", not \"demo\""),
@@ -166,12 +162,12 @@ async fn archives_that_are_refused_say_why() {
         (
             "name that is a path",
             bad_name,
-            "its Chart.yaml has name \"../../etc\", which is no chart name: letters, digits, '-', '_' and '.' make one",
+            "its Chart.yaml has name \"../../etc\", which is not a chart name: only letters, digits, '-', '_' and '.' are allowed",
         ),
         (
             "version that is a path",
             bad_version,
-            "its Chart.yaml has version \"1.0.0/../..\", which is no version such as 1.2.3 or 2026.1.7+0ee5ade",
+            "its Chart.yaml has version \"1.0.0/../..\", which is not a version such as 1.2.3 or 2026.1.7+0ee5ade",
         ),
         (
             "no YAML",
@@ -179,24 +175,24 @@ async fn archives_that_are_refused_say_why() {
             "Chart.yaml:2:10: mapping values are not allowed in this context",
         ),
         ("no name", tgz(&[("demo/Chart.yaml", "version: 1.0.0\n")]), "Chart.yaml:1:1: missing field `name`"),
-        ("no gzip", b"name: demo\n".to_vec(), "it is no whole gzip-compressed tar archive (invalid gzip header)"),
-        ("empty", Vec::new(), "it is no whole gzip-compressed tar archive (unexpected end of file)"),
+        ("no gzip", b"name: demo\n".to_vec(), "it is not a complete gzip-compressed tar archive (invalid gzip header)"),
+        ("empty", Vec::new(), "it is not a complete gzip-compressed tar archive (unexpected end of file)"),
         ("no entries", Tarball::new().finish(), "it has no Chart.yaml at its top"),
         (
             "something behind the end",
             [chart("1.0.0", "x"), b"something else".to_vec()].concat(),
-            "it is no whole gzip-compressed tar archive (invalid gzip header)",
+            "it is not a complete gzip-compressed tar archive (invalid gzip header)",
         ),
-        ("truncated", truncated(), "it is no whole gzip-compressed tar archive (incomplete deflate stream)"),
+        ("truncated", truncated(), "it is not a complete gzip-compressed tar archive (incomplete deflate stream)"),
         (
             "a wrong checksum",
             wrong_checksum(),
-            "it is no whole gzip-compressed tar archive (corrupt gzip stream does not have a matching checksum)",
+            "it is not a complete gzip-compressed tar archive (corrupt gzip stream does not have a matching checksum)",
         ),
         (
             "without its last byte",
             without_last(),
-            "it is no whole gzip-compressed tar archive (unexpected end of file)",
+            "it is not a complete gzip-compressed tar archive (unexpected end of file)",
         ),
         (
             "link in a chart within",
@@ -206,14 +202,14 @@ async fn archives_that_are_refused_say_why() {
         (
             "too deep",
             nested(6),
-            "\"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\": charts are packed into one another too deeply (more than 4 levels)",
+            "\"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\": charts are nested too deeply (more than 4 levels)",
         ),
     ] {
         let site = Site::new();
         site.put("demo-1.0.0.tgz", archive);
         let error = demo(&site.store("")).await.expect_err(what);
         let expected = format!("chart demo at CHARTS/demo-1.0.0.tgz is not usable: {expected}{ADVICE}");
-        assert_eq!(site.told(&error), expected, "{what}");
+        assert_eq!(site.message(&error), expected, "{what}");
         assert_eq!(error.reason(), "ChartUnreadable", "{what}");
     }
 }

@@ -1,12 +1,12 @@
-//! Folders that are refused, and what is said of them.
+//! Rejected folders and their errors.
 
 use std::fs;
 
 use super::{CHART_YAML, Setup, Site, chart, demo, depends, done};
 
-const ADVICE: &str = "; package or pull it anew, and do not install it when you do not know who made it";
+const ADVICE: &str = "; package or pull it again, and do not install it unless you trust its origin";
 
-/// What is wrong with the folder, how it comes about, the reason, and the whole message.
+/// The problem, the setup, the reason, and the message.
 const REFUSED: [(&str, Setup, &str, &str); 19] = [
     (
         "no such chart",
@@ -36,25 +36,25 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "no folder",
         |site| fs::remove_dir(site.folder.path()).and_then(|()| fs::write(site.folder.path(), "")).unwrap(),
         "ChartFolderUnreadable",
-        "the chart folder CHARTS cannot be read: it is no folder; name a folder of chart archives or chart directories that osdpl may read",
+        "the chart folder CHARTS cannot be read: it is not a folder; name a folder of chart archives or chart directories that osdpl may read",
     ),
     (
         "a folder in place of the archive",
         |site| fs::create_dir(site.path("demo-1.0.0.tgz")).unwrap(),
         "ChartUnreadable",
-        "entry \"CHARTS/demo-1.0.0.tgz\" is no regular file; only files and folders are accepted",
+        "entry \"CHARTS/demo-1.0.0.tgz\" is not a regular file; only files and folders are accepted",
     ),
     (
         "an archive that lies outside",
         |site| done(site.link("demo-1.0.0.tgz", "/etc/passwd")),
         "ChartUnreadable",
-        "\"CHARTS/demo-1.0.0.tgz\" leads out of \"CHARTS\"; only what lies inside that folder is read",
+        "\"CHARTS/demo-1.0.0.tgz\" is outside of \"CHARTS\"; only files inside that folder are read",
     ),
     (
         "a link out of the folder",
         |site| done(site.put("demo/Chart.yaml", CHART_YAML).link("demo/secret", "/etc/passwd")),
         "ChartUnreadable",
-        "\"CHARTS/demo/secret\" leads out of \"CHARTS\"; only what lies inside that folder is read",
+        "\"CHARTS/demo/secret\" is outside of \"CHARTS\"; only files inside that folder are read",
     ),
     (
         "a link to nothing",
@@ -66,7 +66,7 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "a link to a folder above",
         |site| done(site.put("demo/Chart.yaml", CHART_YAML).link("demo/files/again", "../../demo")),
         "ChartUnreadable",
-        "\"files/again\" leads back to itself",
+        "\"files/again\" is part of a cycle",
     ),
     (
         "a socket",
@@ -90,7 +90,7 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "a rule that helm refuses",
         |site| done(site.put("demo/Chart.yaml", CHART_YAML).put("demo/.helmignore", "# rules\n**/x\n")),
         "ChartUnreadable",
-        ".helmignore line 2: \"**/x\" is not a rule helm understands: ** is not supported",
+        ".helmignore line 2: \"**/x\" is not a valid rule for helm: ** is not supported",
     ),
     (
         "a dependency that is elsewhere",
@@ -108,7 +108,7 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "a neighbour outside",
         |site| done(site.put("demo/Chart.yaml", depends("file:///etc"))),
         "ChartUnreadable",
-        "\"/etc\" leads out of \"CHARTS\"; only what lies inside that folder is read",
+        "\"/etc\" is outside of \"CHARTS\"; only files inside that folder are read",
     ),
     (
         "a neighbour of another name",
@@ -127,17 +127,17 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
             ));
         },
         "ChartUnreadable",
-        "\"CHARTS/demo\" leads back to itself",
+        "\"CHARTS/demo\" is part of a cycle",
     ),
 ];
 
 fn socket(site: &Site, name: &str) {
-    // The socket's file stays when the listener ends.
+    // The file of the socket remains after the listener is dropped.
     drop(std::os::unix::net::UnixListener::bind(site.path(name)).unwrap());
 }
 
 #[tokio::test]
-async fn folders_that_are_refused_say_why() {
+async fn rejected_folders_say_why() {
     for (what, setup, reason, expected) in REFUSED {
         let site = Site::new();
         setup(&site);
@@ -148,7 +148,7 @@ async fn folders_that_are_refused_say_why() {
             "ChartUnreadable" => format!("chart demo at {place} is not usable: {expected}{ADVICE}"),
             _ => expected.to_owned(),
         };
-        assert_eq!(site.told(&error), expected, "{what}");
+        assert_eq!(site.message(&error), expected, "{what}");
         assert_eq!(error.reason(), reason, "{what}");
     }
 }

@@ -1,11 +1,11 @@
-//! Archives that are accepted: what makes no difference, and what a chart tells.
+//! Accepted archives: differences that do not affect the digest, and the data read from a chart.
 
 use tar::EntryType;
 
 use super::{CHART_YAML, Site, Tarball, chart, demo, tgz, with};
 
 #[tokio::test]
-async fn the_digest_is_that_of_the_content_not_of_the_archive() {
+async fn the_digest_depends_only_on_the_content() {
     let reference = digest(&chart("1.0.0", "x")).await;
     let chart_yaml = "# Written by hand\nappVersion: 29.0.0\nversion: 1.0.0\nname: demo\napiVersion: v2\ndependencies: []\nkeywords:\n";
     for (what, archive) in [
@@ -43,7 +43,7 @@ async fn the_digest_is_that_of_the_content_not_of_the_archive() {
 }
 
 #[tokio::test]
-async fn a_packed_chart_within_counts_like_an_unpacked_one() {
+async fn packed_and_unpacked_dependencies_have_the_same_digest() {
     let inner = tgz(&[("inner/Chart.yaml", "name: inner\nversion: 1.0.0\n"), ("inner/values.yaml", "a: 1\n")]);
     let mut packed = Tarball::with_chart();
     packed.file("demo/charts/inner-1.0.0.tgz", inner);
@@ -62,7 +62,7 @@ async fn digest(archive: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn a_chart_tells_its_values_keys_and_definitions() {
+async fn reads_values_keys_and_crds() {
     let site = Site::new();
     let long = "x".repeat(61);
     let values = format!(

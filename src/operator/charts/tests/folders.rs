@@ -1,4 +1,4 @@
-//! Folders: which chart is found, and how a directory is packed.
+//! Folders: the choice of a chart, and the packing of directories.
 
 use std::fs;
 
@@ -6,17 +6,17 @@ use super::{Setup, Site, chart, demo, depends, done, tgz};
 use crate::charts::{Pin, Wanted};
 
 #[tokio::test]
-async fn names_and_versions_that_could_be_paths_are_refused() {
+async fn rejects_names_and_versions_that_may_be_paths() {
     let site = Site::new();
     let store = site.store("");
     for (wanted, expected) in [
         (
             Wanted::locked("../demo"),
-            "\"../demo\" is no chart name; correct it where the release or the catalogue names it",
+            "\"../demo\" is not a chart name; correct it where the release or the catalogue names it",
         ),
         (
             Wanted { version: Some("--help".into()), ..Wanted::locked("demo") },
-            "\"--help\" is no chart version; correct it where the release or the catalogue names it",
+            "\"--help\" is not a chart version; correct it where the release or the catalogue names it",
         ),
         (
             Wanted { repository: Some("https://user:word@charts.example/x".into()), ..Wanted::locked("demo") },
@@ -29,25 +29,28 @@ async fn names_and_versions_that_could_be_paths_are_refused() {
 }
 
 #[tokio::test]
-async fn the_version_asked_for_comes_first_then_the_locked_one_then_the_only_one() {
+async fn prefers_the_requested_version_then_the_locked_one() {
     let site = Site::new();
     site.put("demo-1.0.0.tgz", chart("1.0.0", "x")).put("demo-2.0.0.tgz", chart("2.0.0", "x"));
     let locked = site.store("charts: {demo: {version: 2.0.0}}");
     let chart = demo(&locked).await.unwrap();
     assert_eq!((chart.version.as_str(), chart.pin), ("2.0.0", Pin::VersionOnly));
-    let asked = locked.obtain(&Wanted { version: Some("1.0.0".into()), ..Wanted::locked("demo") }).await.unwrap();
-    assert_eq!((asked.version.as_str(), asked.pin.to_string().as_str()), ("1.0.0", "instead of the locked 2.0.0"));
+    let requested = locked.obtain(&Wanted { version: Some("1.0.0".into()), ..Wanted::locked("demo") }).await.unwrap();
+    assert_eq!(
+        (requested.version.as_str(), requested.pin.to_string().as_str()),
+        ("1.0.0", "instead of the locked 2.0.0")
+    );
     let error = locked.obtain(&Wanted { version: Some("3.0.0".into()), ..Wanted::locked("demo") }).await.unwrap_err();
     let expected =
-        "chart demo 3.0.0 is not in CHARTS: it has 1.0.0, 2.0.0; ask for a version that is there, or add this one";
-    assert_eq!((site.told(&error).as_str(), error.reason()), (expected, "ChartVersionMissing"));
+        "chart demo 3.0.0 is not in CHARTS: it has 1.0.0, 2.0.0; request an existing version, or add this one";
+    assert_eq!((site.message(&error).as_str(), error.reason()), (expected, "ChartVersionMissing"));
     fs::remove_file(site.path("demo-2.0.0.tgz")).unwrap();
     let chart = demo(&locked).await.unwrap();
     assert_eq!((chart.version.as_str(), chart.pin), ("1.0.0", Pin::Unpinned { locked: Some("2.0.0".into()) }));
 }
 
 #[tokio::test]
-async fn a_locked_digest_is_held_against_the_same_version_only() {
+async fn checks_a_locked_digest_only_for_its_version() {
     let site = Site::new();
     site.put("demo-1.0.0.tgz", chart("1.0.0", "x"));
     let digest = demo(&site.store("")).await.unwrap().digest;
@@ -59,14 +62,14 @@ async fn a_locked_digest_is_held_against_the_same_version_only() {
     let expected = format!(
         "chart demo 1.0.0 from CHARTS has digest {found}, but the lock has {digest}: its content changed under the same version; take the locked chart, or lock this one with `osdpl charts lock --charts CHARTS demo` if you trust it"
     );
-    assert_eq!((site.told(&error), error.reason()), (expected, "ChartDigestMismatch"));
+    assert_eq!((site.message(&error), error.reason()), (expected, "ChartDigestMismatch"));
     site.put("demo-1.1.0.tgz", chart("1.1.0", "x"));
     fs::remove_file(site.path("demo-1.0.0.tgz")).unwrap();
     assert_eq!(demo(&pinned).await.unwrap().pin, Pin::Unpinned { locked: Some("1.0.0".into()) });
 }
 
 #[tokio::test]
-async fn a_directory_is_packed_as_helm_packages_it() {
+async fn packs_a_directory_like_helm() {
     let site = Site::new();
     site.put("demo/Chart.yaml", depends("file://../library"))
         .put("demo/.helmignore", "values_overrides\n*.swp\n")
@@ -97,27 +100,27 @@ async fn a_directory_is_packed_as_helm_packages_it() {
     assert_eq!(packed.digest, demo(&by_hand.store("")).await.unwrap().digest);
     let bytes = fs::read(&packed.path).unwrap();
     fs::remove_file(&packed.path).unwrap();
-    let again = demo(&site.store("")).await.unwrap();
+    let repacked = demo(&site.store("")).await.unwrap();
     assert_eq!(
-        (again.path.as_path(), fs::read(&again.path).unwrap()),
+        (repacked.path.as_path(), fs::read(&repacked.path).unwrap()),
         (packed.path.as_path(), bytes),
-        "packed twice, the same bytes"
+        "the bytes differ when packed twice"
     );
 }
 
 #[tokio::test]
-async fn a_library_that_is_linked_into_charts_is_taken_from_there() {
+async fn uses_a_library_that_is_linked_into_charts() {
     let site = Site::new();
     site.put("demo/Chart.yaml", depends("file://../library"))
         .put("library/Chart.yaml", "name: library\nversion: 1.0.0\n")
         .put("library/templates/_x.tpl", "x");
-    let next_door = demo(&site.store("")).await.unwrap().digest;
+    let from_neighbour = demo(&site.store("")).await.unwrap().digest;
     site.link("demo/charts/library", "../../library");
-    assert_eq!(demo(&site.store("")).await.unwrap().digest, next_door);
+    assert_eq!(demo(&site.store("")).await.unwrap().digest, from_neighbour);
 }
 
 #[tokio::test]
-async fn an_edit_is_noticed_wherever_it_is() {
+async fn notices_edits_of_all_files() {
     let site = Site::new();
     site.put("demo/Chart.yaml", depends("file://../library"))
         .put("demo/values.yaml", "key: x\n")
@@ -140,22 +143,22 @@ async fn an_edit_is_noticed_wherever_it_is() {
 }
 
 #[tokio::test]
-async fn a_damaged_or_lost_archive_in_the_cache_is_written_anew() {
+async fn rewrites_damaged_or_missing_archives_in_the_cache() {
     let site = Site::new();
     site.put("demo-1.0.0.tgz", chart("1.0.0", "x"));
     let store = site.store("");
     let path = demo(&store).await.unwrap().path;
-    let whole = fs::read(&path).unwrap();
-    fs::write(&path, &whole[..10]).unwrap();
+    let complete = fs::read(&path).unwrap();
+    fs::write(&path, &complete[..10]).unwrap();
     demo(&store).await.unwrap();
-    assert_eq!(fs::read(&path).unwrap(), whole);
+    assert_eq!(fs::read(&path).unwrap(), complete);
     fs::remove_dir_all(site.cache.path()).unwrap();
     demo(&store).await.unwrap();
-    assert_eq!(fs::read(&path).unwrap(), whole);
+    assert_eq!(fs::read(&path).unwrap(), complete);
 }
 
 #[tokio::test]
-async fn one_chart_that_fails_leaves_the_others_alone() {
+async fn a_failing_chart_does_not_affect_others() {
     let site = Site::new();
     site.put("demo-1.0.0.tgz", "broken")
         .put("other-1.0.0.tgz", tgz(&[("other/Chart.yaml", "name: other\nversion: 1.0.0\n")]));

@@ -1,11 +1,11 @@
-//! Locks and sources: what is refused, and that what is written is read back.
+//! Locks and sources: errors, and round trips.
 
 use crate::charts::{Lock, NoSource, Pinned, Source};
 
 const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
 #[test]
-fn locks_that_are_refused_say_where_and_why() {
+fn rejected_locks_say_where_and_why() {
     for (text, expected) in [
         (
             "charts:\n  demo: {version: 1.0.0, digset: x}\n",
@@ -16,7 +16,7 @@ fn locks_that_are_refused_say_where_and_why() {
         ("charts:\n  demo: 1.0.0\n", "values/lock.yaml:2:9: expected a map, found something else"),
         (
             "charts:\n  demo: {version: 1.0.0, digest: md5:123}\n",
-            "values/lock.yaml:2:34: \"md5:123\" is no digest: a digest is written sha256: and 64 hexadecimal digits, in lower case; `osdpl charts lock` writes it",
+            "values/lock.yaml:2:34: \"md5:123\" is not a digest: a digest is sha256: followed by 64 lower-case hexadecimal digits; `osdpl charts lock` writes it",
         ),
         (
             "charts:\n  demo: {version: 1.0.0}\n  demo: {version: 2.0.0}\n",
@@ -24,34 +24,34 @@ fn locks_that_are_refused_say_where_and_why() {
         ),
         (
             "charts:\n  demo: {version: newest}\n",
-            "values/lock.yaml: charts.demo.version: \"newest\" is no version such as 2026.1.7+0ee5ade",
+            "values/lock.yaml: charts.demo.version: \"newest\" is not a version such as 2026.1.7+0ee5ade",
         ),
-        ("charts:\n  ../demo: {version: 1.0.0}\n", "values/lock.yaml: charts: \"../demo\" is no chart name"),
+        ("charts:\n  ../demo: {version: 1.0.0}\n", "values/lock.yaml: charts: \"../demo\" is not a chart name"),
         (
             "charts:\n  demo: {version: 1.0.0, repository: 'ftp://x'}\n",
-            "values/lock.yaml: charts.demo.repository: charts: \"ftp://x\" is no source of charts: only https://, http:// and oci:// repositories and folders are; use one of them",
+            "values/lock.yaml: charts.demo.repository: charts: \"ftp://x\" is not a source of charts; use a folder, or an https://, http:// or oci:// repository",
         ),
         ("charts: [\n", "values/lock.yaml:1:9: expected a map, found something else"),
     ] {
         let error = Lock::parse("values/lock.yaml", text).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("{expected}; correct it, or write it anew with `osdpl charts lock`"),
+            format!("{expected}; correct it, or generate it again with `osdpl charts lock`"),
             "{text}"
         );
     }
 }
 
 #[test]
-fn sources_that_are_refused_say_why() {
+fn rejected_sources_say_why() {
     for (text, expected) in [
         (
             "",
-            "charts: an empty text is no source of charts; name a folder or a repository such as https://tarballs.opendev.org/openstack/openstack-helm",
+            "charts: the source of charts is empty; name a folder or a repository such as https://tarballs.opendev.org/openstack/openstack-helm",
         ),
         (
             "ftp://charts.example",
-            "charts: \"ftp://charts.example\" is no source of charts: only https://, http:// and oci:// repositories and folders are; use one of them",
+            "charts: \"ftp://charts.example\" is not a source of charts; use a folder, or an https://, http:// or oci:// repository",
         ),
         (
             "https://me:word@charts.example/x",
@@ -59,11 +59,11 @@ fn sources_that_are_refused_say_why() {
         ),
         (
             "https://charts.example/?token=word",
-            "charts: \"https://charts.example/?token=word\" is no repository's address: it has no host, or a space, a quote, a '?' or a '#'; write it as https://tarballs.opendev.org/openstack/openstack-helm is written",
+            "charts: \"https://charts.example/?token=word\" is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it as https://tarballs.opendev.org/openstack/openstack-helm is written",
         ),
         (
             "https:///charts",
-            "charts: \"https:///charts\" is no repository's address: it has no host, or a space, a quote, a '?' or a '#'; write it as https://tarballs.opendev.org/openstack/openstack-helm is written",
+            "charts: \"https:///charts\" is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it as https://tarballs.opendev.org/openstack/openstack-helm is written",
         ),
     ] {
         assert_eq!(text.parse::<Source>().unwrap_err().to_string(), expected);
@@ -73,7 +73,7 @@ fn sources_that_are_refused_say_why() {
 }
 
 #[test]
-fn a_folder_is_what_has_no_scheme() {
+fn a_text_without_a_scheme_is_a_folder() {
     assert_eq!("charts".parse(), Ok(Source::Folder("charts".into())));
     assert_eq!(
         "oci://registry.example/charts/".parse(),
@@ -82,7 +82,7 @@ fn a_folder_is_what_has_no_scheme() {
 }
 
 #[test]
-fn a_written_lock_is_read_back() {
+fn reads_back_a_written_lock() {
     let mut lock = Lock::default();
     let digest = Some(DIGEST.parse().unwrap());
     let repository = Some("https://charts.example/x".to_owned());
@@ -96,7 +96,7 @@ fn a_written_lock_is_read_back() {
 }
 
 #[test]
-fn the_lock_that_is_shipped_is_one_and_is_written_as_osdpl_writes_it() {
+fn the_shipped_lock_is_valid_and_canonical() {
     let lock = Lock::built_in().unwrap();
     assert!(lock.charts.len() >= 14);
     let shipped = include_str!("../../../../values/lock.yaml");

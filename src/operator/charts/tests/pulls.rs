@@ -1,4 +1,4 @@
-//! Repositories, played: what is pulled when, what is trusted, and what a failure says.
+//! Tests with fake repositories: when the store pulls, which digests it trusts, and its errors.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,13 @@ use crate::charts::pull::Failure;
 use crate::charts::{Lock, Pin, Pull, Source, Store, Wanted};
 
 #[tokio::test]
-async fn a_pull_that_fails_says_why_and_what_to_do() {
+async fn failed_pulls_say_why_and_what_to_do() {
     let unreachable = "dial tcp: lookup charts.example: no such host".to_owned();
     for (failure, reason, expected) in [
         (
             Failure::Unreachable(unreachable),
             "RepositoryUnreachable",
-            "chart demo 1.0.0 cannot be pulled from https://charts.example/x: dial tcp: lookup charts.example: no such host; check address, network and proxy, or use a folder filled with `osdpl charts pull` (tried again by itself)",
+            "chart demo 1.0.0 cannot be pulled from https://charts.example/x: dial tcp: lookup charts.example: no such host; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)",
         ),
         (
             Failure::Forbidden("403 Forbidden".to_owned()),
@@ -27,7 +27,7 @@ async fn a_pull_that_fails_says_why_and_what_to_do() {
         (
             Failure::Full,
             "CacheFull",
-            "no room left in the chart cache CACHE/incoming; free some space there or give the cache another folder (tried again by itself)",
+            "the chart cache CACHE/incoming is full; free some space there or use another folder for the cache (the operator retries automatically)",
         ),
         (
             Failure::Unwritable("permission denied".to_owned()),
@@ -42,45 +42,49 @@ async fn a_pull_that_fails_says_why_and_what_to_do() {
         (
             Failure::Absent("not found".to_owned()),
             "ChartVersionMissing",
-            "chart demo 1.0.0 is not in https://charts.example/x: the newest there is 1.0.0; ask for a version that is there, or add this one",
+            "chart demo 1.0.0 is not in https://charts.example/x: the newest version is 1.0.0; request an existing version, or add this one",
         ),
     ] {
         let site = Site::new();
         let repository = Repository::with(Err(failure));
         let error = demo(&store(&site, &repository, LOCK)).await.unwrap_err();
-        assert_eq!((site.told(&error).as_str(), error.reason()), (expected, reason));
-        assert_eq!(fs::read_dir(site.cache.path().join("incoming")).unwrap().count(), 0, "nothing is left behind");
+        assert_eq!((site.message(&error).as_str(), error.reason()), (expected, reason));
+        assert_eq!(
+            fs::read_dir(site.cache.path().join("incoming")).unwrap().count(),
+            0,
+            "the incoming folder is not empty"
+        );
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_what_was_asked_for_is_refused() {
+async fn rejects_responses_with_another_chart() {
     let other = tgz(&[("other/Chart.yaml", "name: other\nversion: 1.0.0\n")]);
-    for (answer, reason, expected) in [
+    for (response, reason, expected) in [
         (
             other,
             "ChartUnreadable",
-            "chart demo at https://charts.example/x (version 1.0.0) is not usable: its Chart.yaml says it is chart \"other\", not \"demo\"; package or pull it anew, and do not install it when you do not know who made it",
+            "chart demo at https://charts.example/x (version 1.0.0) is not usable: its Chart.yaml says it is chart \"other\", not \"demo\"; package or pull it again, and do not install it unless you trust its origin",
         ),
         (
             chart("1.0.0+5", "x"),
             "ChartVersionMissing",
-            "chart demo 1.0.0 is not in https://charts.example/x: it answers with 1.0.0+5; ask for a version that is there, or add this one",
+            "chart demo 1.0.0 is not in https://charts.example/x: the repository returned 1.0.0+5; request an existing version, or add this one",
         ),
         (
             b"<html>Log in first</html>".to_vec(),
             "ChartUnreadable",
-            "chart demo at https://charts.example/x (version 1.0.0) is not usable: it is no whole gzip-compressed tar archive (invalid gzip header); package or pull it anew, and do not install it when you do not know who made it",
+            "chart demo at https://charts.example/x (version 1.0.0) is not usable: it is not a complete gzip-compressed tar archive (invalid gzip header); package or pull it again, and do not install it unless you trust its origin",
         ),
     ] {
         let site = Site::new();
-        let error = demo(&store(&site, &Repository::with(Ok(answer)), LOCK)).await.unwrap_err();
+        let error = demo(&store(&site, &Repository::with(Ok(response)), LOCK)).await.unwrap_err();
         assert_eq!((error.to_string().as_str(), error.reason()), (expected, reason));
     }
 }
 
 #[tokio::test]
-async fn a_chart_that_the_repository_does_not_have_is_missing() {
+async fn a_chart_unknown_to_the_repository_is_missing() {
     let site = Site::new();
     let error = demo(&store(&site, &Repository::new(), LOCK)).await.unwrap_err();
     let expected =
@@ -89,19 +93,19 @@ async fn a_chart_that_the_repository_does_not_have_is_missing() {
 }
 
 #[tokio::test]
-async fn a_repositorys_chart_needs_a_version() {
+async fn charts_of_repositories_need_a_version() {
     let site = Site::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     let store = store(&site, &repository, "");
     let error = demo(&store).await.unwrap_err();
     let expected = "chart demo from https://charts.example/x has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts https://charts.example/x demo`";
     assert_eq!((error.to_string().as_str(), error.reason()), (expected, "ChartNotPinned"));
-    let asked = Wanted { version: Some("1.0.0".into()), ..Wanted::locked("demo") };
-    assert_eq!(store.obtain(&asked).await.unwrap().pin, Pin::Unpinned { locked: None });
+    let request = Wanted { version: Some("1.0.0".into()), ..Wanted::locked("demo") };
+    assert_eq!(store.obtain(&request).await.unwrap().pin, Pin::Unpinned { locked: None });
 }
 
 #[tokio::test]
-async fn a_chart_is_pulled_once_then_it_is_in_the_cache_even_after_a_restart() {
+async fn pulls_a_chart_once_even_across_restarts() {
     let site = Site::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     let first = store(&site, &repository, LOCK);
@@ -113,21 +117,21 @@ async fn a_chart_is_pulled_once_then_it_is_in_the_cache_even_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_damaged_cache_is_pulled_again_and_partial_files_never_count() {
+async fn pulls_again_if_the_cache_is_damaged() {
     let site = Site::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     let path = demo(&store(&site, &repository, LOCK)).await.unwrap().path;
-    let whole = fs::read(&path).unwrap();
-    for damaged in [&whole[..whole.len() - 9], b"".as_slice(), &chart("1.0.0", "y")] {
+    let complete = fs::read(&path).unwrap();
+    for damaged in [&complete[..complete.len() - 9], b"".as_slice(), &chart("1.0.0", "y")] {
         fs::write(&path, damaged).unwrap();
         assert_eq!(demo(&store(&site, &repository, LOCK)).await.unwrap().path, path);
-        assert_eq!(fs::read(&path).unwrap(), whole);
+        assert_eq!(fs::read(&path).unwrap(), complete);
     }
     assert_eq!(repository.pulls(), 4);
 }
 
 #[tokio::test]
-async fn content_that_changes_under_the_same_version_is_refused() {
+async fn rejects_changed_content_of_the_same_version() {
     let site = Site::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     let before = demo(&store(&site, &repository, LOCK)).await.unwrap();
@@ -142,7 +146,7 @@ async fn content_that_changes_under_the_same_version_is_refused() {
         demo(&store(&fresh, &repository, LOCK)).await.unwrap().digest
     };
     let expected = format!(
-        "chart demo 1.0.0 from {URL} has digest {after}, but the first pull had {}: its content changed under the same version; find out why; if you trust it, remove {} and it is pulled anew",
+        "chart demo 1.0.0 from {URL} has digest {after}, but the first pull had {}: its content changed under the same version; find out why; if you trust it, remove {} to pull it again",
         before.digest,
         record.display()
     );
@@ -151,12 +155,12 @@ async fn content_that_changes_under_the_same_version_is_refused() {
     assert_eq!(
         demo(&store(&site, &repository, LOCK)).await.unwrap().digest,
         after,
-        "the way out that the message names"
+        "the remedy in the message does not work"
     );
 }
 
 #[tokio::test]
-async fn a_locked_digest_decides_also_against_the_first_pull() {
+async fn a_locked_digest_overrides_the_first_pull() {
     let site = Site::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     let seen = demo(&store(&site, &repository, LOCK)).await.unwrap().digest;
@@ -171,7 +175,7 @@ async fn a_locked_digest_decides_also_against_the_first_pull() {
 }
 
 #[tokio::test]
-async fn a_damaged_record_of_a_first_pull_is_refused_not_forgotten() {
+async fn rejects_a_damaged_record_of_a_first_pull() {
     let site = Site::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     demo(&store(&site, &repository, LOCK)).await.unwrap();
@@ -179,14 +183,14 @@ async fn a_damaged_record_of_a_first_pull_is_refused_not_forgotten() {
     fs::write(&record, "{").unwrap();
     let error = demo(&store(&site, &repository, LOCK)).await.unwrap_err();
     let expected = format!(
-        "the record of the first pull of chart demo in {} is damaged: EOF while parsing an object at line 1 column 1; remove that file to trust the next pull anew",
+        "the record of the first pull of chart demo in {} is damaged: EOF while parsing an object at line 1 column 1; remove that file to trust the next pull",
         record.display()
     );
     assert_eq!((error.to_string(), error.reason()), (expected, "ChartRecordDamaged"));
 }
 
 #[tokio::test]
-async fn a_cache_that_cannot_be_made_is_said_for_that_chart() {
+async fn an_unusable_cache_fails_the_chart() {
     let site = Site::new();
     site.put("cache", "a file");
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
@@ -194,7 +198,7 @@ async fn a_cache_that_cannot_be_made_is_said_for_that_chart() {
     let pull: Arc<dyn Pull> = Arc::<Repository>::clone(&repository);
     let store = Store::new(site.path("cache"), Source::Repository { url: URL.into() }, lock, pull);
     let error = demo(&store).await.unwrap_err();
-    let message = site.told(&error);
+    let message = site.message(&error);
     assert!(message.starts_with("the chart cache CHARTS/cache/trusted/demo-1.0.0-"), "{message}");
     assert!(
         message.ends_with(
@@ -206,7 +210,7 @@ async fn a_cache_that_cannot_be_made_is_said_for_that_chart() {
 }
 
 #[test]
-fn a_full_disk_is_told_from_other_failures() {
+fn distinguishes_a_full_disk_from_other_failures() {
     let error = |kind: std::io::ErrorKind| crate::charts::Error::cache(Path::new("x"), &kind.into()).reason();
     assert_eq!(error(std::io::ErrorKind::StorageFull), "CacheFull");
     assert_eq!(error(std::io::ErrorKind::QuotaExceeded), "CacheFull");
@@ -214,22 +218,22 @@ fn a_full_disk_is_told_from_other_failures() {
 }
 
 #[tokio::test]
-async fn a_failed_pull_is_answered_from_memory_until_it_is_worth_another_try() {
+async fn caches_the_error_of_a_failed_pull() {
     let site = Site::new();
     let repository = Repository::with(Err(Failure::Unreachable("down".to_owned())));
-    let patient = store(&site, &repository, LOCK);
-    let first = demo(&patient).await.unwrap_err();
-    assert_eq!(demo(&patient).await.unwrap_err(), first);
-    assert_eq!(patient.last(&Wanted::locked("demo")), Some(Err(first)));
+    let caching = store(&site, &repository, LOCK);
+    let first = demo(&caching).await.unwrap_err();
+    assert_eq!(demo(&caching).await.unwrap_err(), first);
+    assert_eq!(caching.last(&Wanted::locked("demo")), Some(Err(first)));
     assert_eq!(repository.pulls(), 1);
-    let eager = store(&site, &repository, LOCK).with_retry(Duration::ZERO);
-    assert!(demo(&eager).await.is_err());
+    let retrying = store(&site, &repository, LOCK).with_retry(Duration::ZERO);
+    assert!(demo(&retrying).await.is_err());
     repository.publish("demo", "1.0.0", Ok(chart("1.0.0", "x")));
-    assert_eq!(demo(&eager).await.unwrap().version, "1.0.0");
+    assert_eq!(demo(&retrying).await.unwrap().version, "1.0.0");
 }
 
 #[tokio::test]
-async fn many_who_want_a_chart_wait_for_one_pull_and_other_charts_do_not_wait() {
+async fn concurrent_requests_share_one_pull() {
     let site = Site::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     repository.publish("other", "1.0.0", Ok(tgz(&[("other/Chart.yaml", "name: other\nversion: 1.0.0\n")])));
@@ -247,7 +251,7 @@ async fn many_who_want_a_chart_wait_for_one_pull_and_other_charts_do_not_wait() 
     while repository.pulls() == 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(store.last(&Wanted::locked("demo")), None, "under way");
+    assert_eq!(store.last(&Wanted::locked("demo")), None, "a running pull has no result");
     let other = tokio::spawn({
         let store = store.clone();
         async move { store.obtain(&Wanted::locked("other")).await }
@@ -265,7 +269,7 @@ async fn many_who_want_a_chart_wait_for_one_pull_and_other_charts_do_not_wait() 
 }
 
 #[tokio::test]
-async fn the_deployments_repository_goes_before_the_charts_own_and_that_before_the_stores() {
+async fn prefers_the_deployments_repository_then_the_charts() {
     let site = Site::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     let store = store(&site, &repository, "charts: {demo: {version: 1.0.0, repository: 'https://own.example'}}");

@@ -1,4 +1,4 @@
-//! A repository, played.
+//! A fake repository.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,14 +16,14 @@ use crate::charts::{Lock, Pull, Source, Store};
 pub const URL: &str = "https://charts.example/x";
 pub const LOCK: &str = "charts: {demo: {version: 1.0.0}}";
 
-/// What a repository answers when it is asked for an archive.
-pub type Answer = Result<Vec<u8>, Failure>;
+/// The response to the request of an archive.
+pub type Response = Result<Vec<u8>, Failure>;
 
-/// A repository of archives by chart and version.
+/// A fake repository of archives by chart and version.
 pub struct Repository {
-    pub archives: Mutex<BTreeMap<(String, String), Answer>>,
+    pub archives: Mutex<BTreeMap<(String, String), Response>>,
     pub pulls: AtomicUsize,
-    /// A pull takes one permit for good: with none left it goes on for as long as the network would hang.
+    /// Each pull consumes one permit. Without permits, a pull waits like on a hanging network.
     pub network: Semaphore,
 }
 
@@ -33,14 +33,14 @@ impl Repository {
         Arc::new(Self { archives: Mutex::default(), pulls: AtomicUsize::new(0), network })
     }
 
-    pub fn with(answer: Answer) -> Arc<Self> {
+    pub fn with(response: Response) -> Arc<Self> {
         let repository = Self::new();
-        repository.publish("demo", "1.0.0", answer);
+        repository.publish("demo", "1.0.0", response);
         repository
     }
 
-    pub fn publish(&self, chart: &str, version: &str, answer: Answer) {
-        self.archives.lock().unwrap().insert((chart.to_owned(), version.to_owned()), answer);
+    pub fn publish(&self, chart: &str, version: &str, response: Response) {
+        self.archives.lock().unwrap().insert((chart.to_owned(), version.to_owned()), response);
     }
 
     pub fn pulls(&self) -> usize {
@@ -54,8 +54,8 @@ impl Pull for Repository {
             self.pulls.fetch_add(1, Ordering::SeqCst);
             self.network.acquire().await.unwrap().forget();
             let key = (request.chart.clone(), request.version.clone());
-            let answer = self.archives.lock().unwrap().get(&key).cloned();
-            let archive = answer.unwrap_or_else(|| Err(Failure::Absent("not found".to_owned())))?;
+            let response = self.archives.lock().unwrap().get(&key).cloned();
+            let archive = response.unwrap_or_else(|| Err(Failure::Absent("not found".to_owned())))?;
             let path = into.join("some.tgz");
             fs::write(&path, archive).unwrap();
             Ok(path)

@@ -30,7 +30,7 @@ fn upgrade_line(upgrade: &Upgrade, helm: Version) -> String {
 }
 
 #[test]
-fn an_upgrade_with_helm_4_is_applied_by_the_server_and_wins_conflicts() {
+fn upgrades_with_helm_4_force_server_side_apply() {
     assert_eq!(
         upgrade_line(&upgrade(), HELM_4),
         "upgrade --install --reset-values --skip-crds --server-side=true --force-conflicts --values - --history-max 3 --timeout 1800s \
@@ -41,14 +41,14 @@ fn an_upgrade_with_helm_4_is_applied_by_the_server_and_wins_conflicts() {
 }
 
 #[test]
-fn by_hand_it_is_the_same_but_for_the_labels_and_where_values_and_chart_are() {
+fn manual_upgrades_differ_only_in_labels_values_and_chart() {
     let chart = ChartReference {
         name: "keystone".into(),
         flags: ["--repo", "https://charts.example", "--version", "1.2.3"].map(String::from).to_vec(),
     };
     let (key, values) = (Key::new("cloud", "keystone"), Path::new("keystone.yaml"));
-    let ours = upgrade_line(&upgrade(), HELM_4);
-    let (before, after) = ours.split_once(" --labels ").unwrap();
+    let operators_line = upgrade_line(&upgrade(), HELM_4);
+    let (before, after) = operators_line.split_once(" --labels ").unwrap();
     let (_, after) = after.split_once(" --namespace").unwrap();
     assert_eq!(
         line(&upgrade().by_hand(&key, HELM_4, values, &chart)),
@@ -61,19 +61,19 @@ fn by_hand_it_is_the_same_but_for_the_labels_and_where_values_and_chart_are() {
 }
 
 #[test]
-fn helm_3_is_not_given_flags_it_does_not_know() {
+fn helm_3_gets_only_flags_it_knows() {
     let line = upgrade_line(&upgrade(), HELM_3);
     assert!(!line.contains("server-side") && !line.contains("force"), "{line}");
 }
 
 #[test]
-fn client_side_apply_goes_without_force_conflicts_which_helm_4_would_refuse() {
+fn client_side_apply_does_not_force_conflicts() {
     let line = upgrade_line(&Upgrade { apply: Apply::Client, ..upgrade() }, HELM_4);
     assert!(line.contains("--server-side=false") && !line.contains("force"), "{line}");
 }
 
 #[test]
-fn an_upgrade_never_waits_for_workloads_nor_undoes_itself() {
+fn upgrades_never_wait_or_roll_back() {
     for helm in [HELM_3, HELM_4] {
         let line = upgrade_line(&upgrade(), helm);
         for flag in [
@@ -91,7 +91,7 @@ fn an_upgrade_never_waits_for_workloads_nor_undoes_itself() {
 }
 
 #[test]
-fn an_uninstall_can_leave_hooks_out_and_never_waits_for_pods() {
+fn uninstalls_can_skip_hooks_and_never_wait() {
     let release = Key::new("cloud", "keystone");
     let uninstall = Uninstall { timeout: Duration::from_millis(1), hooks: true };
     assert_eq!(line(&uninstall.arguments(&release)), "uninstall --timeout 1s --namespace cloud -- keystone");
@@ -100,13 +100,13 @@ fn an_uninstall_can_leave_hooks_out_and_never_waits_for_pods() {
 }
 
 #[test]
-fn values_are_in_no_argument_and_in_no_debug_output() {
+fn arguments_and_debug_output_hide_values() {
     assert!(!upgrade_line(&upgrade(), HELM_4).contains("hunter22"));
     assert!(!format!("{:?}", Verb::Upgrade(upgrade())).contains("hunter22"));
 }
 
 #[test]
-fn the_pinned_flags_differ_where_the_result_may() {
+fn pinned_flags_depend_on_version_and_apply_mode() {
     assert_ne!(pinned(HELM_3, Apply::Server), pinned(HELM_4, Apply::Server));
     assert_ne!(pinned(HELM_4, Apply::Client), pinned(HELM_4, Apply::Server));
     assert_eq!(pinned(HELM_3, Apply::Client), pinned(HELM_3, Apply::Server));

@@ -6,8 +6,8 @@ use osdpl_core::scrub::Scrubber;
 const IMMUTABLE_3: &str = include_str!("said/helm3-immutable.txt");
 const IMMUTABLE_4: &str = include_str!("said/helm4-immutable.txt");
 
-/// What helm 3.22.0 and 4.3.1 really said, the category it falls in, and what it is about.
-const SAID: &[(&str, &str, &str)] = &[
+/// Messages of helm 3.22.0 and 4.3.1, with the expected class and object.
+const MESSAGES: &[(&str, &str, &str)] = &[
     ("Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress", "Pending", ""),
     ("Error: UPGRADE FAILED: \"rel99\" has no deployed releases", "NoDeployedReleases", ""),
     ("Error: uninstall: Release not loaded: nosuch: release: not found", "ReleaseNotFound", ""),
@@ -122,9 +122,9 @@ const SAID: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_helm_says_is_understood() {
-    for (said, category, about) in SAID {
-        let failure = classify(said);
+fn classifies_messages_of_both_helms() {
+    for (text, category, expected_object) in MESSAGES {
+        let failure = classify(text);
         let object = match &failure {
             Failure::NotOurs(object)
             | Failure::Conflict(object)
@@ -135,37 +135,37 @@ fn what_helm_says_is_understood() {
             Failure::Forbidden(what) => what.clone(),
             _ => String::new(),
         };
-        assert_eq!((failure.category(), object.as_str()), (*category, *about), "{said}");
+        assert_eq!((failure.category(), object.as_str()), (*category, *expected_object), "{text}");
     }
 }
 
 #[test]
-fn every_object_that_cannot_be_changed_is_named_by_both_helms() {
+fn names_every_immutable_object() {
     let jobs = ["nova-bootstrap", "nova-cell-setup"].map(|name| Subject { kind: "Job".into(), name: name.into() });
     assert_eq!(classify(IMMUTABLE_3), Failure::Immutable(jobs.to_vec()));
     assert_eq!(classify(IMMUTABLE_4), Failure::Immutable(jobs.to_vec()));
 }
 
-/// Kubernetes' own words for a stateful set; `Forbidden` in them is no missing permission.
+/// `Forbidden` in this message does not mean a missing permission.
 #[test]
-fn a_stateful_set_that_refuses_an_update_is_immutable_and_not_forbidden() {
-    let said = "Error: UPGRADE FAILED: cannot patch \"mariadb-server\" with kind StatefulSet: StatefulSet.apps \"mariadb-server\" is \
+fn an_immutable_stateful_set_is_not_forbidden() {
+    let text = "Error: UPGRADE FAILED: cannot patch \"mariadb-server\" with kind StatefulSet: StatefulSet.apps \"mariadb-server\" is \
                 invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden";
     let expected = Subject { kind: "StatefulSet".into(), name: "mariadb-server".into() };
-    assert_eq!(classify(said), Failure::Immutable(vec![expected]));
+    assert_eq!(classify(text), Failure::Immutable(vec![expected]));
 }
 
 #[test]
-fn eight_kilobytes_of_pod_template_become_the_object_and_the_reason() {
+fn condenses_a_dumped_pod_template() {
     assert!(IMMUTABLE_4.len() > 8 * 1024);
-    for (said, start) in [
+    for (text, start) in [
         (IMMUTABLE_3, "cannot patch \"nova-bootstrap\" with kind Job: Job.batch \"nova-bootstrap\" is invalid: "),
         (
             IMMUTABLE_4,
             "server-side apply failed for object lab4/nova-bootstrap batch/v1, Kind=Job: Job.batch \"nova-bootstrap\" is invalid: ",
         ),
     ] {
-        let line = condense(said);
+        let line = condense(text);
         assert!(line.starts_with(start), "{line}");
         assert!(line.contains("spec.template: Invalid value: …: field is immutable && "), "{line}");
         assert!(line.contains("nova-cell-setup") && line.ends_with("field is immutable"), "{line}");
@@ -174,8 +174,8 @@ fn eight_kilobytes_of_pod_template_become_the_object_and_the_reason() {
 }
 
 #[test]
-fn condensed_words_are_one_line_without_helms_decoration() {
-    for (said, expected) in [
+fn condenses_messages_to_one_line() {
+    for (text, expected) in [
         (
             "Error: UPGRADE FAILED: post-upgrade hooks failed: 1 error occurred:\n\t* job lab-db-sync failed: BackoffLimitExceeded\n\n",
             "post-upgrade hooks failed: job lab-db-sync failed: BackoffLimitExceeded",
@@ -192,41 +192,41 @@ fn condensed_words_are_one_line_without_helms_decoration() {
         ("something\n\nunexpected\nhappened\n", "unexpected; happened"),
         ("", ""),
     ] {
-        assert_eq!(condense(said), expected);
+        assert_eq!(condense(text), expected);
     }
 }
 
 #[test]
-fn a_word_that_was_refused_stays_because_it_explains() {
-    let said =
+fn keeps_a_short_invalid_value() {
+    let text =
         "Error: Service \"a_b\" is invalid: metadata.name: Invalid value: \"a_b\": a DNS label must not hold '_'";
-    assert!(condense(said).contains("Invalid value: \"a_b\": a DNS label"));
+    assert!(condense(text).contains("Invalid value: \"a_b\": a DNS label"));
 }
 
 #[test]
-fn a_dump_that_the_bounds_cut_off_still_leaves_object_and_reason() {
+fn condenses_a_dump_that_was_cut() {
     let dump = "{\"Value\":\"x\",\"More\":{}},".repeat(5_000);
-    let said = format!(
+    let text = format!(
         "Error: cannot patch \"a\" with kind Job: spec.template: Invalid value: {{\"Spec\":[{dump}]}}: field is immutable"
     );
     for shift in 0..24 {
-        let cut = format!("{} … {}", &said[..4096 + shift], &said[said.len() - 4096..]);
+        let cut = format!("{} … {}", &text[..4096 + shift], &text[text.len() - 4096..]);
         let line = condense(&cut);
         assert_eq!(line, "cannot patch \"a\" with kind Job: spec.template: Invalid value: …: field is immutable");
     }
 }
 
 #[test]
-fn secrets_are_out_before_anything_else_looks_at_the_words() {
-    let said = Scrubber::new(["S3cretPass"]).scrub(IMMUTABLE_4);
-    assert!(!said.contains("S3cretPass"));
-    assert!(matches!(classify(&said), Failure::Immutable(jobs) if jobs.len() == 2));
+fn scrubbed_messages_are_still_classified() {
+    let text = Scrubber::new(["S3cretPass"]).scrub(IMMUTABLE_4);
+    assert!(!text.contains("S3cretPass"));
+    assert!(matches!(classify(&text), Failure::Immutable(jobs) if jobs.len() == 2));
 }
 
 proptest! {
     #[test]
-    fn no_words_make_it_panic_or_long(said in "(Error: |Invalid value: |[{}\"\\\\]|cannot patch \"|object |, Kind=|resource |job |[a-zä ]{1,5}|\n){0,40}") {
-        let _ = classify(&said);
-        prop_assert!(condense(&said).len() <= 540);
+    fn never_panics_and_bounds_the_length(text in "(Error: |Invalid value: |[{}\"\\\\]|cannot patch \"|object |, Kind=|resource |job |[a-zä ]{1,5}|\n){0,40}") {
+        let _ = classify(&text);
+        prop_assert!(condense(&text).len() <= 540);
     }
 }

@@ -1,13 +1,13 @@
-//! What `/proc` knows about processes.
+//! Reads information about processes from `/proc`.
 
-#![allow(clippy::disallowed_methods, reason = "/proc tells which processes live")]
+#![allow(clippy::disallowed_methods, reason = "reads /proc")]
 
 use std::io;
 use std::path::Path;
 
 use super::super::Error;
 
-/// Which machine, boot and process-number space this is: the same number elsewhere is another process.
+/// Returns the identity of machine, boot and pid namespace. The same process id elsewhere is another process.
 pub(super) fn host(proc: &Path) -> Result<String, Error> {
     let read = |path: std::path::PathBuf| {
         std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })
@@ -18,9 +18,10 @@ pub(super) fn host(proc: &Path) -> Result<String, Error> {
     Ok(format!("{} {}", boot.trim(), space.display()))
 }
 
-/// When a process started, in clock ticks since boot; `None` when it is gone, or only not yet reaped.
+/// Returns when a process started, in clock ticks since boot; `None` if it has ended, even if it is not yet reaped.
 ///
-/// `/proc/<pid>/stat`, field 22, counted behind the program's name, which may hold anything (`proc_pid_stat(5)`).
+/// This is field 22 of `/proc/<pid>/stat`, counted after the program's name, which may contain anything
+/// (`proc_pid_stat(5)`).
 pub(super) fn started(proc: &Path, pid: u32) -> Result<Option<u64>, Error> {
     let path = proc.join(pid.to_string()).join("stat");
     let stat = match std::fs::read(&path) {
@@ -33,12 +34,13 @@ pub(super) fn started(proc: &Path, pid: u32) -> Result<Option<u64>, Error> {
     Ok(fields.nth(18).and_then(|ticks| ticks.parse().ok()).filter(|_| !dead))
 }
 
-/// Reading a file of a process that is just ending gives ESRCH.
+/// Whether the process has ended. Reading a file of a process that is just ending returns ESRCH.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-/// Whether any process bears the mark of children of `instance`. Those of other users cannot be read, and are not ours.
+/// Whether any process is marked as a helm process of `instance`. Processes of other users cannot be read, and are not
+/// of any instance.
 pub(super) fn has_child_of(proc: &Path, instance: &str) -> bool {
     let mark = format!("{}={instance}", super::VARIABLE);
     let Ok(processes) = std::fs::read_dir(proc) else {

@@ -7,7 +7,7 @@ use osdpl_core::release::Attempt;
 
 const BOOT: &str = "6d6e2f3a-0000-4000-8000-000000000001\n";
 
-/// A `/proc` of our own making.
+/// A fake `/proc`.
 struct Proc(TempDir);
 
 impl Proc {
@@ -46,7 +46,7 @@ impl Proc {
 const POD: &str = "0b7c2f3e-1111-4222-8333-444455556666";
 
 #[test]
-fn this_process_has_an_identity_that_fits_an_attempt() {
+fn the_identity_of_this_process_fits_an_attempt() {
     for pod in [None, Some(POD)] {
         let instance = Instance::of_this_process(pod).unwrap();
         assert_eq!(instance, Instance::of_this_process(pod).unwrap());
@@ -57,68 +57,68 @@ fn this_process_has_an_identity_that_fits_an_attempt() {
 }
 
 #[test]
-fn the_longest_identity_still_fits() {
+fn the_longest_identity_fits() {
     let proc = Proc::new();
     let instance = proc.process(4_194_304, 'S', u64::MAX).instance(4_194_304, None);
     assert!(instance.as_str().len() <= 40, "{instance}");
 }
 
 #[test]
-fn a_local_process_is_dead_when_its_number_is_free_or_anothers_or_only_a_zombies() {
+fn a_local_process_is_dead_if_its_id_is_free_or_reused() {
     let proc = Proc::new();
     let own = proc.process(1, 'S', 1).instance(1, None);
     let other = proc.process(77, 'S', 500).instance(77, None);
-    assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Alive);
+    assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Alive);
     proc.process(77, 'Z', 500);
-    assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Dead);
+    assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Dead);
     proc.process(77, 'S', 501);
-    assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Dead);
+    assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Dead);
     fs::remove_dir_all(proc.path().join("77")).unwrap();
-    assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Dead);
+    assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Dead);
 }
 
 #[test]
-fn a_child_that_outlives_its_operator_keeps_it_alive() {
+fn a_surviving_helm_process_keeps_its_operator_alive() {
     let proc = Proc::new();
     let own = proc.process(1, 'S', 1).instance(1, None);
     let other = proc.process(77, 'S', 500).instance(77, None);
     fs::remove_dir_all(proc.path().join("77")).unwrap();
     proc.marked(78, &format!("A=1\0{VARIABLE}={other}\0"));
-    assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Alive);
+    assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Alive);
     proc.marked(78, &format!("A={VARIABLE}={other}\0{VARIABLE}={other}x\0"));
-    assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Dead);
+    assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Dead);
 }
 
 #[test]
-fn another_machine_or_boot_says_nothing() {
-    let (here, there) = (Proc::new(), Proc::new());
-    fs::write(there.path().join("sys/kernel/random/boot_id"), "another").unwrap();
-    let other = there.process(77, 'S', 500).instance(77, None);
-    let own = here.process(1, 'S', 1).instance(1, None);
-    assert_eq!(own.judge_in(other.as_str(), here.path()), Verdict::Unknown);
+fn processes_of_other_machines_are_unknown() {
+    let (local, remote) = (Proc::new(), Proc::new());
+    fs::write(remote.path().join("sys/kernel/random/boot_id"), "another").unwrap();
+    let other = remote.process(77, 'S', 500).instance(77, None);
+    let own = local.process(1, 'S', 1).instance(1, None);
+    assert_eq!(own.liveness_in(other.as_str(), local.path()), Verdict::Unknown);
 }
 
 #[test]
-fn the_same_pod_started_again_means_the_former_is_dead() {
+fn an_earlier_process_of_the_same_pod_is_dead() {
     let proc = Proc::new();
     let former = proc.process(1, 'S', 1).instance(1, Some(POD));
     let own = proc.process(1, 'S', 2).instance(1, Some(POD));
-    assert_eq!(own.judge_in(former.as_str(), proc.path()), Verdict::Dead);
+    assert_eq!(own.liveness_in(former.as_str(), proc.path()), Verdict::Dead);
 }
 
 #[test]
-fn another_pod_is_for_the_api_server_to_judge() {
+fn processes_of_other_pods_are_left_to_the_api_server() {
     let proc = Proc::new();
     let other = proc.process(1, 'S', 1).instance(1, Some(POD));
     let token = "0b7c2f3e111142228333444455556666".to_owned();
     for own in [proc.instance(1, Some("another-pod")), proc.instance(1, None)] {
-        assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Pod(token.clone()));
+        assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Pod(token.clone()));
     }
     assert_eq!(pod_token(POD), token);
 }
 
 #[test]
-fn a_uid_that_does_not_fit_is_still_told_apart() {
+fn pod_tokens_of_long_uids_are_unique() {
     let long = "x".repeat(100);
     assert_eq!(pod_token(&long).len(), 32);
     assert_ne!(pod_token(&long), pod_token(&"y".repeat(100)));
@@ -126,10 +126,10 @@ fn a_uid_that_does_not_fit_is_still_told_apart() {
 }
 
 #[test]
-fn an_identity_that_is_not_ours_is_unknown() {
+fn foreign_identities_are_unknown() {
     let proc = Proc::new();
     let own = proc.process(1, 'S', 1).instance(1, None);
     for other in ["", "x", "h", "h.1.2", "habc.x.2", "qabc.1.2", "é.1", "H1.1.1"] {
-        assert_eq!(own.judge_in(other, proc.path()), Verdict::Unknown, "{other:?}");
+        assert_eq!(own.liveness_in(other, proc.path()), Verdict::Unknown, "{other:?}");
     }
 }

@@ -1,14 +1,14 @@
-use super::super::fake::{self, Stage};
+use super::super::fake::{self, FakeHelm};
 use super::*;
 
 async fn find(answer: &str) -> Result<Program, Error> {
-    let stage = Stage::of("");
-    std::fs::write(stage.home.path().join("play"), answer).unwrap();
-    Program::find(Some(fake::helm()), stage.home.path().to_owned()).await
+    let fake_helm = FakeHelm::with_script("");
+    std::fs::write(fake_helm.home.path().join("script"), answer).unwrap();
+    Program::find(Some(fake::helm()), fake_helm.home.path().to_owned()).await
 }
 
 #[tokio::test]
-async fn both_majors_are_accepted_however_they_spell_their_version() {
+async fn accepts_versions_of_both_majors() {
     for (answer, expected) in [
         ("v3.22.0", (3, 22)),
         ("v3.17.0+g301108e", (3, 17)),
@@ -22,7 +22,7 @@ async fn both_majors_are_accepted_however_they_spell_their_version() {
 }
 
 #[tokio::test]
-async fn an_unusable_program_is_refused_saying_what_it_is_and_what_to_do() {
+async fn rejects_unusable_programs_with_a_remedy() {
     for (answer, expected) in [
         ("echo v3.16.4", "is helm 3.16; the operator needs helm 3.17 or newer within 3, or any helm 4"),
         ("echo v2.17.0", "is helm 2.17"),
@@ -37,14 +37,14 @@ async fn an_unusable_program_is_refused_saying_what_it_is_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_refused() {
+async fn rejects_a_missing_program() {
     let error = Program::find(Some("/nowhere/helm".into()), "/nowhere/home".into()).await.unwrap_err().to_string();
     assert!(error.contains("cannot start \"/nowhere/helm\"") && error.contains("install helm"), "{error}");
 }
 
-/// The real programs, where the caller has them.
+/// Tests the real programs, if the environment names them.
 #[tokio::test]
-async fn the_real_helms_are_accepted() {
+async fn accepts_the_real_helms() {
     for (variable, major) in [("OSDPL_TEST_HELM3", 3), ("OSDPL_TEST_HELM4", 4)] {
         if let Some(path) = std::env::var_os(variable) {
             let home = tempfile::tempdir().unwrap();
@@ -55,9 +55,9 @@ async fn the_real_helms_are_accepted() {
 }
 
 #[tokio::test]
-async fn helm_sees_only_what_is_written_down() {
-    let stage = Stage::of("env");
-    let program = stage.program().await;
+async fn helm_sees_only_the_listed_variables() {
+    let fake_helm = FakeHelm::with_script("env");
+    let program = fake_helm.program().await;
     let output = program
         .with_kubeconfig("/own/kubeconfig".into())
         .command("slot")
@@ -84,7 +84,7 @@ async fn helm_sees_only_what_is_written_down() {
             "NO_COLOR"
         ]
     );
-    let home = stage.home.path().join("slot").display().to_string();
+    let home = fake_helm.home.path().join("slot").display().to_string();
     for line in [
         &format!("HOME={home}"),
         &format!("HELM_CACHE_HOME={home}/cache"),

@@ -1,4 +1,4 @@
-//! What the Runner is given, and what it tells.
+//! The input and the results of the Runner.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,16 +11,18 @@ use super::super::{Key, Stop, Verb};
 use osdpl_core::release::Attempt;
 use osdpl_core::scrub::Scrubber;
 
-/// How the Runner works.
+/// The settings of the Runner.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How many children run at once. helm mostly waits for hooks, so many; each takes up to 150 MB while it renders.
+    /// The maximum number of concurrent helm processes. It is high, as helm mostly waits for hooks. Each process takes
+    /// up to 150 MB while it renders.
     pub slots: usize,
-    /// How many processors there are for them.
+    /// The number of processors.
     pub cores: usize,
     /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// The program that ties a child to our life, usually [`exec::SELF`](crate::helm::exec::SELF); `None` starts helm as it is.
+    /// The program that makes helm end with the operator, usually [`exec::SELF`](crate::helm::exec::SELF); `None`
+    /// starts helm directly.
     pub wrapper: Option<PathBuf>,
 }
 
@@ -31,56 +33,56 @@ impl Default for Config {
     }
 }
 
-/// One thing to do to one release.
+/// An operation on one release.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The release.
     pub release: Key,
-    /// What to do.
+    /// The operation.
     pub verb: Verb,
-    /// The revision this will make (newest + 1); for an uninstall, the one that leaves.
+    /// The revision that the operation makes (newest + 1); for an uninstall, the revision that is removed.
     pub revision: u32,
-    /// The longest the whole run may take; helm itself only bounds single hooks.
+    /// The timeout of the whole run. helm itself only limits single hooks.
     pub deadline: Duration,
-    /// Knows the secrets that helm's words may quote.
+    /// Removes secrets from helm's messages.
     pub scrubber: Arc<Scrubber>,
 }
 
 /// Why a job was not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// A child of this release runs already.
+    /// A helm process for this release is already running.
     Busy,
     /// All slots are taken.
     Full,
-    /// The operator ends.
+    /// The operator shuts down.
     Closing,
-    /// The values cannot be written as JSON, which no values tree does.
+    /// The values cannot be written as JSON, which does not happen for a value tree.
     Values,
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Busy => "helm is running for this release already",
-            Self::Full => "every helm slot is taken; it starts as soon as one is free",
-            Self::Closing => "the operator is ending",
+            Self::Busy => "helm is already running for this release",
+            Self::Full => "all helm slots are in use; the release starts as soon as one is free",
+            Self::Closing => "the operator is shutting down",
             Self::Values => "the values cannot be written as JSON",
         })
     }
 }
 
-/// A child that runs.
+/// A running helm process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     /// `upgrade` or `uninstall`.
     pub verb: &'static str,
-    /// Which run it is, and for which revision.
+    /// The identity and the revision of the run.
     pub attempt: Attempt,
-    /// The digest of the inputs it works with; `None` for an uninstall.
+    /// The digest of its inputs; `None` for an uninstall.
     pub inputs: Option<String>,
-    /// Since when.
+    /// When it started.
     pub since: Timestamp,
-    /// Why it is being stopped, if it is.
+    /// Why it is being stopped, if so.
     pub stopping: Option<Stop>,
 }

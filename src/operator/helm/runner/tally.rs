@@ -1,4 +1,4 @@
-//! What the Runner has done so far, for metrics.
+//! Counters of the Runner for metrics.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ pub struct Tally {
 /// Counters of one verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct VerbTally {
-    /// Children started, those that run included.
+    /// Processes started, including those that are running.
     pub started: u64,
-    /// Ended well.
+    /// Processes that succeeded.
     pub succeeded: u64,
-    /// Ended badly by themselves.
+    /// Processes that failed.
     pub failed: u64,
-    /// Ended by us.
+    /// Processes that the operator stopped.
     pub stopped: u64,
-    /// Seconds that ended children took together.
+    /// The total run time of ended processes, in seconds.
     pub seconds: f64,
 }
 
@@ -33,7 +33,7 @@ impl Tally {
 }
 
 impl VerbTally {
-    pub(super) fn count(&mut self, outcome: &Outcome) {
+    pub(super) fn add(&mut self, outcome: &Outcome) {
         self.seconds += outcome.duration.as_secs_f64();
         match outcome.exit {
             Exit::Success => self.succeeded += 1,

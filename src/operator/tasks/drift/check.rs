@@ -1,6 +1,6 @@
-//! Reads what looks changed from the API server itself: the object first, then whether a helm may have done it.
+//! Confirms suspected drift: reads the object from the API server, then checks whether a helm may have changed it.
 
-#![allow(clippy::disallowed_methods, reason = "the shell's clock: when to try again")]
+#![allow(clippy::disallowed_methods, reason = "uses the clock to time retries")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,35 +9,36 @@ use std::time::Instant;
 use kube::Client;
 
 use super::store::is_deployed;
-use super::{Found, LOOK_AGAIN, Suspect, head, record};
+use super::{Found, RECHECK_INTERVAL, Suspect, head, record};
 use crate::tasks::problems::Problems;
-use crate::tasks::watch::said;
+use crate::tasks::watch::describe_error;
 use osdpl_core::drift::{Drifted, Id, Left, Tolerated, Trace, verdict};
 use osdpl_core::observed::{DriftSeen, Key, ReleaseSeen};
 
-/// What a check does, in a problem's words.
+/// The activity that these checks are reported as in [`Problems`].
 const READING: &str = "reading objects of releases";
 
-/// A look at one object.
+/// The check of one object.
 struct Check {
-    /// What made it suspect: another suspicion needs another look.
+    /// The suspicion to check. A different suspicion requires a new check.
     suspect: Suspect,
     revision: i64,
-    answer: Answer,
+    state: CheckState,
 }
 
-enum Answer {
-    Awaited,
-    /// What there is, `None` where it is not there.
-    Seen(Option<Trace>),
-    /// Nothing to judge by since then: something could not be read, or helm has been at the release since the watch has told of it.
+enum CheckState {
+    Pending,
+    /// The object as read; `None` if it does not exist.
+    Read(Option<Trace>),
+    /// No result since then: a read failed, or helm has worked on the release after the revision that the watch
+    /// reported.
     Unsettled(Instant),
 }
 
-/// What came of a look.
-pub(super) struct Looked(Id, Answer);
+/// The result of checking one object.
+pub(super) struct CheckResult(Id, CheckState);
 
-/// The looks at suspects.
+/// The checks of suspected objects.
 pub(super) struct Checks {
     client: Client,
     tolerated: Arc<Tolerated>,
@@ -50,99 +51,100 @@ impl Checks {
         Self { client, tolerated, problems, by_object: BTreeMap::new() }
     }
 
-    /// Whether an object is to be looked at once more.
+    /// Whether an object has to be checked again.
     pub(super) fn is_unsettled(&self) -> bool {
-        self.by_object.values().any(|check| matches!(check.answer, Answer::Unsettled(_)))
+        self.by_object.values().any(|check| matches!(check.state, CheckState::Unsettled(_)))
     }
 
-    /// What is found of the releases by now, and at most so many looks at suspects that were not looked at yet.
+    /// Returns the confirmed drift by release, and at most `limit` checks to run for suspects not checked yet.
     pub(super) fn found(
         &mut self,
         releases: &[(&Key, &ReleaseSeen)],
         suspects: &[Suspect],
-        most: usize,
-    ) -> (Found, Vec<impl Future<Output = Looked> + Send + use<>>) {
+        limit: usize,
+    ) -> (Found, Vec<impl Future<Output = CheckResult> + Send + use<>>) {
         self.by_object.retain(|id, check| {
-            matches!(check.answer, Answer::Awaited) || suspects.iter().any(|suspect| suspect.id == *id)
+            matches!(check.state, CheckState::Pending) || suspects.iter().any(|suspect| suspect.id == *id)
         });
         let deployed = releases.iter().filter(|(_, seen)| is_deployed(seen));
-        let of = |(key, seen): &(&Key, &ReleaseSeen)| {
+        let empty = |(key, seen): &(&Key, &ReleaseSeen)| {
             ((*key).clone(), DriftSeen { revision: seen.revision, objects: Vec::new() })
         };
-        let mut found: Found = deployed.map(of).collect();
-        let mut looks = Vec::new();
+        let mut found: Found = deployed.map(empty).collect();
+        let mut checks = Vec::new();
         for suspect in suspects {
             let Some((_, seen)) = releases.iter().find(|(key, _)| **key == suspect.release) else { continue };
-            if looks.len() < most && self.ask(suspect, seen.revision) {
-                looks.push(self.look(suspect, seen));
+            if checks.len() < limit && self.needs_check(suspect, seen.revision) {
+                checks.push(self.read(suspect, seen));
             }
-            if let (Some(drifted), Some(found)) = (self.judge(suspect, seen), found.get_mut(&suspect.release)) {
+            if let (Some(drifted), Some(found)) = (self.drift_of(suspect, seen), found.get_mut(&suspect.release)) {
                 found.objects.push(drifted);
             }
         }
-        (found, looks)
+        (found, checks)
     }
 
-    /// Whether that object has to be looked at; if so it counts as asked for.
-    fn ask(&mut self, suspect: &Suspect, revision: i64) -> bool {
+    /// Whether the object has to be checked now. If so, its check is marked as pending.
+    fn needs_check(&mut self, suspect: &Suspect, revision: i64) -> bool {
         let known = self.by_object.get(&suspect.id);
         let needed = known.is_none_or(|check| {
             let is_another = check.suspect != *suspect || check.revision != revision;
-            match &check.answer {
-                Answer::Awaited => false,
-                Answer::Seen(_) => is_another,
-                Answer::Unsettled(at) => is_another || at.elapsed() >= LOOK_AGAIN,
+            match &check.state {
+                CheckState::Pending => false,
+                CheckState::Read(_) => is_another,
+                CheckState::Unsettled(since) => is_another || since.elapsed() >= RECHECK_INTERVAL,
             }
         });
         if needed {
-            let check = Check { suspect: suspect.clone(), revision, answer: Answer::Awaited };
+            let check = Check { suspect: suspect.clone(), revision, state: CheckState::Pending };
             self.by_object.insert(suspect.id.clone(), check);
         }
         needed
     }
 
-    fn judge(&self, suspect: &Suspect, seen: &ReleaseSeen) -> Option<Drifted> {
+    fn drift_of(&self, suspect: &Suspect, seen: &ReleaseSeen) -> Option<Drifted> {
         let check = self.by_object.get(&suspect.id).filter(|check| check.revision == seen.revision)?;
-        let Answer::Seen(trace) = &check.answer else { return None };
+        let CheckState::Read(trace) = &check.state else { return None };
         let left = seen.body.as_ref()?.left.get(&suspect.id)?;
         let change = verdict(seen.since, left, trace.as_ref())?;
         Some(Drifted { id: suspect.id.clone(), change })
     }
 
-    fn look(&self, suspect: &Suspect, seen: &ReleaseSeen) -> impl Future<Output = Looked> + Send + use<> {
+    fn read(&self, suspect: &Suspect, seen: &ReleaseSeen) -> impl Future<Output = CheckResult> + Send + use<> {
         let (client, release, id) = (self.client.clone(), suspect.release.clone(), suspect.id.clone());
         let (tolerated, problems) = (Arc::clone(&self.tolerated), self.problems.clone());
         let (began, revision) = (seen.since, seen.revision);
         let left = seen.body.as_ref().map(|body| Arc::clone(&body.left));
         async move {
             let what = format!("{} {}/{}", id.kind.kind, id.namespace, id.name);
-            let look = async {
+            let read = async {
                 let head = head::api(id.kind, &id.namespace, &client).get_opt(&id.name).await?;
                 let trace = head.map(|head| Trace::read(&head.writers, &tolerated));
                 let left = left.as_ref().and_then(|left| left.get(&id));
                 let is_changed = |left: &Left| verdict(began, left, trace.as_ref()).is_some();
-                // What is as it was left needs no explanation.
-                let settled = !left.is_some_and(is_changed) || record::stands(&client, &release, revision).await?;
-                Ok(if settled { Answer::Seen(trace) } else { Answer::Unsettled(Instant::now()) })
+                // An object that matches its release needs no explanation.
+                let settled =
+                    !left.is_some_and(is_changed) || record::is_newest_deployed(&client, &release, revision).await?;
+                Ok(if settled { CheckState::Read(trace) } else { CheckState::Unsettled(Instant::now()) })
             };
-            let answer = match look.await {
-                Ok(answer) => {
-                    problems.works(READING, &what);
-                    answer
+            let state = match read.await {
+                Ok(state) => {
+                    problems.report_success(READING, &what);
+                    state
                 }
                 Err(error) => {
-                    problems.fails(READING, &what, said(&error));
-                    Answer::Unsettled(Instant::now())
+                    problems.report_failure(READING, &what, describe_error(&error));
+                    CheckState::Unsettled(Instant::now())
                 }
             };
-            Looked(id, answer)
+            CheckResult(id, state)
         }
     }
 
-    /// Keeps what a look has brought.
-    pub(super) fn keep(&mut self, Looked(id, answer): Looked) {
+    /// Stores the result of a check.
+    pub(super) fn store_result(&mut self, CheckResult(id, state): CheckResult) {
         if let Some(check) = self.by_object.get_mut(&id) {
-            check.answer = answer;
+            check.state = state;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An object's metadata, as far as it says who wrote what.
+//! An object's metadata, reduced to its identity and its field managers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -80,7 +80,7 @@ impl Resource for Head {
     }
 }
 
-/// One API for each watch of a kind.
+/// Returns one API for each watch of a kind.
 pub(super) fn apis(kind: &Kind, scope: &Scope, client: &Client) -> Vec<Api<Head>> {
     match scope {
         Scope::Namespaces(names) if kind.namespaced => names.iter().map(|name| api(kind, name, client)).collect(),
@@ -88,7 +88,7 @@ pub(super) fn apis(kind: &Kind, scope: &Scope, client: &Client) -> Vec<Api<Head>
     }
 }
 
-/// The API for the objects of a kind in a namespace, which is empty for kinds without.
+/// Returns the API for the objects of a kind in a namespace. The namespace is empty for cluster-wide kinds.
 pub(super) fn api(kind: &Kind, namespace: &str, client: &Client) -> Api<Head> {
     if kind.namespaced {
         Api::namespaced_with(client.clone(), namespace, &resource(kind))

@@ -1,4 +1,4 @@
-//! Whether helm was at a release since, by the API server's own word.
+//! Checks with the API server whether helm has worked on a release.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams};
@@ -9,9 +9,10 @@ use osdpl_core::release::Status;
 
 /// Whether this revision is the newest of its release, and deployed.
 ///
-/// helm records what it begins before it touches an object. So whoever has seen an object changed and asks this afterwards knows whether a helm may
-/// have done it, our own or someone else's: watches of objects and of records tell in no order.
-pub(super) async fn stands(client: &Client, release: &Key, revision: i64) -> Result<bool, Error> {
+/// helm records an operation before it touches an object. So after an object was seen changed, this tells whether a
+/// helm, this operator's or another one, may have changed it. Watches of objects and records cannot tell, as they are
+/// not ordered among each other.
+pub(super) async fn is_newest_deployed(client: &Client, release: &Key, revision: i64) -> Result<bool, Error> {
     let api = Api::<Secret>::namespaced(client.clone(), &release.namespace);
     let all = ListParams::default().labels(&format!("owner=helm,name={}", release.name));
     let records = api.list_metadata(&all).await?;

@@ -1,25 +1,25 @@
-//! What the watches have seen, and which objects it makes suspect.
+//! Stores the objects that the watches have seen, and finds the ones that differ from their release.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::head::Head;
 use crate::tasks::Scope;
 use crate::tasks::shard::Shard;
-use crate::tasks::watch::News;
+use crate::tasks::watch::Update;
 use osdpl_core::drift::{Id, Kind, Trace, verdict};
 use osdpl_core::observed::{Key, ReleaseSeen};
 use osdpl_core::release::Status;
 
-/// What the watches have seen.
+/// The observed objects, by kind and watch.
 #[derive(Default)]
 pub(super) struct Store(BTreeMap<&'static Kind, Vec<Shard<Trace>>>);
 
-/// An object that does not look as its release left it.
+/// An object that differs from its state after its release's last operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Suspect {
     pub(super) release: Key,
     pub(super) id: Id,
-    /// What the watch has seen of it.
+    /// The object as its watch has seen it.
     pub(super) trace: Option<Trace>,
 }
 
@@ -35,20 +35,21 @@ impl Store {
         self.0.retain(|kind, _| kinds.contains(kind));
     }
 
-    /// Takes an event of that watch. Returns whether anything changed.
+    /// Applies an event of a watch. Returns whether anything changed.
     pub(super) fn take(
         &mut self,
         kind: &'static Kind,
         index: usize,
-        news: News<Head>,
+        update: Update<Head>,
         read: impl Fn(&Head) -> Option<Trace>,
     ) -> bool {
         let shard = self.0.get_mut(kind).and_then(|shards| shards.get_mut(index));
-        shard.is_some_and(|shard| shard.take(news, read))
+        shard.is_some_and(|shard| shard.take(update, read))
     }
 
-    /// The objects of deployed releases that look changed; `None` while a kind was not listed yet. One that cannot be listed tells nothing of
-    /// its objects.
+    /// Returns the objects of deployed releases that look changed; `None` until every kind was listed once.
+    ///
+    /// Objects of a kind that cannot be listed are skipped.
     pub(super) fn suspects(&self, releases: &[(&Key, &ReleaseSeen)], scope: &Scope) -> Option<Vec<Suspect>> {
         let listed = |shards: &Vec<Shard<Trace>>| shards.iter().all(Shard::is_listed);
         if !self.0.values().flatten().all(Shard::is_settled) {
@@ -70,7 +71,7 @@ impl Store {
     }
 }
 
-/// Whether nothing is being done to the release, nor has failed.
+/// Whether the release is deployed: its last operation succeeded and none is running.
 pub(super) fn is_deployed(seen: &ReleaseSeen) -> bool {
     seen.status == Status::Deployed.to_string() && seen.body.is_some()
 }

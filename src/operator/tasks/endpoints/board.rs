@@ -1,4 +1,4 @@
-//! What was asked and answered, and what is to be asked next.
+//! Schedules the probes, and keeps their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,74 +8,75 @@ use super::{Found, Wanted};
 use osdpl_core::endpoint::{Target, Types};
 use osdpl_core::observed::{EndpointSeen, Key};
 
-/// How soon one is asked again that answered badly.
-const AGAIN: Duration = Duration::from_secs(5);
+/// The delay before an API is probed again after a failure.
+const RETRY_PERIOD: Duration = Duration::from_secs(5);
 
-/// How often it must answer badly in a row before it is told: the first answer after a rollout may be a proxy's.
-const TOLD: u32 = 2;
+/// The number of consecutive failures before a fault is reported: the first response after a rollout may be a proxy's.
+const FAULT_THRESHOLD: u32 = 2;
 
-/// How long Keystone's catalogue is believed: it changes when services come and go, which are asked for at once.
-const CATALOGUE: Duration = Duration::from_mins(10);
+/// How long Keystone's catalogue is cached. It changes when services come and go, and these trigger a request
+/// themselves.
+const CATALOGUE_TTL: Duration = Duration::from_mins(10);
 
-/// What came of asking an API.
+/// The result of probing an API.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Judgement {
-    /// Nothing could be connected to.
+pub(super) enum ProbeResult {
+    /// No connection is possible.
     Unreachable,
-    /// It answers as it should.
-    Well,
-    /// It does not, and why.
+    /// The API responds as it should.
+    Healthy,
+    /// The API responds with a fault.
     Bad(String),
 }
 
-/// What is known of one API.
+/// The state of one API.
 struct Probed {
     target: Arc<Target>,
     due: Instant,
     in_flight: bool,
-    /// How often in a row it answered badly.
-    bad: u32,
-    judgement: Judgement,
+    /// The number of consecutive failures.
+    failures: u32,
+    result: ProbeResult,
 }
 
-/// Keystone's catalogue, as it was read last.
+/// Keystone's catalogue, as it was last read.
 struct Catalogue {
     types: Types,
-    /// Who was registered then.
-    of: BTreeSet<Key>,
+    /// The releases whose APIs were registered at that time.
+    registered: BTreeSet<Key>,
     until: Instant,
 }
 
-/// What is to be asked now.
-pub(super) struct Due {
+/// A probe to run now.
+pub(super) struct DueProbe {
     pub(super) key: Key,
     pub(super) target: Arc<Target>,
-    /// Whether Keystone's catalogue is wanted as well.
+    /// Whether to request Keystone's catalogue as well.
     pub(super) catalogue: bool,
 }
 
-/// What came of it.
-pub(super) struct Done {
+/// A probe that has finished.
+pub(super) struct FinishedProbe {
     pub(super) key: Key,
     pub(super) target: Arc<Target>,
-    pub(super) judgement: Judgement,
+    pub(super) result: ProbeResult,
     pub(super) types: Option<Types>,
 }
 
-/// What was asked and answered.
-pub(super) struct Board {
+/// The schedule of probes and their results.
+pub(super) struct ProbeSchedule {
     period: Duration,
     probed: BTreeMap<Key, Probed>,
     catalogue: Option<Catalogue>,
 }
 
-impl Board {
+impl ProbeSchedule {
     pub(super) fn new(period: Duration) -> Self {
         Self { period, probed: BTreeMap::new(), catalogue: None }
     }
 
-    /// Takes the wish: what is new or has changed is asked at once, and Keystone where someone was registered.
-    pub(super) fn want(&mut self, wanted: &Wanted, now: Instant) {
+    /// Replaces the targets. New and changed ones become due immediately, and Keystone does if an API was registered.
+    pub(super) fn set_targets(&mut self, wanted: &Wanted, now: Instant) {
         self.probed.retain(|key, _| wanted.contains_key(key));
         let mut changed = false;
         for (key, target) in wanted {
@@ -83,22 +84,22 @@ impl Board {
                 Some(probed) if *probed.target == *target => {}
                 Some(probed) => {
                     if probed.target.url != target.url {
-                        probed.judgement = Judgement::Unreachable;
+                        probed.result = ProbeResult::Unreachable;
                     }
-                    (probed.target, probed.due, probed.bad) = (Arc::new(target.clone()), now, 0);
+                    (probed.target, probed.due, probed.failures) = (Arc::new(target.clone()), now, 0);
                     changed = true;
                 }
                 None => {
                     let target = Arc::new(target.clone());
                     self.probed.insert(
                         key.clone(),
-                        Probed { target, due: now, in_flight: false, bad: 0, judgement: Judgement::Unreachable },
+                        Probed { target, due: now, in_flight: false, failures: 0, result: ProbeResult::Unreachable },
                     );
                     changed = true;
                 }
             }
         }
-        if changed && self.wants_catalogue(now) {
+        if changed && self.needs_catalogue(now) {
             self.probed.values_mut().filter(|probed| probed.target.login.is_some()).for_each(|probed| probed.due = now);
         }
     }
@@ -108,63 +109,63 @@ impl Board {
         registered.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Whether the catalogue is old, was read for others, or lacks someone.
-    fn wants_catalogue(&self, now: Instant) -> bool {
+    /// Whether the catalogue is expired, was read for other releases, or lacks a type.
+    fn needs_catalogue(&self, now: Instant) -> bool {
         let Some(known) = &self.catalogue else { return true };
         let lacks =
             self.probed.values().any(|probed| probed.target.registered && !known.types.contains(&probed.target.type_));
-        lacks || known.until <= now || known.of != self.registered()
+        lacks || known.until <= now || known.registered != self.registered()
     }
 
-    /// At most so many that are to be asked now; they count as asked.
-    pub(super) fn due(&mut self, now: Instant, most: usize) -> Vec<Due> {
-        let catalogue = self.wants_catalogue(now);
-        let due = self.probed.iter_mut().filter(|(_, probed)| !probed.in_flight && probed.due <= now).take(most);
+    /// Returns at most `limit` probes that are due, and marks them as in flight.
+    pub(super) fn due(&mut self, now: Instant, limit: usize) -> Vec<DueProbe> {
+        let catalogue = self.needs_catalogue(now);
+        let due = self.probed.iter_mut().filter(|(_, probed)| !probed.in_flight && probed.due <= now).take(limit);
         due.map(|(key, probed)| {
             probed.in_flight = true;
-            Due { key: key.clone(), target: Arc::clone(&probed.target), catalogue }
+            DueProbe { key: key.clone(), target: Arc::clone(&probed.target), catalogue }
         })
         .collect()
     }
 
-    /// When the next one is to be asked.
-    pub(super) fn next(&self) -> Option<Instant> {
+    /// When the next probe is due.
+    pub(super) fn next_due(&self) -> Option<Instant> {
         self.probed.values().filter(|probed| !probed.in_flight).map(|probed| probed.due).min()
     }
 
-    /// Keeps an answer.
-    pub(super) fn keep(&mut self, done: Done, now: Instant) {
+    /// Stores the result of a probe.
+    pub(super) fn store_result(&mut self, done: FinishedProbe, now: Instant) {
         let registered = self.registered();
         let Some(probed) = self.probed.get_mut(&done.key) else { return };
         probed.in_flight = false;
-        // It was asked about what has changed meanwhile.
+        // The target has changed since the probe started.
         if !Arc::ptr_eq(&probed.target, &done.target) {
             return;
         }
         probed.due = now + self.period;
-        match done.judgement {
-            Judgement::Bad(wrong) => {
-                probed.bad = probed.bad.saturating_add(1);
-                probed.due = now + self.period.min(AGAIN);
-                if probed.bad >= TOLD {
-                    probed.judgement = Judgement::Bad(wrong);
+        match done.result {
+            ProbeResult::Bad(fault) => {
+                probed.failures = probed.failures.saturating_add(1);
+                probed.due = now + self.period.min(RETRY_PERIOD);
+                if probed.failures >= FAULT_THRESHOLD {
+                    probed.result = ProbeResult::Bad(fault);
                 }
             }
-            other => (probed.bad, probed.judgement) = (0, other),
+            result => (probed.failures, probed.result) = (0, result),
         }
         if let Some(types) = done.types {
-            self.catalogue = Some(Catalogue { types, of: registered, until: now + CATALOGUE });
+            self.catalogue = Some(Catalogue { types, registered, until: now + CATALOGUE_TTL });
         }
     }
 
-    /// What is told.
+    /// Returns the results to report.
     pub(super) fn found(&self) -> Found {
         let known = self.probed.iter().filter_map(|(key, probed)| {
             let Target { application, service, .. } = &*probed.target;
-            let trouble = match &probed.judgement {
-                Judgement::Unreachable => return None,
-                Judgement::Well => self.unregistered(key, &probed.target),
-                Judgement::Bad(wrong) => Some(wrong.clone()),
+            let trouble = match &probed.result {
+                ProbeResult::Unreachable => return None,
+                ProbeResult::Healthy => self.unregistered(key, &probed.target),
+                ProbeResult::Bad(fault) => Some(fault.clone()),
             };
             Some((key.clone(), EndpointSeen { application: application.clone(), service: service.clone(), trouble }))
         });
@@ -172,7 +173,7 @@ impl Board {
     }
 
     fn unregistered(&self, key: &Key, target: &Target) -> Option<String> {
-        let known = self.catalogue.as_ref().filter(|known| target.registered && known.of.contains(key))?;
+        let known = self.catalogue.as_ref().filter(|known| target.registered && known.registered.contains(key))?;
         let type_ = &target.type_;
         (!known.types.contains(type_)).then(|| format!("Keystone's catalogue has no endpoint of type {type_:?}"))
     }

@@ -1,4 +1,4 @@
-//! The last words of a failed container.
+//! Fetches the end of the log of a failed container.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use kube::api::LogParams;
 use kube::{Api, Client};
 use tokio::sync::watch;
 
-use super::said::{self, Heard, Subject};
+use super::said::{self, EventMessage, Subject};
 use osdpl_core::health::pod::Failing;
 use osdpl_core::scrub::Scrubber;
 
-/// How many lines are kept.
+/// The maximum number of lines to keep.
 const LINES: i64 = 5;
 
-/// How many bytes of them are kept.
+/// The maximum number of bytes to keep.
 const BYTES: usize = 512;
 
-/// How many bytes are fetched: more than are kept, because a secret must not be cut in two before it is looked for.
+/// The maximum number of bytes to fetch. It exceeds what is kept, because a cut secret would not be recognized.
 const FETCHED_BYTES: i64 = 16 * 1024;
 
-/// How long the kubelet may take. Logs are an extra, and at the start the first picture waits for them.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The timeout of the kubelet's response. Logs are optional, and the first result waits for them.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A log that is wanted.
+/// A log to fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) namespace: String,
@@ -33,14 +33,14 @@ pub(super) struct Wanted {
     pub(super) failing: Failing,
 }
 
-/// A log that was fetched.
+/// A log that was fetched, or the failed attempt.
 pub(super) struct Log {
     pub(super) uid: String,
-    /// Scrubbed and short; `None` where there was none to be had.
+    /// The scrubbed and shortened log; `None` if there is none or it could not be fetched.
     pub(super) text: Option<String>,
 }
 
-/// Where logs come from, and what must not stay in them.
+/// Fetches logs, and removes secrets from them.
 #[derive(Clone)]
 pub(super) struct Logs {
     client: Client,
@@ -52,21 +52,21 @@ impl Logs {
         Self { client, scrubber }
     }
 
-    /// Asks what controllers said of an object.
-    pub(super) fn ask(&self, subject: Subject) -> impl Future<Output = Heard> + Send + use<> {
-        said::ask(self.client.clone(), self.scrubber.clone(), subject)
+    /// Fetches the latest event that explains why an object waits.
+    pub(super) fn fetch_event(&self, subject: Subject) -> impl Future<Output = EventMessage> + Send + use<> {
+        said::fetch_event(self.client.clone(), self.scrubber.clone(), subject)
     }
 
-    /// Fetches a log; that it can't be had is no failure.
+    /// Fetches a log. A failure is not reported: logs are optional.
     pub(super) fn fetch(&self, wanted: Wanted) -> impl Future<Output = Log> + Send + use<> {
         let Self { client, scrubber } = self.clone();
         async move {
             let api = Api::<Pod>::namespaced(client, &wanted.namespace);
             let read = read(&api, &wanted.pod, &wanted.failing);
-            let text = match tokio::time::timeout(PATIENCE, read).await {
-                Ok(Ok(text)) => short(&text, &scrubber.borrow()),
+            let text = match tokio::time::timeout(TIMEOUT, read).await {
+                Ok(Ok(text)) => shorten(&text, &scrubber.borrow()),
                 Ok(Err(error)) => {
-                    tracing::debug!(pod = wanted.pod, %error, "the log of a failed container cannot be had");
+                    tracing::debug!(pod = wanted.pod, %error, "cannot fetch the log of a failed container");
                     None
                 }
                 Err(_) => None,
@@ -87,11 +87,11 @@ async fn read(api: &Api<Pod>, pod: &str, failing: &Failing) -> kube::Result<Stri
     api.logs(pod, &parameters).await
 }
 
-/// The end of a log, without secrets, on one line.
-fn short(text: &str, scrubber: &Scrubber) -> Option<String> {
-    let whole = i64::try_from(text.len()).is_ok_and(|length| length < FETCHED_BYTES);
-    let clean = if whole { scrubber.scrub(text) } else { scrubber.scrub_beginning(text) };
-    let lines: Vec<&str> = clean.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+/// Returns the end of a log, without secrets, on one line.
+fn shorten(text: &str, scrubber: &Scrubber) -> Option<String> {
+    let is_complete = i64::try_from(text.len()).is_ok_and(|length| length < FETCHED_BYTES);
+    let scrubbed = if is_complete { scrubber.scrub(text) } else { scrubber.scrub_beginning(text) };
+    let lines: Vec<&str> = scrubbed.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let line = lines.join(" | ");
     let start = line.len().saturating_sub(BYTES);
     let start = (start..=line.len()).find(|start| line.is_char_boundary(*start))?;

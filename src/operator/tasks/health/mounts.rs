@@ -1,4 +1,4 @@
-//! Whether Secrets and ConfigMaps that pods mount are there. The kubelet says so in events alone.
+//! Checks whether the Secrets and ConfigMaps that pods mount exist. The kubelet reports missing ones only in events.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -9,45 +9,45 @@ use serde::de::DeserializeOwned;
 
 use osdpl_core::health::pod::{Mount, MountKind};
 
-/// How often it is looked whether containers are still being created.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(4);
+/// How often the task checks whether containers are still being created.
+pub(super) const RECHECK_INTERVAL: Duration = Duration::from_secs(4);
 
-/// What is to be looked for.
+/// The mounts of a pod to check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sought {
+pub(super) struct MountQuery {
     pub(super) namespace: String,
-    /// The pod.
+    /// The uid of the pod.
     pub(super) uid: String,
     pub(super) mounts: Vec<Mount>,
 }
 
-/// What was not found.
+/// The mounts of a pod that do not exist.
 pub(super) struct Found {
     pub(super) uid: String,
     pub(super) absent: Vec<Mount>,
 }
 
-/// Looks for them; what the API server does not answer for counts as there.
-pub(super) async fn find(client: Client, sought: Sought) -> Found {
+/// Finds the mounts that do not exist. A mount counts as existing if the API server does not respond.
+pub(super) async fn find_missing(client: Client, query: MountQuery) -> Found {
     let mut absent = Vec::new();
-    for mount in sought.mounts {
-        let is_absent = match mount.kind {
+    for mount in query.mounts {
+        let missing = match mount.kind {
             MountKind::Secret => {
-                lacks(&Api::<Secret>::namespaced(client.clone(), &sought.namespace), &mount.name).await
+                is_missing(&Api::<Secret>::namespaced(client.clone(), &query.namespace), &mount.name).await
             }
             MountKind::ConfigMap => {
-                lacks(&Api::<ConfigMap>::namespaced(client.clone(), &sought.namespace), &mount.name).await
+                is_missing(&Api::<ConfigMap>::namespaced(client.clone(), &query.namespace), &mount.name).await
             }
         };
-        if is_absent {
+        if missing {
             absent.push(mount);
         }
     }
-    Found { uid: sought.uid, absent }
+    Found { uid: query.uid, absent }
 }
 
-/// Metadata alone is asked for: no secret comes this way.
-async fn lacks<K>(api: &Api<K>, name: &str) -> bool
+/// Whether the object is missing. Only metadata is requested, so that no secret data is read.
+async fn is_missing<K>(api: &Api<K>, name: &str) -> bool
 where
     K: Resource + Clone + Debug + DeserializeOwned,
 {

@@ -1,4 +1,6 @@
-//! What controllers say of an object in events: asked for where it waits without a word, as all events of a cluster are far too many to watch.
+//! Fetches the events by which controllers explain why an object waits.
+//!
+//! Only objects that wait without an explanation are queried: the events of a whole cluster are too many to watch.
 
 use std::sync::Arc;
 
@@ -9,20 +11,21 @@ use tokio::sync::watch;
 
 use osdpl_core::scrub::Scrubber;
 
-/// How many events are asked for; of one object and reason there are few, as equal ones are counted in one.
-const MOST: u32 = 50;
+/// The maximum number of events per query. There are few per object and reason, as equal events are counted in one.
+const LIMIT: u32 = 50;
 
-/// What is asked about.
+/// The object of a query.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Subject {
-    /// The kind of object, as events call it.
+    /// The kind, as events name it.
     pub(super) kind: &'static str,
     pub(super) namespace: String,
     pub(super) name: String,
 }
 
 impl Subject {
-    /// Why a claim waits is a provisioner's word, why pods are missing that of Kubernetes' own controllers.
+    /// Returns the reason of the events to fetch: of a claim those of its provisioner, else those of Kubernetes'
+    /// controllers.
     fn reason(&self) -> &'static str {
         if self.kind == CLAIM { "ProvisioningFailed" } else { "FailedCreate" }
     }
@@ -31,18 +34,22 @@ impl Subject {
 /// The kind of volume claims.
 pub(super) const CLAIM: &str = "PersistentVolumeClaim";
 
-/// What was said last, scrubbed; `None` where nothing was, or it may not be read.
-pub(super) struct Heard {
+/// The latest message about an object, scrubbed; `None` if there is none or it may not be read.
+pub(super) struct EventMessage {
     pub(super) subject: Subject,
-    pub(super) said: Option<String>,
+    pub(super) message: Option<String>,
 }
 
-/// Asks. That it can't be had is no failure: it only tells more.
-pub(super) async fn ask(client: Client, scrubber: watch::Receiver<Arc<Scrubber>>, subject: Subject) -> Heard {
+/// Fetches the latest message. A failure is not reported: the message is optional.
+pub(super) async fn fetch_event(
+    client: Client,
+    scrubber: watch::Receiver<Arc<Scrubber>>,
+    subject: Subject,
+) -> EventMessage {
     let api: Api<Event> = Api::namespaced(client, &subject.namespace);
     let Subject { kind, name, .. } = &subject;
     let fields = format!("involvedObject.kind={kind},involvedObject.name={name},reason={}", subject.reason());
-    let said = match api.list(&ListParams::default().fields(&fields).limit(MOST)).await {
+    let message = match api.list(&ListParams::default().fields(&fields).limit(LIMIT)).await {
         Ok(events) => {
             let newest = events.items.into_iter().max_by_key(|event| {
                 let last = event.last_timestamp.as_ref().map(|time| time.0);
@@ -51,9 +58,9 @@ pub(super) async fn ask(client: Client, scrubber: watch::Receiver<Arc<Scrubber>>
             newest.and_then(|event| event.message).map(|message| scrubber.borrow().scrub(&message))
         }
         Err(error) => {
-            tracing::debug!(name, %error, "what is said of an object cannot be read");
+            tracing::debug!(name, %error, "cannot read the events of an object");
             None
         }
     };
-    Heard { subject, said }
+    EventMessage { subject, message }
 }

@@ -1,4 +1,4 @@
-//! What the watches have seen, and the picture that it makes.
+//! Stores what the watches have seen, and assesses it.
 
 mod crons;
 mod failures;
@@ -15,10 +15,10 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use failures::Fetched;
-use mounts::Looked;
+use mounts::MountCheck;
 use shared::Templates;
-use silent::Silence;
-use told::{afflicted, explained};
+use silent::EventCheck;
+use told::{explain_job, explain_workload};
 
 use crate::tasks::health::logs::Wanted;
 use crate::tasks::health::said::Subject;
@@ -30,17 +30,17 @@ use osdpl_core::health::pod::{OwnerKind, Unready};
 use osdpl_core::health::{cron, job};
 use osdpl_core::observed::{Cause, Claim, Class, CronSeen, JobSeen, Key, Node, Run, Trouble, Workload};
 
-/// How many nodes that are not there are told of as causes, beside the first.
-const MOST_NODES: usize = 20;
+/// The maximum number of missing nodes reported as causes, besides the first.
+const MAX_LOST_NODES: usize = 20;
 
-/// Whether anything changed.
+/// Whether the store changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     None,
     Some,
 }
 
-/// The picture: what [`crate::tasks::Tasks::observe`] hands out.
+/// The assessed state of workloads, as [`crate::tasks::Tasks::observe`] returns it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::tasks) struct Health {
     pub(in crate::tasks) workloads: Vec<Workload>,
@@ -49,23 +49,23 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) claims: Vec<Claim>,
     pub(in crate::tasks) victims: Vec<Victim>,
     pub(in crate::tasks) causes: Vec<Cause>,
-    /// None where they may not be listed.
+    /// `None` if they may not be listed.
     pub(in crate::tasks) classes: Option<Vec<Class>>,
-    /// By name; none where nodes may not be listed.
+    /// By name; `None` if nodes may not be listed.
     pub(in crate::tasks) nodes: Option<Arc<BTreeMap<String, Node>>>,
 }
 
-/// What one look at everything brings.
+/// The result of one assessment.
 pub(super) struct Overview {
-    /// None until everything was listed.
-    pub(super) picture: Option<Health>,
-    /// Whether anything waits without a word.
-    pub(super) silent: bool,
-    /// Logs that are to be fetched.
+    /// `None` until everything was listed.
+    pub(super) health: Option<Health>,
+    /// Whether any object waits without an explanation.
+    pub(super) unexplained: bool,
+    /// The logs to fetch.
     pub(super) wanted: Vec<Wanted>,
 }
 
-/// A Job: one of a revision, or one that a `CronJob` made.
+/// A Job: either of a revision or of a `CronJob`.
 #[derive(Debug, PartialEq)]
 pub(super) enum Batch {
     Job(JobSeen),
@@ -73,47 +73,47 @@ pub(super) enum Batch {
 }
 
 impl Batch {
-    /// The Job, if it is of a release or of a `CronJob`.
+    /// Reads a Job; `None` if it belongs neither to a release nor to a `CronJob`.
     pub(super) fn read(job: &Partial<Job>) -> Option<Self> {
         let own = || job::observe(&job.metadata, &job.spec, &job.status).map(Self::Job);
         cron::run(&job.metadata, &job.status).map(Self::Run).or_else(own)
     }
 }
 
-/// What the watches have seen.
+/// The observed objects.
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) workloads: Vec<Shard<Workload>>,
     pub(super) jobs: Vec<Shard<Batch>>,
     pub(super) crons: Vec<Shard<CronSeen>>,
     pub(super) pods: Vec<Shard<Unready>>,
-    /// Selectors.
+    /// The selectors of Services.
     pub(super) services: Vec<Shard<BTreeMap<String, String>>>,
     pub(super) claims: Vec<Shard<Claim>>,
     pub(super) classes: Vec<Shard<Class>>,
     pub(super) nodes: Vec<Shard<(Presence, Node)>>,
-    /// How long a node that is not there is waited for.
+    /// How long a missing node is waited for.
     pub(super) grace: Duration,
-    /// What time it is.
+    /// The current time.
     pub(super) now: Timestamp,
-    /// What the pods that are not ready share.
+    /// The templates that pods share.
     pub(super) shared: Templates,
-    /// By the pod's uid.
+    /// The logs, by the pod's uid.
     logs: BTreeMap<String, Fetched>,
-    /// By the pod's uid.
-    looked: BTreeMap<String, Looked>,
-    /// Who waits without a word.
-    silences: BTreeMap<Subject, Silence>,
+    /// The mount checks, by the pod's uid.
+    mount_checks: BTreeMap<String, MountCheck>,
+    /// The event queries of objects that wait without an explanation.
+    event_checks: BTreeMap<Subject, EventCheck>,
 }
 
-/// One more shard, for one more watch.
+/// Adds a shard for one more watch, and returns its index.
 pub(super) fn add<V: PartialEq>(shards: &mut Vec<Shard<V>>) -> usize {
     shards.push(Shard::default());
     shards.len() - 1
 }
 
 impl Store {
-    /// Whether enough was seen to speak: what only tells more must not silence the rest.
+    /// Whether enough was listed to report. Optional kinds must not block the report.
     fn is_listed(&self) -> bool {
         self.workloads.iter().all(Shard::is_listed)
             && self.jobs.iter().all(Shard::is_listed)
@@ -125,32 +125,33 @@ impl Store {
             && self.nodes.iter().all(Shard::is_settled)
     }
 
-    /// What is seen by now; at most so many logs are asked for.
-    pub(super) fn look_over(&mut self, most: usize) -> Overview {
+    /// Assesses the store. Requests at most `limit` logs.
+    pub(super) fn overview(&mut self, limit: usize) -> Overview {
         let pods = self.pods_by_owner();
-        let silent = mounts::has_mounts(&pods) || !self.silent(&pods).is_empty();
-        let (picture, failures) = (self.pictured(&pods), self.failures(&pods));
-        Overview { picture, silent, wanted: self.wanted_logs(failures, most) }
+        let unexplained = mounts::has_mounts(&pods) || !self.unexplained(&pods).is_empty();
+        let (health, failures) = (self.assess_pods(&pods), self.failures(&pods));
+        Overview { health, unexplained, wanted: self.wanted_logs(failures, limit) }
     }
 
-    /// The picture, once everything was listed.
-    pub(super) fn picture(&self) -> Option<Health> {
-        self.pictured(&self.pods_by_owner())
+    /// Returns the assessed state, once everything was listed.
+    pub(super) fn assess(&self) -> Option<Health> {
+        self.assess_pods(&self.pods_by_owner())
     }
 
-    fn pictured(&self, pods: &Pods<'_>) -> Option<Health> {
+    fn assess_pods(&self, pods: &Pods<'_>) -> Option<Health> {
         if !self.is_listed() {
             return None;
         }
         let facts = self.facts();
         let workloads = self.workloads.iter().flat_map(Shard::entries);
-        let mut workloads: Vec<Workload> =
-            workloads.map(|(_, workload)| afflicted(workload, of(pods, &of_workload(workload)), &facts)).collect();
+        let mut workloads: Vec<Workload> = workloads
+            .map(|(_, workload)| explain_workload(workload, pods_of(pods, &workload_owner(workload)), &facts))
+            .collect();
         let jobs = self.revised_jobs();
-        let mut jobs: Vec<JobSeen> = jobs.map(|job| explained(job, of(pods, &of_job(job)), &facts)).collect();
+        let mut jobs: Vec<JobSeen> = jobs.map(|job| explain_job(job, pods_of(pods, &job_owner(job)), &facts)).collect();
         let (victims, lost) =
-            self.scene(&workloads, &jobs, pods, &facts, |scene| (traced(scene), on_lost_nodes(scene)));
-        tell(&mut workloads, &mut jobs, &victims);
+            self.with_scene(&workloads, &jobs, pods, &facts, |scene| (trace_chains(scene), lost_node_chains(scene)));
+        report_root_causes(&mut workloads, &mut jobs, &victims);
         let (crons, failing) = self.crons(pods, &facts);
         let victims: Vec<Victim> = victims.into_iter().flatten().chain(lost).chain(failing).collect();
         let claims = facts.claims.values().filter(|claim| claim.release.is_some()).map(|claim| (*claim).clone());
@@ -167,20 +168,20 @@ impl Store {
         listed.then(|| Arc::new(nodes.collect()))
     }
 
-    /// When the first of the nodes that are waited for will count as lost, from now.
+    /// Returns the time until the first of the awaited nodes counts as lost.
     pub(super) fn next_loss(&self) -> Option<Duration> {
         let nodes = self.nodes.iter().flat_map(Shard::entries);
         nodes.filter_map(|(_, (presence, _))| presence.awaited(self.now, self.grace)).min()
     }
 
-    /// Why a pod is not ready.
-    pub(super) fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
-        let picture = self.picture()?;
+    /// Returns the chain of causes that keeps a pod from being ready.
+    pub(super) fn explain_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
+        let health = self.assess()?;
         let (pods, facts) = (self.pods_by_owner(), self.facts());
-        self.scene(&picture.workloads, &picture.jobs, &pods, &facts, |scene| scene.of_pod(namespace, name))
+        self.with_scene(&health.workloads, &health.jobs, &pods, &facts, |scene| scene.of_pod(namespace, name))
     }
 
-    /// The Jobs of revisions.
+    /// Returns the Jobs of revisions.
     fn revised_jobs(&self) -> impl Iterator<Item = &JobSeen> {
         self.jobs.iter().flat_map(Shard::entries).filter_map(|(_, batch)| match batch {
             Batch::Job(job) => Some(job),
@@ -188,19 +189,19 @@ impl Store {
         })
     }
 
-    fn scene<T>(
+    fn with_scene<T>(
         &self,
         workloads: &[Workload],
         jobs: &[JobSeen],
         pods: &Pods<'_>,
         facts: &Facts<'_>,
-        look: impl FnOnce(&Scene<'_>) -> T,
+        inspect: impl FnOnce(&Scene<'_>) -> T,
     ) -> T {
         let services = self.services.iter().flat_map(Shard::entries);
         let services: Services<'_> =
             services.map(|((namespace, name), selector)| ((namespace.as_str(), name.as_str()), selector)).collect();
         let services = (!self.services.is_empty()).then_some(services);
-        look(&Scene { workloads: workloads.iter().collect(), jobs: jobs.iter().collect(), pods, services, facts })
+        inspect(&Scene { workloads: workloads.iter().collect(), jobs: jobs.iter().collect(), pods, services, facts })
     }
 
     fn facts(&self) -> Facts<'_> {
@@ -208,14 +209,14 @@ impl Store {
         let classes = self.classes.iter().flat_map(Shard::entries).map(|(_, class)| (class.name.as_str(), class));
         let awaited = |node: Presence| node.awaited(self.now, self.grace).is_some();
         let nodes = || self.nodes.iter().flat_map(Shard::entries).map(|((_, name), node)| (name.as_str(), node.0));
-        let there = nodes().map(|(name, node)| (name, node == Presence::Ready || awaited(node)));
+        let present = nodes().map(|(name, node)| (name, node == Presence::Ready || awaited(node)));
         let logs = self.logs.iter().filter_map(|(uid, log)| Some((uid.as_str(), log.text()?)));
         Facts {
             claims: claims.map(|((namespace, name), claim)| ((namespace.as_str(), name.as_str()), claim)).collect(),
             classes: self.classes.iter().any(Shard::is_listed).then(|| classes.collect()),
-            nodes: self.nodes.iter().any(Shard::is_listed).then(|| there.collect()),
+            nodes: self.nodes.iter().any(Shard::is_listed).then(|| present.collect()),
             awaited: nodes().filter(|(_, node)| awaited(*node)).map(|(name, _)| name).collect(),
-            absent: self.looked.iter().map(|(uid, looked)| (uid.as_str(), looked.absent())).collect(),
+            absent: self.mount_checks.iter().map(|(uid, check)| (uid.as_str(), check.absent())).collect(),
             refused: self.refused(),
             provisioners: self.provisioners(),
             logs: logs.collect(),
@@ -234,22 +235,22 @@ impl Store {
     }
 }
 
-fn of<'a>(pods: &'a Pods<'a>, place: &Place<'a>) -> &'a [&'a Unready] {
-    pods.get(place).map_or(&[], Vec::as_slice)
+fn pods_of<'a>(pods: &'a Pods<'a>, owner: &Place<'a>) -> &'a [&'a Unready] {
+    pods.get(owner).map_or(&[], Vec::as_slice)
 }
 
-fn of_job(job: &JobSeen) -> Place<'_> {
+fn job_owner(job: &JobSeen) -> Place<'_> {
     (&job.namespace, OwnerKind::Job, &job.name)
 }
 
-fn of_workload(workload: &Workload) -> Place<'_> {
+fn workload_owner(workload: &Workload) -> Place<'_> {
     (&workload.namespace, workload.kind.into(), &workload.name)
 }
 
-/// From each workload, and then from each Job, to its root.
-fn traced(scene: &Scene<'_>) -> Vec<Option<Victim>> {
+/// Returns the chain of causes of each workload, followed by that of each Job.
+fn trace_chains(scene: &Scene<'_>) -> Vec<Option<Victim>> {
     let workloads = scene.workloads.iter().map(|workload| {
-        // Of one that has all it wants, a pod that comes is no news.
+        // A new pod of a complete workload is not reported.
         let chain = scene.of_workload(workload).filter(|_| workload.trouble.is_some())?;
         Some(Victim { release: Key::new(&workload.namespace, &workload.release), chain })
     });
@@ -260,18 +261,20 @@ fn traced(scene: &Scene<'_>) -> Vec<Option<Victim>> {
     workloads.chain(jobs).collect()
 }
 
-/// From each workload to the nodes that are not there; the first of them is told already.
-fn on_lost_nodes(scene: &Scene<'_>) -> Vec<Victim> {
+/// Returns the chains from each workload to its missing nodes, except the first, which is already reported.
+fn lost_node_chains(scene: &Scene<'_>) -> Vec<Victim> {
     let of = |workload: &&Workload| {
         let release = Key::new(&workload.namespace, &workload.release);
-        let chains = scene.of_lost_nodes(workload).into_iter().skip(1).take(MOST_NODES);
+        let chains = scene.of_lost_nodes(workload).into_iter().skip(1).take(MAX_LOST_NODES);
         chains.map(move |chain| Victim { release: release.clone(), chain }).collect::<Vec<_>>()
     };
     scene.workloads.iter().copied().filter(|workload| workload.lost_nodes.len() > 1).flat_map(|w| of(&w)).collect()
 }
 
-/// Who waits is told with the root; that the root is stuck is its own matter, but for a Job of the same release: helm waits for it in vain.
-fn tell(workloads: &mut [Workload], jobs: &mut [JobSeen], victims: &[Option<Victim>]) {
+/// Reports the root cause in each object that waits for it.
+///
+/// Such an object is not stuck itself, except for a Job that waits for its own release: helm waits for it in vain.
+fn report_root_causes(workloads: &mut [Workload], jobs: &mut [JobSeen], victims: &[Option<Victim>]) {
     let waits = |victim: &&Victim| victim.chain.is_victim();
     for (workload, victim) in workloads.iter_mut().zip(victims) {
         if let Some(Victim { chain, .. }) = victim.as_ref().filter(waits) {
@@ -280,8 +283,8 @@ fn tell(workloads: &mut [Workload], jobs: &mut [JobSeen], victims: &[Option<Vict
     }
     for (job, victim) in jobs.iter_mut().zip(&victims[workloads.len()..]) {
         if let Some(Victim { chain, release }) = victim.as_ref().filter(waits) {
-            let vain = chain.stuck && chain.release.as_ref() == Some(release);
-            job.trouble = Some(Trouble { stuck: vain, message: chain.to_string() });
+            let deadlocked = chain.stuck && chain.release.as_ref() == Some(release);
+            job.trouble = Some(Trouble { stuck: deadlocked, message: chain.to_string() });
         }
     }
 }

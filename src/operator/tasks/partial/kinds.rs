@@ -1,4 +1,4 @@
-//! The kinds that are watched, and which of their fields count.
+//! The watched kinds, and their fields in use.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use osdpl_core::health::{cron, job, node, pod, storage, workload};
 pub(in crate::tasks) struct Deployment;
 
 impl Kind for Deployment {
-    type Of = apps::Deployment;
+    type Full = apps::Deployment;
     type Spec = workload::Spec;
     type Status = workload::Status;
     type Data = IgnoredAny;
@@ -29,7 +29,7 @@ impl Kind for Deployment {
 pub(in crate::tasks) struct StatefulSet;
 
 impl Kind for StatefulSet {
-    type Of = apps::StatefulSet;
+    type Full = apps::StatefulSet;
     type Spec = workload::Spec;
     type Status = workload::Status;
     type Data = IgnoredAny;
@@ -40,18 +40,18 @@ impl Kind for StatefulSet {
 pub(in crate::tasks) struct DaemonSet;
 
 impl Kind for DaemonSet {
-    type Of = apps::DaemonSet;
+    type Full = apps::DaemonSet;
     type Spec = workload::Spec;
     type Status = workload::Status;
     type Data = IgnoredAny;
 }
 
-/// apps/v1 `ControllerRevision`: its number stands beside its metadata.
+/// apps/v1 `ControllerRevision`. Its number is a top-level field.
 #[derive(Clone)]
 pub(in crate::tasks) struct ControllerRevision;
 
 impl Kind for ControllerRevision {
-    type Of = apps::ControllerRevision;
+    type Full = apps::ControllerRevision;
     type Spec = IgnoredAny;
     type Status = IgnoredAny;
     type Data = IgnoredAny;
@@ -62,7 +62,7 @@ impl Kind for ControllerRevision {
 pub(in crate::tasks) struct Job;
 
 impl Kind for Job {
-    type Of = batch::Job;
+    type Full = batch::Job;
     type Spec = job::Spec;
     type Status = job::Status;
     type Data = IgnoredAny;
@@ -73,7 +73,7 @@ impl Kind for Job {
 pub(in crate::tasks) struct CronJob;
 
 impl Kind for CronJob {
-    type Of = batch::CronJob;
+    type Full = batch::CronJob;
     type Spec = cron::Spec;
     type Status = cron::Status;
     type Data = IgnoredAny;
@@ -84,7 +84,7 @@ impl Kind for CronJob {
 pub(in crate::tasks) struct Pod;
 
 impl Kind for Pod {
-    type Of = core::Pod;
+    type Full = core::Pod;
     type Spec = pod::Spec;
     type Status = pod::Status;
     type Data = IgnoredAny;
@@ -95,7 +95,7 @@ impl Kind for Pod {
 pub(in crate::tasks) struct Service;
 
 impl Kind for Service {
-    type Of = core::Service;
+    type Full = core::Service;
     type Spec = Selected;
     type Status = IgnoredAny;
     type Data = IgnoredAny;
@@ -113,7 +113,7 @@ pub(in crate::tasks) struct Selected {
 pub(in crate::tasks) struct Claim;
 
 impl Kind for Claim {
-    type Of = core::PersistentVolumeClaim;
+    type Full = core::PersistentVolumeClaim;
     type Spec = storage::Spec;
     type Status = storage::Status;
     type Data = IgnoredAny;
@@ -124,7 +124,7 @@ impl Kind for Claim {
 pub(in crate::tasks) struct Class;
 
 impl Kind for Class {
-    type Of = storage_api::StorageClass;
+    type Full = storage_api::StorageClass;
     const CLUSTER_WIDE: bool = true;
     type Spec = IgnoredAny;
     type Status = IgnoredAny;
@@ -136,7 +136,7 @@ impl Kind for Class {
 pub(in crate::tasks) struct Node;
 
 impl Kind for Node {
-    type Of = core::Node;
+    type Full = core::Node;
     const CLUSTER_WIDE: bool = true;
     type Spec = node::Spec;
     type Status = node::Status;
@@ -148,7 +148,7 @@ impl Kind for Node {
 pub(in crate::tasks) struct RecordHead;
 
 impl Kind for RecordHead {
-    type Of = core::Secret;
+    type Full = core::Secret;
     const METADATA_ONLY: bool = true;
     type Spec = IgnoredAny;
     type Status = IgnoredAny;
@@ -160,7 +160,7 @@ impl Kind for RecordHead {
 pub(in crate::tasks) struct Record;
 
 impl Kind for Record {
-    type Of = core::Secret;
+    type Full = core::Secret;
     type Spec = IgnoredAny;
     type Status = IgnoredAny;
     type Data = Payload;

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn of_an_objects_metadata_only_what_counts_is_kept() {
+fn keeps_only_the_metadata_in_use() {
     let object: Partial<Pod> = serde_json::from_value(json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
@@ -30,7 +30,7 @@ fn of_an_objects_metadata_only_what_counts_is_kept() {
 }
 
 #[test]
-fn an_object_with_nothing_but_a_name_is_read() {
+fn reads_an_object_with_only_a_name() {
     for text in [r#"{"metadata":{"name":"x"}}"#, r#"{"metadata":{"name":"x","annotations":null,"labels":null}}"#] {
         let event = format!(r#"{{"type":"ADDED","object":{text}}}"#);
         let event: WatchEvent<Partial<DaemonSet>> = serde_json::from_str(&event).unwrap();
@@ -39,7 +39,7 @@ fn an_object_with_nothing_but_a_name_is_read() {
 }
 
 #[test]
-fn a_records_payload_does_not_show() {
+fn debug_output_hides_a_records_payload() {
     let record: Partial<Record> =
         serde_json::from_value(json!({"metadata": {"name": "r", "namespace": "n"}, "data": {"release": "c2VjcmV0"}}))
             .unwrap();

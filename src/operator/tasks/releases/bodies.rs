@@ -1,6 +1,6 @@
-//! The bodies of records: which are wanted, fetching them, and what was learned from them.
+//! Decides which bodies of records to fetch, fetches them, and keeps their content.
 
-#![allow(clippy::disallowed_methods, reason = "the shell's clock: when to try again")]
+#![allow(clippy::disallowed_methods, reason = "uses the clock to time retries")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use std::time::Instant;
 use kube::{Api, Client};
 use tokio::sync::watch;
 
-use super::LOOK_AGAIN;
+use super::RECHECK_INTERVAL;
 use super::body::{self, Objects};
 use super::records::{Newest, is_locked};
 use crate::tasks::partial::{Partial, Record};
 use crate::tasks::problems::Problems;
-use crate::tasks::watch::said;
+use crate::tasks::watch::describe_error;
 use osdpl_core::observed::{BodySeen, Key};
 use osdpl_core::release::{Maker, Meta};
 use osdpl_core::scrub::Scrubber;
 
-/// What a fetch does, in a problem's words.
+/// The activity that fetches are reported as in [`Problems`].
 const READING: &str = "reading release records";
 
-/// What is known of the newest record's body of one release.
+/// The state of the body of one release's newest record.
 #[derive(Default)]
 struct Entry {
-    /// Which record it is: a release that was removed and installed again starts at revision 1, with another uid.
+    /// The record's uid. A release that was removed and installed again restarts at revision 1, with another uid.
     record: Option<String>,
-    /// The state of the record that was asked for last, or found: either answers the same question.
-    asked: Option<String>,
+    /// The resource versions that were last requested and last read. The body is current if either is the newest one.
+    requested: Option<String>,
     found: Option<String>,
     in_flight: bool,
     /// When the last fetch failed, if it did.
@@ -38,7 +38,7 @@ struct Entry {
     body: Option<Result<BodySeen, String>>,
 }
 
-/// What came of a fetch.
+/// The result of a fetch.
 pub(super) struct Fetched {
     key: Key,
     outcome: Outcome,
@@ -50,13 +50,13 @@ enum Outcome {
         objects: Option<Arc<Objects>>,
         body: Box<Result<BodySeen, String>>,
     },
-    /// It is gone: the watch will tell.
-    Gone,
-    /// To be tried again.
+    /// The record is deleted. The watch reports it.
+    Deleted,
+    /// The fetch failed and is to be retried.
     Failed,
 }
 
-/// The bodies.
+/// The bodies of the newest records.
 pub(super) struct Bodies {
     client: Client,
     scrubber: watch::Receiver<Arc<Scrubber>>,
@@ -69,36 +69,36 @@ impl Bodies {
         Self { client, scrubber, problems, entries: BTreeMap::new() }
     }
 
-    /// The body of that record, as far as it is known; while a newer state of it is fetched, the older one.
+    /// Returns the body of the record, if known. While a newer version is fetched, this is the older one.
     pub(super) fn of(&self, key: &Key, meta: &Meta) -> Option<&Result<BodySeen, String>> {
         let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid)?;
         entry.body.as_ref()
     }
 
-    /// Whether a body could not be fetched.
+    /// Whether any body could not be fetched.
     pub(super) fn has_failures(&self) -> bool {
         self.entries.values().any(|entry| entry.failed.is_some())
     }
 
-    /// Begins at most so many fetches.
-    pub(super) fn wanted(
+    /// Starts at most `limit` fetches.
+    pub(super) fn begin_fetches(
         &mut self,
         newest: &BTreeMap<Key, Newest>,
-        most: usize,
+        limit: usize,
     ) -> Vec<impl Future<Output = Fetched> + Send + use<>> {
         self.entries.retain(|key, entry| entry.in_flight || newest.contains_key(key));
-        let mut begun = Vec::new();
+        let mut fetches = Vec::new();
         for (key, newest) in newest {
             let Some(meta) = newest.meta.as_ref().filter(|meta| is_wanted(meta)) else { continue };
-            if begun.len() < most && self.ask(key, meta) {
-                begun.push(self.fetch(key, meta));
+            if fetches.len() < limit && self.needs_fetch(key, meta) {
+                fetches.push(self.fetch(key, meta));
             }
         }
-        begun
+        fetches
     }
 
-    /// Whether that state of the record has to be fetched; if so it counts as asked for.
-    fn ask(&mut self, key: &Key, meta: &Meta) -> bool {
+    /// Whether that version of the record has to be fetched. If so, it is marked as requested.
+    fn needs_fetch(&mut self, key: &Key, meta: &Meta) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.in_flight {
             return false;
@@ -107,11 +107,11 @@ impl Bodies {
             *entry = Entry { record: meta.uid.clone(), ..Entry::default() };
         }
         let state = &meta.resource_version;
-        let answered = entry.asked == *state || entry.found == *state;
-        if entry.failed.map_or(answered, |at| at.elapsed() < LOOK_AGAIN) {
+        let current = entry.requested == *state || entry.found == *state;
+        if entry.failed.map_or(current, |since| since.elapsed() < RECHECK_INTERVAL) {
             return false;
         }
-        entry.asked.clone_from(state);
+        entry.requested.clone_from(state);
         entry.in_flight = true;
         entry.failed = None;
         true
@@ -125,17 +125,18 @@ impl Bodies {
         async move {
             let what = format!("{}/{name}", key.namespace);
             let outcome = match api.get(&name).await {
-                Ok(record) if record.metadata.uid != uid => Outcome::Gone,
+                Ok(record) if record.metadata.uid != uid => Outcome::Deleted,
                 Ok(record) => {
-                    problems.works(READING, &what);
+                    problems.report_success(READING, &what);
                     let release = key.clone();
                     let read = move || read(&record, &release, objects, &scrubber);
-                    // Off the threads that serve watches: unpacking a big record takes tens of milliseconds.
+                    // Unpacking a big record takes tens of milliseconds, which would block the threads that serve
+                    // watches.
                     tokio::task::spawn_blocking(read).await.unwrap_or(Outcome::Failed)
                 }
-                Err(kube::Error::Api(status)) if status.is_not_found() => Outcome::Gone,
+                Err(kube::Error::Api(status)) if status.is_not_found() => Outcome::Deleted,
                 Err(error) => {
-                    problems.fails(READING, &what, said(&error));
+                    problems.report_failure(READING, &what, describe_error(&error));
                     Outcome::Failed
                 }
             };
@@ -143,8 +144,8 @@ impl Bodies {
         }
     }
 
-    /// Keeps what a fetch brought.
-    pub(super) fn keep(&mut self, fetched: Fetched) {
+    /// Stores the result of a fetch.
+    pub(super) fn store_fetched(&mut self, fetched: Fetched) {
         let Some(entry) = self.entries.get_mut(&fetched.key) else { return };
         entry.in_flight = false;
         match fetched.outcome {
@@ -153,13 +154,13 @@ impl Bodies {
                 entry.objects = objects;
                 entry.body = Some(*body);
             }
-            Outcome::Gone => {}
+            Outcome::Deleted => {}
             Outcome::Failed => entry.failed = Some(Instant::now()),
         }
     }
 }
 
-/// Bodies of releases that never were ours are nobody's business, and neither is how far a foreign operation is.
+/// Whether the body is used: foreign releases are not assessed, nor the progress of foreign operations.
 fn is_wanted(meta: &Meta) -> bool {
     match meta.maker {
         Maker::Ours(_) => true,

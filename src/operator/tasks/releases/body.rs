@@ -1,4 +1,4 @@
-//! What a record's body says.
+//! Reads the body of a release record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use osdpl_core::scrub::Scrubber;
 /// An object's namespace and name.
 type Name = (String, String);
 
-/// What a revision consists of; it never changes.
+/// The objects of a revision, which never change.
 #[derive(Debug, PartialEq)]
 pub(super) struct Objects {
     workloads: BTreeSet<(WorkloadKind, String, String)>,
@@ -22,11 +22,12 @@ pub(super) struct Objects {
     left: Arc<BTreeMap<drift::Id, drift::Left>>,
 }
 
-/// The objects of a record of that release.
+/// Reads the objects of a record.
 pub(super) fn objects(payload: &[u8], release: &Key) -> Result<Objects, Undecodable> {
     let objects = release::decode_objects(payload)?;
     let namespace = &release.namespace;
-    let place = |object: &Object| (object.namespace.clone().unwrap_or_else(|| namespace.clone()), object.name.clone());
+    let object_name =
+        |object: &Object| (object.namespace.clone().unwrap_or_else(|| namespace.clone()), object.name.clone());
     let workload = |object: &Object| {
         let kind = match object.kind.as_str() {
             "Deployment" => WorkloadKind::Deployment,
@@ -34,10 +35,10 @@ pub(super) fn objects(payload: &[u8], release: &Key) -> Result<Objects, Undecoda
             "DaemonSet" => WorkloadKind::DaemonSet,
             _ => return None,
         };
-        let (namespace, name) = place(object);
+        let (namespace, name) = object_name(object);
         object.api_version.starts_with("apps/").then_some((kind, namespace, name))
     };
-    let jobs = |objects: &[Object]| objects.iter().filter(|object| object.kind == "Job").map(place).collect();
+    let jobs = |objects: &[Object]| objects.iter().filter(|object| object.kind == "Job").map(object_name).collect();
     Ok(Objects {
         workloads: objects.manifest.iter().filter_map(workload).collect(),
         at_rest: objects.manifest.iter().filter(|object| object.replicas == Some(0)).filter_map(workload).collect(),
@@ -47,7 +48,7 @@ pub(super) fn objects(payload: &[u8], release: &Key) -> Result<Objects, Undecoda
     })
 }
 
-/// What a record says now.
+/// Reads the state of a record.
 pub(super) fn read(
     payload: &[u8],
     namespace: &str,
@@ -55,10 +56,11 @@ pub(super) fn read(
     scrubber: &Scrubber,
 ) -> Result<BodySeen, Undecodable> {
     let record = release::decode(payload)?;
-    let anew = |hook: &&Hook| hook.kind == "Job" && hook.runs_at(Event::PostUpgrade);
-    let hook_jobs = record.hooks.iter().filter(anew).map(|hook| place(hook, namespace, objects)).collect();
-    let stay = record.hooks.iter().filter(|hook| stays(hook, &record)).map(|hook| place(hook, namespace, objects));
-    let jobs = objects.plain_jobs.iter().cloned().chain(stay).collect();
+    let recreated = |hook: &&Hook| hook.kind == "Job" && hook.runs_at(Event::PostUpgrade);
+    let hook_jobs = record.hooks.iter().filter(recreated).map(|hook| object_name(hook, namespace, objects)).collect();
+    let kept =
+        record.hooks.iter().filter(|hook| is_kept(hook, &record)).map(|hook| object_name(hook, namespace, objects));
+    let jobs = objects.plain_jobs.iter().cloned().chain(kept).collect();
     Ok(BodySeen {
         hook: current_hook(&record),
         jobs,
@@ -74,23 +76,25 @@ pub(super) fn read(
     })
 }
 
-/// Whether it is a Job that this revision leaves behind complete: one after its install, upgrade or rollback, that helm does
-/// not remove itself. Hooks of an operation that has ended and did not come to them belong to another kind of operation.
-fn stays(hook: &Hook, record: &Record) -> bool {
+/// Whether the hook is a Job that this revision leaves behind complete.
+///
+/// Such a Job runs after install, upgrade or rollback, and helm does not delete it. After an operation has ended, a
+/// hook that did not run belongs to another kind of operation.
+fn is_kept(hook: &Hook, record: &Record) -> bool {
     let after = [Event::PostInstall, Event::PostUpgrade, Event::PostRollback];
-    let ours = hook.kind == "Job" && after.iter().any(|event| hook.runs_at(*event));
+    let relevant = hook.kind == "Job" && after.iter().any(|event| hook.runs_at(*event));
     let removed = hook.delete_policies.contains(&DeletePolicy::HookSucceeded);
     let ran = hook.last_run.is_some() || record.status.is_pending();
-    ours && ran && !removed
+    relevant && ran && !removed
 }
 
-/// Where the hook's object lies: the manifest may name another namespace than the release's.
-fn place(hook: &Hook, namespace: &str, objects: &Objects) -> Name {
+/// Returns the hook's namespace and name. The manifest may set a namespace other than the release's.
+fn object_name(hook: &Hook, namespace: &str, objects: &Objects) -> Name {
     let named = objects.hook_jobs.iter().find(|(_, name)| *name == hook.name);
     named.cloned().unwrap_or_else(|| (namespace.to_owned(), hook.name.clone()))
 }
 
-/// The hook that helm waits for, or that it failed with.
+/// Returns the hook that helm waits for, or that failed.
 fn current_hook(record: &Record) -> Option<HookSeen> {
     let phase = match record.status {
         Status::PendingInstall | Status::PendingUpgrade | Status::PendingRollback | Status::Uninstalling => {
@@ -102,15 +106,15 @@ fn current_hook(record: &Record) -> Option<HookSeen> {
     let started = |hook: &&Hook| hook.last_run.as_ref().and_then(|run| run.started_at);
     let hook = record.hooks.iter().filter(|hook| hook.phase() == phase).max_by_key(started)?;
     Some(HookSeen {
-        name: format!("{} {} {}", moment(hook, record), hook.kind, hook.name),
+        name: format!("{} {} {}", event_name(hook, record), hook.kind, hook.name),
         job: (hook.kind == "Job").then(|| hook.name.clone()),
         since: started(&hook),
         failed: phase == Phase::Failed,
     })
 }
 
-/// helm's word for the moment at which the hook runs in an operation of this kind.
-fn moment(hook: &Hook, record: &Record) -> &'static str {
+/// Returns helm's name of the event at which the hook runs in this operation.
+fn event_name(hook: &Hook, record: &Record) -> &'static str {
     let all = [
         (Event::PreInstall, "pre-install"),
         (Event::PostInstall, "post-install"),
@@ -126,16 +130,16 @@ fn moment(hook: &Hook, record: &Record) -> &'static str {
         Status::PendingInstall => "-install",
         Status::PendingRollback => "-rollback",
         Status::Uninstalling => "-delete",
-        // What failed is not recorded; an upgrade keeps the time of the first install.
+        // helm does not record which operation failed, but an upgrade keeps the time of the first install.
         Status::Failed if record.first_deployed == record.last_deployed => "-install",
         Status::PendingUpgrade | Status::Failed => "-upgrade",
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded => "",
     };
-    let word = |suffix| all.into_iter().find(|(event, word)| hook.runs_at(*event) && word.ends_with(suffix));
-    word(suffix).or_else(|| word("")).map_or("hook", |(_, word)| word)
+    let name = |suffix| all.into_iter().find(|(event, name)| hook.runs_at(*event) && name.ends_with(suffix));
+    name(suffix).or_else(|| name("")).map_or("hook", |(_, name)| name)
 }
 
-/// A Job must have succeeded. Of anything else it is enough that helm came past it: a later hook has run.
+/// Whether all pre-install hooks are done: Jobs must have succeeded, for other kinds a later hook must have run.
 fn pre_install_satisfied(record: &Record) -> bool {
     let later = record.hooks.iter().any(|hook| !hook.runs_at(Event::PreInstall) && hook.last_run.is_some());
     let mut before = record.hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall));

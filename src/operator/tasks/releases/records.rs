@@ -1,4 +1,4 @@
-//! The records' metadata, and what it tells of each release.
+//! Reads the metadata of release records, and derives the state of each release.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +12,33 @@ use crate::tasks::shard::Shard;
 use osdpl_core::observed::{AttemptSeen, BodySeen, Key, Owner, Past, ReleaseSeen};
 use osdpl_core::release::{Maker, Meta, Status};
 
-/// What a record's metadata told.
+/// The metadata of one record.
 #[derive(Clone, Debug, PartialEq)]
 enum Head {
-    Good(Box<Meta>),
-    /// It claims to be a record of this release and is malformed.
-    Bad {
+    Valid(Box<Meta>),
+    /// The record has the labels of this release, but is malformed.
+    Malformed {
         release: Key,
         why: String,
     },
 }
 
-/// The newest record of a release.
+/// The newest record of a release, and a summary of all its records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Newest {
     /// Its metadata.
     pub(super) meta: Option<Meta>,
     /// Every revision, lowest first.
     history: Vec<Past>,
-    /// The newest revision that an operator of ours made, and its inputs.
-    own: Option<(u32, Option<String>)>,
+    /// The newest revision that this operator made, and the digest of its inputs.
+    operator_revision: Option<(u32, Option<String>)>,
     /// Whether any revision was ever deployed.
     pub(super) was_deployed: bool,
-    /// Why a record of the release can't be understood: any of them may be the newest.
+    /// Why a record of the release cannot be read. Any such record may be the newest.
     pub(super) malformed: Option<String>,
 }
 
-/// All records.
+/// The records of all releases.
 #[derive(Default)]
 pub(super) struct Records(Vec<Shard<Head>>);
 
@@ -49,12 +49,12 @@ impl Records {
         self.0.len() - 1
     }
 
-    /// Takes an event of that watch. Returns whether anything changed.
+    /// Applies an event of a watch. Returns whether anything changed.
     pub(super) fn take(&mut self, index: usize, event: Event<Partial<RecordHead>>) -> bool {
         self.0[index].take(event, read)
     }
 
-    /// The newest record of each release, once all were listed.
+    /// Returns the newest record of each release, once everything was listed.
     pub(super) fn newest(&self) -> Option<BTreeMap<Key, Newest>> {
         if !self.0.iter().all(Shard::is_listed) {
             return None;
@@ -62,8 +62,8 @@ impl Records {
         let mut all: BTreeMap<Key, Newest> = BTreeMap::new();
         for (_, head) in self.0.iter().flat_map(Shard::entries) {
             match head {
-                Head::Good(meta) => all.entry(key(meta)).or_default().add(meta),
-                Head::Bad { release, why } => {
+                Head::Valid(meta) => all.entry(key(meta)).or_default().add(meta),
+                Head::Malformed { release, why } => {
                     all.entry(release.clone()).or_default().malformed.get_or_insert_with(|| why.clone());
                 }
             }
@@ -80,9 +80,9 @@ impl Newest {
         self.history.push(Past { revision: meta.revision, status: meta.status, swept: meta.swept });
         self.was_deployed |= matches!(meta.status, Status::Deployed | Status::Superseded);
         if matches!(meta.maker, Maker::Ours(_))
-            && self.own.as_ref().is_none_or(|(revision, _)| *revision < meta.revision)
+            && self.operator_revision.as_ref().is_none_or(|(revision, _)| *revision < meta.revision)
         {
-            self.own = Some((meta.revision, meta.inputs.clone()));
+            self.operator_revision = Some((meta.revision, meta.inputs.clone()));
         }
         if self.meta.as_ref().is_none_or(|newest| newest.revision < meta.revision) {
             self.meta = Some(meta.clone());
@@ -97,17 +97,17 @@ fn key(meta: &Meta) -> Key {
 fn read(record: &Partial<RecordHead>) -> Option<Head> {
     let metadata = &record.metadata;
     match Meta::read(metadata) {
-        Ok(meta) => Some(Head::Good(Box::new(meta))),
+        Ok(meta) => Some(Head::Valid(Box::new(meta))),
         Err(malformed) => {
-            // Without a name it is no release's, to helm neither.
+            // A record without a release name belongs to no release, for helm neither.
             let name = metadata.labels.as_ref()?.get("name").filter(|name| !name.is_empty())?;
             let release = Key::new(metadata.namespace.clone().unwrap_or_default(), name.clone());
-            Some(Head::Bad { release, why: malformed.to_string() })
+            Some(Head::Malformed { release, why: malformed.to_string() })
         }
     }
 }
 
-/// The picture: metadata, bodies, and who lives.
+/// Derives the state of all releases from metadata, bodies and the liveness of their owners.
 pub(super) fn seen(newest: &BTreeMap<Key, Newest>, bodies: &Bodies, owner: &OwnerOf) -> Releases {
     let mut owners = BTreeMap::new();
     let mut owner_of = |instance: &str| *owners.entry(instance.to_owned()).or_insert_with(|| owner(instance));
@@ -121,10 +121,10 @@ pub(super) fn seen(newest: &BTreeMap<Key, Newest>, bodies: &Bodies, owner: &Owne
             };
             seen.was_deployed = newest.was_deployed;
             seen.history.clone_from(&newest.history);
-            seen.own_inputs = newest.own.as_ref().and_then(|(_, inputs)| inputs.clone());
-            seen.own_revision = newest.own.as_ref().map(|(revision, _)| *revision);
+            seen.own_inputs = newest.operator_revision.as_ref().and_then(|(_, inputs)| inputs.clone());
+            seen.own_revision = newest.operator_revision.as_ref().map(|(revision, _)| *revision);
             match newest.meta.as_ref().and_then(|meta| Some((meta, bodies.of(key, meta)?))) {
-                Some((meta, Ok(body))) => seen.body = Some(current(body, meta)),
+                Some((meta, Ok(body))) => seen.body = Some(without_stale_hook(body, meta)),
                 Some((_, Err(why))) => seen.undecodable = Some(why.clone()),
                 None => {}
             }
@@ -134,14 +134,13 @@ pub(super) fn seen(newest: &BTreeMap<Key, Newest>, bodies: &Bodies, owner: &Owne
         .collect()
 }
 
-/// What was read of the record a moment ago, while its newer state is being fetched: where the operation has ended since,
-/// no hook runs any more.
-fn current(body: &BodySeen, meta: &Meta) -> BodySeen {
-    let runs = is_locked(meta);
-    BodySeen { hook: body.hook.clone().filter(|hook| runs || hook.failed), ..body.clone() }
+/// Returns the body without a running hook if the operation has ended since the body was read.
+fn without_stale_hook(body: &BodySeen, meta: &Meta) -> BodySeen {
+    let running = is_locked(meta);
+    BodySeen { hook: body.hook.clone().filter(|hook| running || hook.failed), ..body.clone() }
 }
 
-/// Whether an operation is under way, or died.
+/// Whether an operation is running, or was interrupted.
 pub(super) fn is_locked(meta: &Meta) -> bool {
     meta.status.is_pending() || meta.status == Status::Uninstalling
 }

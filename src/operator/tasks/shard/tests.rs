@@ -8,7 +8,7 @@ fn job(name: &str, failed: i32) -> Partial<Job> {
         .unwrap()
 }
 
-/// Keeps the first letter of jobs whose name is longer than one.
+/// Returns the first letter of jobs whose name has more than one.
 fn read(job: &Partial<Job>) -> Option<char> {
     job.metadata.name.as_ref().filter(|name| name.len() > 1).and_then(|name| name.chars().next())
 }
@@ -18,7 +18,7 @@ fn names(shard: &Shard<char>) -> String {
 }
 
 #[test]
-fn a_shard_shows_what_was_listed_once_the_list_is_whole() {
+fn shows_values_once_the_list_is_complete() {
     let mut shard = Shard::default();
     assert!(!shard.take(Event::Init, read));
     assert!(!shard.take(Event::InitApply(job("one", 0)), read));
@@ -30,7 +30,7 @@ fn a_shard_shows_what_was_listed_once_the_list_is_whole() {
 }
 
 #[test]
-fn an_empty_list_is_news_the_first_time_only() {
+fn an_empty_list_is_a_change_only_the_first_time() {
     let mut shard = Shard::<char>::default();
     assert!(shard.take::<Partial<Job>>(Event::InitDone, read));
     shard.take::<Partial<Job>>(Event::Init, read);
@@ -38,7 +38,7 @@ fn an_empty_list_is_news_the_first_time_only() {
 }
 
 #[test]
-fn what_changes_nothing_that_counts_is_no_news() {
+fn ignores_events_that_change_no_value() {
     let mut shard = Shard::default();
     shard.take::<Partial<Job>>(Event::InitDone, read);
     assert!(shard.take(Event::Apply(job("one", 0)), read));
@@ -49,7 +49,7 @@ fn what_changes_nothing_that_counts_is_no_news() {
 }
 
 #[test]
-fn while_it_lists_anew_the_old_values_stay_and_what_went_meanwhile_goes_with_them() {
+fn keeps_old_values_until_a_new_list_is_complete() {
     let mut shard = Shard::default();
     shard.take::<Partial<Job>>(Event::InitDone, read);
     shard.take(Event::Apply(job("one", 0)), read);

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::super::partial::Job;
 use super::*;
 
-/// An API server without streaming lists: it has one Job, then another, and in between one that is malformed.
+/// Serves as an API server without streaming lists. It has one Job, then a malformed one, then a third one.
 async fn old_server(State(requests): State<Arc<Mutex<Vec<String>>>>, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
     requests.lock().unwrap().push(query.clone());
@@ -39,17 +39,17 @@ async fn old_server(State(requests): State<Arc<Mutex<Vec<String>>>>, RawQuery(qu
 }
 
 #[tokio::test]
-async fn an_api_server_without_streaming_lists_and_a_malformed_object_are_survived() {
+async fn survives_old_api_servers_and_malformed_objects() {
     let requests = Arc::new(Mutex::new(Vec::new()));
     let router = Router::new().fallback(old_server).with_state(Arc::clone(&requests));
     let api = Api::<Partial<Job>>::all(Client::new(router, "n"));
     let (problems, seen, done) = (Problems::default(), Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
-    let (noted, told) = (Arc::clone(&seen), Arc::clone(&done));
-    let (board, selector) = (problems.clone(), watcher::Config::default());
-    let watch = tokio::spawn(follow(api, selector, board, move |news| {
-        if let News::Event(Event::InitApply(object) | Event::Apply(object)) = news {
-            noted.lock().unwrap().push(object.metadata.name.unwrap());
-            told.notify_one();
+    let (names, notify) = (Arc::clone(&seen), Arc::clone(&done));
+    let (own_problems, selector) = (problems.clone(), watcher::Config::default());
+    let watch = tokio::spawn(follow(api, selector, own_problems, move |update| {
+        if let Update::Event(Event::InitApply(object) | Event::Apply(object)) = update {
+            names.lock().unwrap().push(object.metadata.name.unwrap());
+            notify.notify_one();
         }
     }));
     done.notified().await;
@@ -57,12 +57,12 @@ async fn an_api_server_without_streaming_lists_and_a_malformed_object_are_surviv
     done.notified().await;
     watch.abort();
     assert_eq!(*seen.lock().unwrap(), ["listed", "watched"]);
-    let asked = requests.lock().unwrap();
-    assert!(asked[1].contains("limit=100") && asked[2].contains("resourceVersion=1"), "{asked:?}");
+    let received = requests.lock().unwrap();
+    assert!(received[1].contains("limit=100") && received[2].contains("resourceVersion=1"), "{received:?}");
 }
 
 #[test]
-fn pauses_grow_to_a_few_seconds_and_begin_short_again() {
+fn pauses_grow_to_a_limit_and_reset() {
     let mut pauses = Pauses::default();
     let first: Vec<u128> = pauses.by_ref().take(7).map(|pause| pause.as_millis()).collect();
     assert_eq!(first, [200, 400, 800, 1600, 3200, 5000, 5000]);

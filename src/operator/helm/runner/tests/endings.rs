@@ -1,78 +1,79 @@
-//! Helms that are told to end, and those whose operator ends.
+//! Tests of helm processes that are stopped, or whose operator ends.
 
 use super::*;
 
-/// A helm with a child that traps nothing: a signal ends that at any time, and helm, which goes on, tells.
-const WITH_CHILD: &str = "wait_for_ever & trap : TERM; say started; while kill -0 $! 2>/dev/null; do wait $!; done; \
-                          say \"grandchild is gone\"; wait_for_go; exit 1";
+/// A helm with a grandchild without signal handlers. helm itself continues after a signal, and reports the grandchild's
+/// end.
+const WITH_GRANDCHILD: &str = "wait_for_ever & trap : TERM; report started; while kill -0 $! 2>/dev/null; do wait $!; done; \
+                          report \"grandchild is gone\"; wait_for_go; exit 1";
 
 #[tokio::test]
-async fn a_stop_reaches_the_whole_group_and_is_seen_in_the_table() {
-    let mut theatre = theatre(WITH_CHILD).await;
-    theatre.runner.start(upgrade("nova")).unwrap();
-    assert!(!theatre.runner.stop(&key("other"), Stop::Asked));
-    theatre.stage.hear().await;
-    assert!(theatre.runner.stop(&key("nova"), Stop::Asked));
-    assert!(theatre.runner.stop(&key("nova"), Stop::Shutdown), "asking twice is no error");
-    assert_eq!(theatre.runner.table()[&key("nova")].stopping, Some(Stop::Asked));
-    let runner = theatre.runner.clone();
+async fn stops_the_whole_process_group() {
+    let mut fixture = fixture(WITH_GRANDCHILD).await;
+    fixture.runner.start(upgrade("nova")).unwrap();
+    assert!(!fixture.runner.stop(&key("other"), Stop::Asked));
+    fixture.helm.receive().await;
+    assert!(fixture.runner.stop(&key("nova"), Stop::Asked));
+    assert!(fixture.runner.stop(&key("nova"), Stop::Shutdown), "a second request is accepted");
+    assert_eq!(fixture.runner.table()[&key("nova")].stopping, Some(Stop::Asked));
+    let runner = fixture.runner.clone();
     tokio::select! {
-        said = theatre.stage.hear() => assert_eq!(said, "grandchild is gone"),
+        message = fixture.helm.receive() => assert_eq!(message, "grandchild is gone"),
         outcome = next_outcome(&runner) => panic!("helm ended before its child: {outcome:?}"),
     }
-    theatre.stage.go().await;
-    let outcome = theatre.outcome().await;
+    fixture.helm.go().await;
+    let outcome = fixture.outcome().await;
     assert_eq!(outcome.exit, Exit::Stopped { why: Stop::Asked, killed: false });
     assert_eq!((outcome.failure, outcome.text.as_str()), (None, "it was stopped for newer inputs"));
 }
 
 #[tokio::test]
-async fn a_helm_that_ignores_sigterm_is_killed_after_the_grace() {
+async fn kills_a_helm_that_ignores_sigterm() {
     let config = Config { grace: Duration::from_millis(1), wrapper: None, ..Config::default() };
-    let mut theatre = theatre_with("trap '' TERM; say started; while :; do wait_for_go; done", config).await;
-    theatre.runner.start(upgrade("nova")).unwrap();
-    theatre.stage.hear().await;
-    theatre.runner.stop(&key("nova"), Stop::Asked);
-    assert_eq!(theatre.outcome().await.exit, Exit::Stopped { why: Stop::Asked, killed: true });
+    let mut fixture = fixture_with("trap '' TERM; report started; while :; do wait_for_go; done", config).await;
+    fixture.runner.start(upgrade("nova")).unwrap();
+    fixture.helm.receive().await;
+    fixture.runner.stop(&key("nova"), Stop::Asked);
+    assert_eq!(fixture.outcome().await.exit, Exit::Stopped { why: Stop::Asked, killed: true });
 }
 
 #[tokio::test]
-async fn a_run_that_takes_too_long_is_stopped() {
-    let theatre = theatre("wait_for_ever").await;
-    let outcome = theatre.run(Job { deadline: Duration::from_millis(1), ..upgrade("nova") }).await;
+async fn stops_a_process_after_its_deadline() {
+    let fixture = fixture("wait_for_ever").await;
+    let outcome = fixture.run(Job { deadline: Duration::from_millis(1), ..upgrade("nova") }).await;
     assert_eq!(outcome.exit, Exit::Stopped { why: Stop::Deadline, killed: false });
 }
 
 #[tokio::test]
-async fn a_helm_that_is_through_when_the_stop_comes_has_succeeded() {
-    let mut theatre = theatre("wait_for_ever & trap 'exit 0' TERM; say started; wait").await;
-    theatre.runner.start(upgrade("nova")).unwrap();
-    theatre.stage.hear().await;
-    theatre.runner.stop(&key("nova"), Stop::Asked);
-    assert!(theatre.outcome().await.succeeded());
+async fn a_helm_that_ends_well_on_sigterm_has_succeeded() {
+    let mut fixture = fixture("wait_for_ever & trap 'exit 0' TERM; report started; wait").await;
+    fixture.runner.start(upgrade("nova")).unwrap();
+    fixture.helm.receive().await;
+    fixture.runner.stop(&key("nova"), Stop::Asked);
+    assert!(fixture.outcome().await.succeeded());
 }
 
 #[tokio::test]
-async fn a_shutdown_stops_everything_waits_for_it_and_starts_nothing_more() {
-    let mut theatre = theatre("say started; wait_for_ever").await;
-    theatre.runner.start(upgrade("a")).unwrap();
-    theatre.runner.start(upgrade("b")).unwrap();
-    theatre.stage.hear().await;
-    theatre.stage.hear().await;
-    theatre.runner.shutdown().await;
-    assert!(theatre.runner.table().is_empty());
-    let exits: Vec<Exit> = theatre.runner.take_outcomes().into_iter().map(|outcome| outcome.exit).collect();
+async fn shutdown_stops_all_processes_and_refuses_jobs() {
+    let mut fixture = fixture("report started; wait_for_ever").await;
+    fixture.runner.start(upgrade("a")).unwrap();
+    fixture.runner.start(upgrade("b")).unwrap();
+    fixture.helm.receive().await;
+    fixture.helm.receive().await;
+    fixture.runner.shutdown().await;
+    assert!(fixture.runner.table().is_empty());
+    let exits: Vec<Exit> = fixture.runner.take_outcomes().into_iter().map(|outcome| outcome.exit).collect();
     assert_eq!(
         exits,
         [Exit::Stopped { why: Stop::Shutdown, killed: false }, Exit::Stopped { why: Stop::Shutdown, killed: false }]
     );
-    assert_eq!(theatre.runner.start(upgrade("c")), Err(Refused::Closing));
-    theatre.runner.shutdown().await;
+    assert_eq!(fixture.runner.start(upgrade("c")), Err(Refused::Closing));
+    fixture.runner.shutdown().await;
 }
 
-/// What [`children_end_with_an_operator_that_is_killed`] starts and kills: an operator with one child.
+/// The operator with one helm process that [`helm_ends_with_its_killed_operator`] starts and kills.
 #[tokio::test]
-#[ignore = "only another test starts it"]
+#[ignore = "run by another test"]
 async fn an_operator_with_one_child() {
     let home = PathBuf::from(std::env::var_os("OSDPL_TEST_HOME").unwrap());
     let program = Program::find(Some(fake::helm()), home).await.unwrap();
@@ -83,19 +84,20 @@ async fn an_operator_with_one_child() {
 }
 
 #[tokio::test]
-async fn children_end_with_an_operator_that_is_killed() {
-    let mut stage = Stage::of("wait_for_ever & trap 'kill $!; say terminated; exit 1' TERM; say \"$*\"; wait");
+async fn helm_ends_with_its_killed_operator() {
+    let mut helm =
+        FakeHelm::with_script("wait_for_ever & trap 'kill $!; report terminated; exit 1' TERM; report \"$*\"; wait");
     let arguments =
         ["--exact", "helm::runner::tests::endings::an_operator_with_one_child", "--ignored", "--test-threads=1"];
-    #[allow(clippy::disallowed_methods, reason = "the test is its own operator")]
+    #[allow(clippy::disallowed_methods, reason = "the test starts its own program as operator")]
     let mut operator = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(arguments.map(OsString::from))
-        .env("OSDPL_TEST_HOME", stage.home.path())
+        .env("OSDPL_TEST_HOME", helm.home.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    assert!(stage.hear().await.starts_with("upgrade --install "));
+    assert!(helm.receive().await.starts_with("upgrade --install "));
     operator.kill().await.unwrap();
-    assert_eq!(stage.hear().await, "terminated");
+    assert_eq!(helm.receive().await, "terminated");
 }

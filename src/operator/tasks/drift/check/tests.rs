@@ -12,14 +12,14 @@ use osdpl_core::drift::kind;
 use osdpl_core::observed::BodySeen;
 use osdpl_core::release::Status;
 
-/// What the API server has: whether the Service is there, and the release's records.
+/// The content of the API server: whether the Service exists, and the release's records.
 #[derive(Clone, Default)]
-struct Truth(Arc<Mutex<(bool, Records)>>);
+struct Cluster(Arc<Mutex<(bool, Records)>>);
 
 type Records = Vec<(i64, Status)>;
 
-impl Truth {
-    fn is(&self, service: bool, records: &[(i64, Status)]) {
+impl Cluster {
+    fn set(&self, service: bool, records: &[(i64, Status)]) {
         *self.0.lock().unwrap() = (service, records.to_vec());
     }
 
@@ -32,8 +32,8 @@ impl Truth {
     }
 }
 
-async fn service(State(truth): State<Truth>, Path(name): Path<String>) -> Response {
-    if !truth.0.lock().unwrap().0 {
+async fn service(State(cluster): State<Cluster>, Path(name): Path<String>) -> Response {
+    if !cluster.0.lock().unwrap().0 {
         let status =
             json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": "gone"});
         return (StatusCode::NOT_FOUND, status.to_string()).into_response();
@@ -41,13 +41,13 @@ async fn service(State(truth): State<Truth>, Path(name): Path<String>) -> Respon
     json!({"metadata": {"name": name, "namespace": "openstack", "resourceVersion": "1"}}).to_string().into_response()
 }
 
-async fn records(State(truth): State<Truth>) -> Response {
+async fn records(State(cluster): State<Cluster>) -> Response {
     let record = |(revision, status): &(i64, Status)| -> Value {
         let labels =
             json!({"owner": "helm", "name": "store", "version": revision.to_string(), "status": status.to_string()});
         json!({"metadata": {"name": format!("sh.helm.release.v1.store.v{revision}"), "labels": labels}})
     };
-    let items: Vec<_> = truth.0.lock().unwrap().1.iter().map(record).collect();
+    let items: Vec<_> = cluster.0.lock().unwrap().1.iter().map(record).collect();
     json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": items})
         .to_string()
         .into_response()
@@ -57,7 +57,7 @@ fn id() -> Id {
     Id { kind: kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: "store".into() }
 }
 
-/// What the watch of records has told: this revision is deployed, with one Service.
+/// A release as the record watch shows it: this revision is deployed, with one Service.
 fn deployed(revision: i64) -> ReleaseSeen {
     let left = Arc::new([(id(), Left::default())].into());
     ReleaseSeen {
@@ -68,40 +68,44 @@ fn deployed(revision: i64) -> ReleaseSeen {
     }
 }
 
-/// What is found of the Service, which its watch has told gone, once all that is asked for was answered.
+/// Returns the drift found for the Service, which its watch has reported as deleted, after running all checks.
 async fn found(checks: &mut Checks, seen: &ReleaseSeen) -> Vec<String> {
     let key = Key::new("openstack", "store");
     let suspects = [Suspect { release: key.clone(), id: id(), trace: None }];
-    let (_, looks) = checks.found(&[(&key, seen)], &suspects, 4);
-    for looked in join_all(looks).await {
-        checks.keep(looked);
+    let (_, results) = checks.found(&[(&key, seen)], &suspects, 4);
+    for result in join_all(results).await {
+        checks.store_result(result);
     }
-    let (found, looks) = checks.found(&[(&key, seen)], &suspects, 4);
-    assert!(looks.is_empty(), "the same is asked once");
+    let (found, results) = checks.found(&[(&key, seen)], &suspects, 4);
+    assert!(results.is_empty(), "checked again without a new suspicion");
     found[&key].objects.iter().map(ToString::to_string).collect()
 }
 
 #[tokio::test]
-async fn an_object_that_helm_is_at_is_judged_when_its_record_is_known_whichever_watch_tells_first() {
-    let (truth, nothing) = (Truth::default(), Vec::<String>::new());
+async fn waits_for_the_record_before_it_reports_drift() {
+    let (cluster, nothing) = (Cluster::default(), Vec::<String>::new());
 
-    // The object's watch tells first: helm has recorded what it began, and the watch of records is late.
-    let mut checks = truth.checks();
-    truth.is(false, &[(1, Status::Deployed), (2, Status::PendingUpgrade)]);
+    // The object's watch is first: helm has recorded the upgrade it began, but the watch of records lags.
+    let mut checks = cluster.checks();
+    cluster.set(false, &[(1, Status::Deployed), (2, Status::PendingUpgrade)]);
     assert_eq!(found(&mut checks, &deployed(1)).await, nothing);
-    assert!(checks.is_unsettled(), "it is looked at again, should no watch ever tell of it");
-    truth.is(false, &[(1, Status::Superseded), (2, Status::Deployed)]);
-    assert_eq!(found(&mut checks, &deployed(2)).await, ["Service store was deleted"], "helm is done, and it is gone");
+    assert!(checks.is_unsettled(), "not checked again");
+    cluster.set(false, &[(1, Status::Superseded), (2, Status::Deployed)]);
+    assert_eq!(
+        found(&mut checks, &deployed(2)).await,
+        ["Service store was deleted"],
+        "helm is done and the Service is missing"
+    );
     assert!(!checks.is_unsettled());
 
-    // The record's watch tells first: the object is there again, and its watch is late.
-    let mut checks = truth.checks();
-    truth.is(true, &[(1, Status::Superseded), (2, Status::Deployed)]);
+    // The record's watch is first: the object exists again, but its watch lags.
+    let mut checks = cluster.checks();
+    cluster.set(true, &[(1, Status::Superseded), (2, Status::Deployed)]);
     assert_eq!(found(&mut checks, &deployed(2)).await, nothing);
     assert!(!checks.is_unsettled());
 
-    // Nobody's helm was there.
-    let mut checks = truth.checks();
-    truth.is(false, &[(1, Status::Deployed)]);
+    // No helm worked on the release.
+    let mut checks = cluster.checks();
+    cluster.set(false, &[(1, Status::Deployed)]);
     assert_eq!(found(&mut checks, &deployed(1)).await, ["Service store was deleted"]);
 }

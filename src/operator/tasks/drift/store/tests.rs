@@ -11,7 +11,7 @@ fn id(name: &str) -> Id {
     Id { kind: kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: name.into() }
 }
 
-/// A release of ours with one Service, in this state.
+/// Returns a release of this operator with one Service, in the given status.
 fn release(status: &str) -> ReleaseSeen {
     let body = BodySeen { left: Arc::new([(id("api"), Left::default())].into()), ..BodySeen::default() };
     let attempt = AttemptSeen { instance: "me".into(), revision: 1, owner: Owner::Us };
@@ -29,28 +29,28 @@ fn head(name: &str) -> Event<Head> {
     Event::Apply(serde_json::from_value(object).unwrap())
 }
 
-/// What a store with one watch suspects after this news of it.
-fn suspects(news: Vec<News<Head>>, status: &str, scope: &Scope) -> Option<Vec<String>> {
+/// Returns the suspects of a store with one watch after these updates.
+fn suspects(updates: Vec<Update<Head>>, status: &str, scope: &Scope) -> Option<Vec<String>> {
     let (mut store, kind, key) = (Store::default(), id("api").kind, Key::new("openstack", "keystone"));
     store.add(kind, 0);
-    for news in news {
-        store.take(kind, 0, news, |head: &Head| Some(Trace::read(&head.writers, &Tolerated::default())));
+    for update in updates {
+        store.take(kind, 0, update, |head: &Head| Some(Trace::read(&head.writers, &Tolerated::default())));
     }
     let suspects = store.suspects(&[(&key, &release(status))], scope)?;
     Some(suspects.into_iter().map(|suspect| suspect.id.name).collect())
 }
 
 #[test]
-fn nothing_is_suspect_before_everything_was_listed_nor_where_it_cannot_be() {
-    let all = |news| suspects(news, "deployed", &Scope::All);
-    assert_eq!(all(vec![Event::Init.into()]), None, "still on its way");
+fn waits_until_every_readable_kind_is_listed() {
+    let all = |updates| suspects(updates, "deployed", &Scope::All);
+    assert_eq!(all(vec![Event::Init.into()]), None, "still being listed");
     assert_eq!(all(vec![Event::Init.into(), Event::InitDone.into()]), Some(vec!["api".to_owned()]));
     assert_eq!(all(vec![Event::Init.into(), Event::InitDone.into(), head("api").into()]), Some(Vec::new()));
-    assert_eq!(all(vec![News::Refused]), Some(Vec::new()), "a kind that may not be read tells nothing");
+    assert_eq!(all(vec![Update::Failed]), Some(Vec::new()), "a kind that may not be read has no suspects");
 }
 
 #[test]
-fn a_release_is_judged_once_it_is_deployed_and_an_object_where_it_can_be_seen() {
+fn checks_only_deployed_releases_in_scope() {
     let listed = || vec![Event::Init.into(), Event::InitDone.into()];
     assert_eq!(suspects(listed(), "pending-upgrade", &Scope::All), Some(Vec::new()));
     assert_eq!(suspects(listed(), "failed", &Scope::All), Some(Vec::new()));

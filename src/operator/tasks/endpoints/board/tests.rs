@@ -26,35 +26,35 @@ fn wanted(targets: &[Target]) -> Wanted {
     targets.iter().map(|target| (Key::new("n", &target.type_), target.clone())).collect()
 }
 
-fn bad() -> Judgement {
-    Judgement::Bad("503".into())
+fn failure() -> ProbeResult {
+    ProbeResult::Bad("503".into())
 }
 
-struct World {
-    board: Board,
+struct Fixture {
+    schedule: ProbeSchedule,
     now: Instant,
 }
 
-impl World {
+impl Fixture {
     fn new(targets: &[Target]) -> Self {
-        let mut board = Board::new(PERIOD);
+        let mut schedule = ProbeSchedule::new(PERIOD);
         let now = Instant::now();
-        board.want(&wanted(targets), now);
-        Self { board, now }
+        schedule.set_targets(&wanted(targets), now);
+        Self { schedule, now }
     }
 
-    /// Asks all that is due and answers with this. Returns who was asked, with a `+` where the catalogue was wanted.
-    fn round(&mut self, judgement: &Judgement, types: Option<&[&str]>) -> Vec<String> {
-        let due = self.board.due(self.now, 9);
-        assert!(self.board.due(self.now, 9).is_empty(), "one question at a time");
-        let mut asked = Vec::new();
-        for Due { key, target, catalogue } in due {
+    /// Runs all due probes with this result. Returns the probed APIs, with a `+` if the catalogue was requested.
+    fn round(&mut self, result: &ProbeResult, types: Option<&[&str]>) -> Vec<String> {
+        let due = self.schedule.due(self.now, 9);
+        assert!(self.schedule.due(self.now, 9).is_empty(), "probed twice at a time");
+        let mut probed = Vec::new();
+        for DueProbe { key, target, catalogue } in due {
             let wants = catalogue && target.login.is_some();
-            asked.push(format!("{}{}", key.name, if wants { "+" } else { "" }));
+            probed.push(format!("{}{}", key.name, if wants { "+" } else { "" }));
             let types = types.filter(|_| wants).map(|types| types.iter().map(|type_| (*type_).to_owned()).collect());
-            self.board.keep(Done { key, target, judgement: judgement.clone(), types }, self.now);
+            self.schedule.store_result(FinishedProbe { key, target, result: result.clone(), types }, self.now);
         }
-        asked
+        probed
     }
 
     fn after(&mut self, pause: Duration) -> &mut Self {
@@ -62,66 +62,71 @@ impl World {
         self
     }
 
-    fn told(&self) -> Vec<(String, Option<String>)> {
-        self.board.found().into_iter().map(|(key, seen)| (key.name, seen.trouble)).collect()
+    fn reported(&self) -> Vec<(String, Option<String>)> {
+        self.schedule.found().into_iter().map(|(key, seen)| (key.name, seen.trouble)).collect()
     }
 }
 
 #[test]
-fn one_bad_answer_is_asked_again_soon_and_two_in_a_row_are_told_until_a_good_one() {
-    let mut world = World::new(&[target("image", 1)]);
-    assert_eq!(world.round(&bad(), None), ["image"]);
-    assert_eq!((world.told(), world.round(&Judgement::Unreachable, None)), (vec![], vec![]));
-    assert_eq!(world.after(AGAIN).round(&bad(), None), ["image"]);
-    assert_eq!(world.told(), [("image".into(), Some("503".into()))]);
-    assert_eq!(world.after(AGAIN).round(&Judgement::Well, None), ["image"]);
-    assert_eq!(world.told(), [("image".into(), None)]);
-    assert_eq!(world.after(AGAIN).round(&Judgement::Well, None), [""; 0], "calmly");
-    assert_eq!(world.after(PERIOD).round(&Judgement::Well, None), ["image"]);
+fn reports_the_second_consecutive_fault_until_recovery() {
+    let mut fixture = Fixture::new(&[target("image", 1)]);
+    assert_eq!(fixture.round(&failure(), None), ["image"]);
+    assert_eq!((fixture.reported(), fixture.round(&ProbeResult::Unreachable, None)), (vec![], vec![]));
+    assert_eq!(fixture.after(RETRY_PERIOD).round(&failure(), None), ["image"]);
+    assert_eq!(fixture.reported(), [("image".into(), Some("503".into()))]);
+    assert_eq!(fixture.after(RETRY_PERIOD).round(&ProbeResult::Healthy, None), ["image"]);
+    assert_eq!(fixture.reported(), [("image".into(), None)]);
+    assert_eq!(fixture.after(RETRY_PERIOD).round(&ProbeResult::Healthy, None), [""; 0], "probed before its period");
+    assert_eq!(fixture.after(PERIOD).round(&ProbeResult::Healthy, None), ["image"]);
 }
 
 #[test]
-fn what_can_not_be_connected_to_is_not_judged() {
-    let mut world = World::new(&[target("image", 1)]);
-    world.round(&Judgement::Well, None);
-    assert_eq!(world.told().len(), 1);
-    world.after(PERIOD).round(&Judgement::Unreachable, None);
-    assert_eq!(world.told(), []);
+fn does_not_assess_unreachable_apis() {
+    let mut fixture = Fixture::new(&[target("image", 1)]);
+    fixture.round(&ProbeResult::Healthy, None);
+    assert_eq!(fixture.reported().len(), 1);
+    fixture.after(PERIOD).round(&ProbeResult::Unreachable, None);
+    assert_eq!(fixture.reported(), []);
 }
 
 #[test]
-fn what_changed_is_asked_at_once_and_what_is_not_wanted_any_more_is_forgotten() {
-    let mut world = World::new(&[target("image", 1)]);
-    world.round(&Judgement::Well, None);
-    world.board.want(&wanted(&[target("image", 2)]), world.now);
-    assert_eq!(world.told().len(), 1, "what was known stays until then");
-    assert_eq!(world.round(&Judgement::Well, None), ["image"]);
-    world.board.want(&wanted(&[]), world.now);
-    assert_eq!((world.told(), world.board.next()), (vec![], None));
+fn probes_changed_targets_at_once_and_drops_removed_ones() {
+    let mut fixture = Fixture::new(&[target("image", 1)]);
+    fixture.round(&ProbeResult::Healthy, None);
+    fixture.schedule.set_targets(&wanted(&[target("image", 2)]), fixture.now);
+    assert_eq!(fixture.reported().len(), 1, "the old result was dropped too early");
+    assert_eq!(fixture.round(&ProbeResult::Healthy, None), ["image"]);
+    fixture.schedule.set_targets(&wanted(&[]), fixture.now);
+    assert_eq!((fixture.reported(), fixture.schedule.next_due()), (vec![], None));
 }
 
 #[test]
-fn an_answer_to_what_was_asked_before_a_change_does_not_count() {
-    let mut world = World::new(&[target("image", 1)]);
-    let Due { key, target: old, .. } = world.board.due(world.now, 9).remove(0);
-    world.board.want(&wanted(&[target("image", 2)]), world.now);
-    world.board.keep(Done { key, target: old, judgement: Judgement::Well, types: None }, world.now);
-    assert_eq!(world.told(), []);
-    assert_eq!(world.round(&Judgement::Well, None), ["image"]);
+fn ignores_results_of_outdated_targets() {
+    let mut fixture = Fixture::new(&[target("image", 1)]);
+    let DueProbe { key, target: old, .. } = fixture.schedule.due(fixture.now, 9).remove(0);
+    fixture.schedule.set_targets(&wanted(&[target("image", 2)]), fixture.now);
+    fixture
+        .schedule
+        .store_result(FinishedProbe { key, target: old, result: ProbeResult::Healthy, types: None }, fixture.now);
+    assert_eq!(fixture.reported(), []);
+    assert_eq!(fixture.round(&ProbeResult::Healthy, None), ["image"]);
 }
 
 #[test]
-fn the_catalogue_is_read_when_someone_was_registered_when_it_lacks_someone_and_else_seldom() {
+fn refreshes_the_catalogue_when_registrations_change() {
     let identity = || target("identity", 1);
-    let mut world = World::new(&[identity()]);
-    assert_eq!(world.round(&Judgement::Well, Some(&["identity"])), ["identity+"]);
-    assert_eq!(world.after(PERIOD).round(&Judgement::Well, None), ["identity"]);
-    world.board.want(&wanted(&[identity(), target("image", 1)]), world.now);
-    assert_eq!(world.round(&Judgement::Well, Some(&["identity"])), ["identity+", "image"]);
+    let mut fixture = Fixture::new(&[identity()]);
+    assert_eq!(fixture.round(&ProbeResult::Healthy, Some(&["identity"])), ["identity+"]);
+    assert_eq!(fixture.after(PERIOD).round(&ProbeResult::Healthy, None), ["identity"]);
+    fixture.schedule.set_targets(&wanted(&[identity(), target("image", 1)]), fixture.now);
+    assert_eq!(fixture.round(&ProbeResult::Healthy, Some(&["identity"])), ["identity+", "image"]);
     let lacks = "Keystone's catalogue has no endpoint of type \"image\"";
-    assert_eq!(world.told(), [("identity".into(), None), ("image".into(), Some(lacks.into()))]);
-    assert_eq!(world.after(PERIOD).round(&Judgement::Well, Some(&["identity", "image"])), ["identity+", "image"]);
-    assert_eq!(world.told(), [("identity".into(), None), ("image".into(), None)]);
-    assert_eq!(world.after(PERIOD).round(&Judgement::Well, None), ["identity", "image"]);
-    assert_eq!(world.after(CATALOGUE).round(&Judgement::Well, None), ["identity+", "image"]);
+    assert_eq!(fixture.reported(), [("identity".into(), None), ("image".into(), Some(lacks.into()))]);
+    assert_eq!(
+        fixture.after(PERIOD).round(&ProbeResult::Healthy, Some(&["identity", "image"])),
+        ["identity+", "image"]
+    );
+    assert_eq!(fixture.reported(), [("identity".into(), None), ("image".into(), None)]);
+    assert_eq!(fixture.after(PERIOD).round(&ProbeResult::Healthy, None), ["identity", "image"]);
+    assert_eq!(fixture.after(CATALOGUE_TTL).round(&ProbeResult::Healthy, None), ["identity+", "image"]);
 }

@@ -1,11 +1,11 @@
 use super::*;
 
 fn shortened(text: &str) -> Option<String> {
-    short(text, &Scrubber::new(["correct-horse-battery"]))
+    shorten(text, &Scrubber::new(["correct-horse-battery"]))
 }
 
 #[test]
-fn a_log_becomes_one_line_without_secrets() {
+fn joins_lines_and_redacts_secrets() {
     let log = "\nmysql://root:hidden@mariadb/keystone\n  access denied for correct-horse-battery \n\n";
     assert_eq!(
         shortened(log).as_deref(),
@@ -14,19 +14,19 @@ fn a_log_becomes_one_line_without_secrets() {
 }
 
 #[test]
-fn of_a_long_log_the_end_is_kept() {
+fn keeps_the_end_of_a_long_log() {
     let log = format!("{} the end", "ü".repeat(BYTES));
     let short = shortened(&log).unwrap();
     assert!(short.starts_with("…ü") && short.ends_with(" the end") && short.len() <= BYTES + '…'.len_utf8());
 }
 
 #[test]
-fn a_secret_at_the_place_where_a_log_is_cut_shows_no_part_of_itself() {
+fn a_cut_log_shows_no_part_of_a_secret() {
     let fetched = usize::try_from(FETCHED_BYTES).unwrap();
-    // Cut by the kubelet, in the middle of the secret.
+    // The kubelet has cut the log in the middle of the secret.
     let cut = format!("{:x>width$}", "correct-horse", width = fetched);
     assert!(!shortened(&cut).unwrap().contains("correct"));
-    // Cut by us, at every place in the secret.
+    // The operator cuts the log, at each position in the secret.
     for behind in BYTES - 30..BYTES + 30 {
         let log = format!("{} correct-horse-battery{}", "x".repeat(200), "y".repeat(behind));
         let short = shortened(&log).unwrap();
@@ -35,6 +35,6 @@ fn a_secret_at_the_place_where_a_log_is_cut_shows_no_part_of_itself() {
 }
 
 #[test]
-fn an_empty_log_tells_nothing() {
+fn an_empty_log_has_no_text() {
     assert_eq!(shortened(" \n\n"), None);
 }

@@ -1,8 +1,8 @@
-//! What runs again and again: `CronJobs`, and the Jobs that they made.
+//! Assesses `CronJobs` and the Jobs that they started.
 
 use std::collections::BTreeMap;
 
-use super::{Batch, Store, of};
+use super::{Batch, Store, pods_of};
 use crate::tasks::shard::Shard;
 use osdpl_core::api::CauseObject;
 use osdpl_core::cause::{Chain, Facts, Link, Pods, Victim};
@@ -11,26 +11,26 @@ use osdpl_core::health::pod::OwnerKind;
 use osdpl_core::observed::{CronSeen, Key, Run, RunEnd, Trouble};
 
 impl Store {
-    /// The `CronJobs`, and those of them that fail.
+    /// Returns the `CronJobs`, and those of them that fail.
     pub(super) fn crons(&self, pods: &Pods<'_>, facts: &Facts<'_>) -> (Vec<CronSeen>, Vec<Victim>) {
         let (mut all, mut victims, mut runs) = (Vec::new(), Vec::new(), self.runs());
         for (_, cron) in self.crons.iter().flat_map(Shard::entries) {
-            let told = |run: &str| {
-                let pod = of(pods, &(cron.namespace.as_str(), OwnerKind::Job, run)).first()?;
+            let pod_trouble = |run: &str| {
+                let pod = pods_of(pods, &(cron.namespace.as_str(), OwnerKind::Job, run)).first()?;
                 Some(facts.told(&cron.namespace, pod)?.trouble).filter(|trouble| trouble.stuck)
             };
             let runs = runs.remove(&(cron.namespace.as_str(), cron.name.as_str())).unwrap_or_default();
-            let goes_on = runs.iter().any(|(_, run)| matches!(run.end, RunEnd::Running { .. }));
+            let running = runs.iter().any(|(_, run)| matches!(run.end, RunEnd::Running { .. }));
             let last = cron::last(&runs);
-            let found = cron::trouble(cron, runs, |run| told(run).map(|trouble| trouble.message));
+            let found = cron::trouble(cron, runs, |run| pod_trouble(run).map(|trouble| trouble.message));
             let trouble = found.as_ref().map(|(message, _)| Trouble { stuck: false, message: message.clone() });
             victims.extend(found.map(|(message, run)| victim(cron, message, run)));
-            all.push(CronSeen { trouble, last, running: cron.running || goes_on, ..cron.clone() });
+            all.push(CronSeen { trouble, last, running: cron.running || running, ..cron.clone() });
         }
         (all, victims)
     }
 
-    /// The Jobs that each `CronJob` made, by its namespace and name.
+    /// Returns the Jobs that each `CronJob` started, by its namespace and name.
     fn runs(&self) -> BTreeMap<(&str, &str), Vec<(&str, &Run)>> {
         let mut all: BTreeMap<(&str, &str), Vec<(&str, &Run)>> = BTreeMap::new();
         for ((namespace, name), batch) in self.jobs.iter().flat_map(Shard::entries) {
@@ -42,7 +42,7 @@ impl Store {
     }
 }
 
-/// Its own root: nothing waits for it.
+/// Returns the entry of a failing `CronJob`. It is its own root cause, as no object waits for it.
 fn victim(cron: &CronSeen, message: String, run: Option<&str>) -> Victim {
     let object = |kind: &str, name: &str| CauseObject {
         kind: kind.into(),
@@ -51,7 +51,8 @@ fn victim(cron: &CronSeen, message: String, run: Option<&str>) -> Victim {
     };
     let release = Key::new(&cron.namespace, &cron.release);
     let link = Link { label: format!("CronJob {}", cron.name), object: object(cron::KIND, &cron.name) };
-    let look = run.map(|run| object("Job", run)).into_iter().collect();
-    let chain = Chain { links: vec![link], why: Some(message), stuck: false, look, release: Some(release.clone()) };
+    let details = run.map(|run| object("Job", run)).into_iter().collect();
+    let chain =
+        Chain { links: vec![link], why: Some(message), stuck: false, look: details, release: Some(release.clone()) };
     Victim { release, chain }
 }

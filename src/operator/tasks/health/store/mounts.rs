@@ -1,28 +1,29 @@
-//! What pods mount whose containers are not created: asked for only when that takes longer than it does when all is well.
+//! Decides when to check the mounts of a pod: only if its containers take longer than usual to be created.
 
 use super::Store;
-use crate::tasks::health::mounts::{Found, Sought};
+use crate::tasks::health::mounts::{Found, MountQuery};
 use osdpl_core::cause::Pods;
 use osdpl_core::health::pod::Mount;
 
-/// What is known of the mounts of a pod.
+/// The state of the mount checks of a pod.
 #[derive(Default)]
-pub(super) struct Looked {
-    /// How many times it was there when it was looked.
-    looks: u32,
+pub(super) struct MountCheck {
+    /// How many times its containers were seen being created.
+    rounds: u32,
     in_flight: bool,
     absent: Vec<Mount>,
 }
 
-impl Looked {
+impl MountCheck {
     pub(super) fn absent(&self) -> &[Mount] {
         &self.absent
     }
 }
 
-/// At the second look, and then ever more seldom, but each time while something was found.
-pub(super) fn is_due(looks: u32, in_flight: bool, found: bool) -> bool {
-    !in_flight && looks > 1 && (found || (looks - 1).is_power_of_two())
+/// Whether a check is due: in the second round, then at growing intervals, but in every round while there was a
+/// finding.
+pub(super) fn is_due(rounds: u32, in_flight: bool, found: bool) -> bool {
+    !in_flight && rounds > 1 && (found || (rounds - 1).is_power_of_two())
 }
 
 /// Whether containers of any pod are being created.
@@ -31,38 +32,38 @@ pub(super) fn has_mounts(pods: &Pods<'_>) -> bool {
 }
 
 impl Store {
-    /// Takes one more look at the pods that each owner is told by, and returns those whose mounts are to be asked for now.
-    pub(in crate::tasks::health) fn look(&mut self) -> Vec<Sought> {
+    /// Counts a round for the pod that represents each owner, and returns the pods whose mounts to check now.
+    pub(in crate::tasks::health) fn due_mount_queries(&mut self) -> Vec<MountQuery> {
         let pods = self.pods_by_owner();
         let first = pods.iter().filter_map(|(place, pods)| Some((place.0, *pods.first()?)));
-        let first: Vec<Sought> = first
+        let first: Vec<MountQuery> = first
             .filter(|(_, pod)| !pod.wants.mounts.is_empty())
-            .map(|(namespace, pod)| Sought {
+            .map(|(namespace, pod)| MountQuery {
                 namespace: namespace.into(),
                 uid: pod.uid.clone(),
                 mounts: pod.wants.mounts.clone(),
             })
             .collect();
-        let mut before = std::mem::take(&mut self.looked);
+        let mut previous = std::mem::take(&mut self.mount_checks);
         let mut due = Vec::new();
-        for sought in first {
-            let mut known = before.remove(&sought.uid).unwrap_or_default();
-            known.looks = known.looks.saturating_add(1);
-            let uid = sought.uid.clone();
-            if is_due(known.looks, known.in_flight, !known.absent.is_empty()) {
+        for query in first {
+            let mut known = previous.remove(&query.uid).unwrap_or_default();
+            known.rounds = known.rounds.saturating_add(1);
+            let uid = query.uid.clone();
+            if is_due(known.rounds, known.in_flight, !known.absent.is_empty()) {
                 known.in_flight = true;
-                due.push(sought);
+                due.push(query);
             }
-            self.looked.insert(uid, known);
+            self.mount_checks.insert(uid, known);
         }
         due
     }
 
-    /// Keeps what was found.
-    pub(in crate::tasks::health) fn keep_found(&mut self, found: Found) {
-        if let Some(looked) = self.looked.get_mut(&found.uid) {
-            looked.in_flight = false;
-            looked.absent = found.absent;
+    /// Stores the result of a check.
+    pub(in crate::tasks::health) fn store_missing_mounts(&mut self, found: Found) {
+        if let Some(check) = self.mount_checks.get_mut(&found.uid) {
+            check.in_flight = false;
+            check.absent = found.absent;
         }
     }
 }

@@ -1,16 +1,16 @@
-//! What many pods have in common is kept once: three hundred pods of a `DaemonSet` that wait all wait for the same.
+//! Shares equal templates between pods. Hundreds of pods of a `DaemonSet` may wait for the same.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use osdpl_core::health::pod::{Unready, Wants};
 
-/// What follows from the templates of the pods that are not ready.
+/// The templates of the pods that are not ready.
 #[derive(Default)]
 pub(in crate::tasks::health) struct Templates(BTreeSet<Arc<Wants>>);
 
 impl Templates {
-    /// The pod, with what another one has already in place of its own copy. What no pod has any more goes with the next new one.
+    /// Returns the pod with its template replaced by an equal one that is known. Drops templates that no pod uses.
     pub(in crate::tasks::health) fn share(&mut self, mut pod: Unready) -> Unready {
         if let Some(known) = self.0.get(&pod.wants) {
             pod.wants = Arc::clone(known);
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_of_one_template_share_what_they_wait_for_and_what_none_has_goes() {
+    fn pods_share_equal_templates_and_unused_ones_are_dropped() {
         let mut templates = Templates::default();
         let first = templates.share(pod("n1", "openstack:keystone-api"));
         assert!(!first.wants.waits.is_empty());

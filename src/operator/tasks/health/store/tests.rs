@@ -14,21 +14,21 @@ fn object<K: Kind>(value: Value) -> Event<Partial<K>> {
     Event::Apply(serde_json::from_value(value).unwrap())
 }
 
-/// A store that has listed everything: nothing.
+/// Returns a store whose watches have listed no objects.
 fn listed() -> Store {
     let mut store = Store::default();
     add(&mut store.workloads);
     add(&mut store.jobs);
     add(&mut store.pods);
     add(&mut store.services);
-    assert_eq!(store.picture(), None);
+    assert_eq!(store.assess(), None);
     store.workloads[0].take::<Partial<Deployment>>(Event::InitDone, |_| None);
     store.jobs[0].take::<Partial<Job>>(Event::InitDone, |_| None);
-    assert_eq!(store.picture(), None);
+    assert_eq!(store.assess(), None);
     store.pods[0].take::<Partial<Pod>>(Event::InitDone, |_| None);
-    assert_eq!(store.picture(), None);
+    assert_eq!(store.assess(), None);
     store.services[0].take::<Partial<Service>>(Event::InitDone, |_| None);
-    assert_eq!(store.picture(), Some(Health::default()));
+    assert_eq!(store.assess(), Some(Health::default()));
     store
 }
 
@@ -77,44 +77,44 @@ fn log(text: &str) -> Log {
 }
 
 fn job_trouble(store: &Store) -> Option<String> {
-    store.picture().unwrap().jobs[0].trouble.as_ref().map(|trouble| trouble.message.clone())
+    store.assess().unwrap().jobs[0].trouble.as_ref().map(|trouble| trouble.message.clone())
 }
 
 #[test]
-fn of_several_pods_in_trouble_the_worst_is_told_and_always_the_same() {
+fn explains_a_workload_by_its_worst_pod() {
     let mut store = listed();
     add_deployment(&mut store, 0);
     add_pod(&mut store, "c", "api", &creating());
     add_pod(&mut store, "b", "api", &pulling());
     add_pod(&mut store, "a", "api", &pulling());
-    let trouble = store.picture().unwrap().workloads[0].trouble.clone().unwrap();
+    let trouble = store.assess().unwrap().workloads[0].trouble.clone().unwrap();
     assert_eq!((trouble.stuck, trouble.message.as_str()), (true, "a: ImagePullBackOff quay.io/main"));
 }
 
 #[test]
-fn a_workload_that_has_all_it_wants_has_no_trouble() {
+fn a_complete_workload_has_no_trouble() {
     let mut store = listed();
     add_deployment(&mut store, 2);
     add_pod(&mut store, "a", "api", &pulling());
-    assert_eq!(store.picture().unwrap().workloads[0].trouble, None);
+    assert_eq!(store.assess().unwrap().workloads[0].trouble, None);
 }
 
 #[test]
-fn a_failing_job_is_explained_by_its_pod_and_the_end_of_its_log() {
+fn explains_a_failing_job_by_its_pod_and_log() {
     let mut store = listed();
     add_job(&mut store, &json!({}));
     assert_eq!(job_trouble(&store), None);
     add_pod(&mut store, "p1", "Job", &crashed(1));
     assert_eq!(job_trouble(&store).as_deref(), Some("p1: container main fails: exit code 1"));
-    let wanted = store.look_over(2).wanted;
+    let wanted = store.overview(2).wanted;
     assert_eq!(wanted.iter().map(|wanted| wanted.pod.as_str()).collect::<Vec<_>>(), ["p1"]);
-    store.keep_log(log("no route to mariadb"));
+    store.store_log(log("no route to mariadb"));
     let expected = "p1: container main fails: exit code 1; its log ends: no route to mariadb";
     assert_eq!(job_trouble(&store).as_deref(), Some(expected));
 }
 
 #[test]
-fn a_job_that_was_given_up_says_so_too() {
+fn an_abandoned_job_reports_its_reason() {
     let mut store = listed();
     add_job(
         &mut store,
@@ -125,79 +125,79 @@ fn a_job_that_was_given_up_says_so_too() {
 }
 
 #[test]
-fn a_complete_job_has_no_trouble_and_no_log_is_wanted_for_it() {
+fn a_complete_job_has_no_trouble_and_no_log() {
     let mut store = listed();
     add_job(&mut store, &json!({"conditions": [{"type": "Complete", "status": "True"}]}));
     add_pod(&mut store, "p1", "Job", &crashed(1));
     assert_eq!(job_trouble(&store), None);
-    assert_eq!(store.look_over(2).wanted, []);
+    assert_eq!(store.overview(2).wanted, []);
 }
 
 #[test]
-fn a_log_is_fetched_once_for_each_failure_and_the_old_one_stays_until_then() {
+fn fetches_one_log_per_failure_and_keeps_the_previous_one() {
     let mut store = listed();
     add_job(&mut store, &json!({}));
     add_pod(&mut store, "p1", "Job", &crashed(1));
-    assert_eq!(store.look_over(2).wanted.len(), 1);
-    assert_eq!(store.look_over(2).wanted, []);
-    store.keep_log(log("first"));
-    assert_eq!(store.look_over(2).wanted, []);
+    assert_eq!(store.overview(2).wanted.len(), 1);
+    assert_eq!(store.overview(2).wanted, []);
+    store.store_log(log("first"));
+    assert_eq!(store.overview(2).wanted, []);
     add_pod(&mut store, "p1", "Job", &crashed(2));
-    assert_eq!(store.look_over(2).wanted.len(), 1);
+    assert_eq!(store.overview(2).wanted.len(), 1);
     assert!(job_trouble(&store).unwrap().ends_with("first"));
-    store.keep_log(log("second"));
+    store.store_log(log("second"));
     assert!(job_trouble(&store).unwrap().ends_with("second"));
 }
 
 #[test]
-fn a_log_that_cannot_be_had_is_asked_for_a_few_times_only() {
+fn stops_fetching_a_log_after_a_few_attempts() {
     let mut store = listed();
     add_job(&mut store, &json!({}));
     add_pod(&mut store, "p1", "Job", &crashed(1));
     for _ in 0..ATTEMPTS {
-        assert_eq!(store.look_over(2).wanted.len(), 1);
-        store.keep_log(Log { uid: "p1".into(), text: None });
+        assert_eq!(store.overview(2).wanted.len(), 1);
+        store.store_log(Log { uid: "p1".into(), text: None });
     }
-    assert_eq!(store.look_over(2).wanted, []);
+    assert_eq!(store.overview(2).wanted, []);
 }
 
 #[test]
-fn no_more_logs_are_fetched_at_a_time_than_allowed() {
+fn limits_concurrent_log_requests() {
     let mut store = listed();
     add_job(&mut store, &json!({}));
     add_pod(&mut store, "p1", "Job", &crashed(1));
-    assert_eq!(store.look_over(0).wanted, []);
-    assert_eq!(store.look_over(1).wanted.len(), 1);
+    assert_eq!(store.overview(0).wanted, []);
+    assert_eq!(store.overview(1).wanted.len(), 1);
 }
 
 #[test]
-fn a_failing_pod_in_the_same_way_again_is_no_news() {
+fn ignores_a_repeated_failure() {
     let mut store = listed();
     add_job(&mut store, &json!({}));
     add_pod(&mut store, "p1", "Job", &crashed(1));
-    let before = store.picture();
+    let before = store.assess();
     add_pod(&mut store, "p1", "Job", &crashed(2));
-    assert_eq!(store.picture(), before);
+    assert_eq!(store.assess(), before);
 }
 
 #[test]
-fn a_workload_that_crashes_is_told_with_its_log_and_other_numbers_in_it_are_no_news() {
+fn ignores_changed_numbers_in_logs() {
     let mut store = listed();
     add_deployment(&mut store, 0);
     add_pod(&mut store, "p1", "api", &crashed(1));
-    assert_eq!(store.look_over(2).wanted.len(), 1);
-    store.keep_log(log("10:00:01 [pid 7] no memory"));
-    let told = store.picture();
-    let message = told.as_ref().unwrap().workloads[0].trouble.as_ref().unwrap().message.clone();
+    assert_eq!(store.overview(2).wanted.len(), 1);
+    store.store_log(log("10:00:01 [pid 7] no memory"));
+    let before = store.assess();
+    let message = before.as_ref().unwrap().workloads[0].trouble.as_ref().unwrap().message.clone();
     assert_eq!(message, "p1: container main fails: exit code 1; its log ends: 10:00:01 [pid 7] no memory");
     add_pod(&mut store, "p1", "api", &crashed(2));
-    assert_eq!(store.look_over(2).wanted.len(), 1);
-    store.keep_log(log("10:05:01 [pid 8] no memory"));
-    assert_eq!(store.picture(), told);
+    assert_eq!(store.overview(2).wanted.len(), 1);
+    store.store_log(log("10:05:01 [pid 8] no memory"));
+    assert_eq!(store.assess(), before);
 }
 
 #[test]
-fn the_mounts_of_a_pod_are_asked_for_when_it_takes_long_and_again_ever_more_seldom() {
+fn checks_mounts_at_growing_intervals() {
     let mut store = listed();
     add_deployment(&mut store, 0);
     let pod = json!({
@@ -207,26 +207,26 @@ fn the_mounts_of_a_pod_are_asked_for_when_it_takes_long_and_again_ever_more_seld
         "status": {"containerStatuses": [creating()]},
     });
     store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
-    assert!(store.look_over(0).silent);
-    let mut looks = || {
-        let sought = store.look();
-        for sought in &sought {
-            store.keep_found(Found { uid: sought.uid.clone(), absent: Vec::new() });
+    assert!(store.overview(0).unexplained);
+    let mut run_round = || {
+        let queries = store.due_mount_queries();
+        for query in &queries {
+            store.store_missing_mounts(Found { uid: query.uid.clone(), absent: Vec::new() });
         }
-        sought.len()
+        queries.len()
     };
-    let asked: Vec<usize> = (0..9).map(|_| looks()).collect();
-    assert_eq!(asked, [0, 1, 1, 0, 1, 0, 0, 0, 1]);
+    let counts: Vec<usize> = (0..9).map(|_| run_round()).collect();
+    assert_eq!(counts, [0, 1, 1, 0, 1, 0, 0, 0, 1]);
     let absent = vec![Mount { kind: MountKind::Secret, name: "etc".into() }];
-    store.keep_found(Found { uid: "p1".into(), absent });
-    let message = store.picture().unwrap().workloads[0].trouble.clone().unwrap().message;
+    store.store_missing_mounts(Found { uid: "p1".into(), absent });
+    let message = store.assess().unwrap().workloads[0].trouble.clone().unwrap().message;
     assert_eq!(message, "p1: it mounts objects that do not exist: Secret etc");
-    assert_eq!(store.look().len(), 1, "while something is missing it is looked each time");
+    assert_eq!(store.due_mount_queries().len(), 1, "missing mounts are checked in every round");
 }
 
-/// A `DaemonSet` on three nodes, one of which is not there: its controller does not count that one.
+/// A `DaemonSet` on three nodes, one of which is missing: its controller does not count that one.
 #[test]
-fn what_a_daemon_set_lost_with_a_node_is_wanted_there_all_the_same() {
+fn counts_pods_that_a_daemon_set_lost_with_a_node() {
     let mut store = listed();
     let set = json!({
         "metadata": {"name": "agent", "namespace": "n", "annotations": {"meta.helm.sh/release-name": "nova"}},
@@ -244,21 +244,21 @@ fn what_a_daemon_set_lost_with_a_node_is_wanted_there_all_the_same() {
     store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
     add(&mut store.nodes);
     store.nodes[0].take::<Partial<Node>>(Event::InitDone, |_| None);
-    let unheard = json!({"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-11-21T12:00:00Z"});
-    let node = json!({"metadata": {"name": "n3"}, "status": {"conditions": [unheard]}});
+    let unknown = json!({"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-11-21T12:00:00Z"});
+    let node = json!({"metadata": {"name": "n3"}, "status": {"conditions": [unknown]}});
     store.nodes[0].take::<Partial<Node>>(object(node), |node| {
         Some((node.status.presence(), osdpl_core::observed::Node::default()))
     });
     store.grace = Duration::from_secs(40);
     store.now = "2026-11-21T12:00:30Z".parse().unwrap();
-    let picture = store.picture().unwrap();
-    let verdict = osdpl_core::health::verdict(&picture.workloads[0]);
+    let health = store.assess().unwrap();
+    let verdict = osdpl_core::health::verdict(&health.workloads[0]);
     assert_eq!((verdict.status, verdict.ready.as_str()), (osdpl_core::api::ComponentVerdict::Ready, "3/3"));
-    assert_eq!((picture.causes, store.next_loss()), (vec![], Some(Duration::from_secs(10))));
+    assert_eq!((health.causes, store.next_loss()), (vec![], Some(Duration::from_secs(10))));
     store.now = "2026-11-21T12:00:40Z".parse().unwrap();
     assert_eq!(store.next_loss(), None);
-    let picture = store.picture().unwrap();
-    let verdict = osdpl_core::health::verdict(&picture.workloads[0]);
+    let health = store.assess().unwrap();
+    let verdict = osdpl_core::health::verdict(&health.workloads[0]);
     assert_eq!((verdict.ready.as_str(), verdict.reason.as_str()), ("2/3", "node n3 is NotReady"));
-    assert_eq!(picture.causes[0].message, "node n3: NotReady");
+    assert_eq!(health.causes[0].message, "node n3: NotReady");
 }

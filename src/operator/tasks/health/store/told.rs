@@ -1,35 +1,35 @@
-//! Workloads and Jobs with what their pods tell.
+//! Explains workloads and Jobs by the state of their pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{of_job, of_workload};
+use super::{job_owner, workload_owner};
 use osdpl_core::catalog::WorkloadKind;
 use osdpl_core::cause::Facts;
 use osdpl_core::health::pod::Unready;
 use osdpl_core::health::{has_no_nodes, no_nodes};
 use osdpl_core::observed::{JobSeen, Trouble, Workload};
 
-/// The workload with what its pods tell. Of one that has all it wants, a pod that comes or goes is no news.
-pub(super) fn afflicted(workload: &Workload, pods: &[&Unready], facts: &Facts<'_>) -> Workload {
+/// Returns the workload with the state of its pods. New and deleted pods of a complete workload are not reported.
+pub(super) fn explain_workload(workload: &Workload, pods: &[&Unready], facts: &Facts<'_>) -> Workload {
     let on_nodes = workload.kind == WorkloadKind::DaemonSet;
     let lost_nodes = if on_nodes { lost(pods, facts) } else { Vec::new() };
     let awaited = pods.iter().filter(|pod| on_nodes && facts.is_awaited(pod)).count();
     let Workload { ready, updated, outdated, misscheduled, .. } = *workload;
-    // A DaemonSet's controller counts no node that is NotReady, for its taint; what ran there is wanted there all the same.
+    // The controller does not count NotReady nodes, because of their taint. The pods that ran there are still desired.
     let count = |nodes: usize| i32::try_from(nodes).unwrap_or(i32::MAX);
-    let away = misscheduled.min(count(lost_nodes.len().saturating_add(awaited)));
-    let desired = workload.desired.saturating_add(away);
+    let on_lost = misscheduled.min(count(lost_nodes.len().saturating_add(awaited)));
+    let desired = workload.desired.saturating_add(on_lost);
     let ready = ready.saturating_add(count(awaited)).min(desired.max(ready));
     let updated = updated.saturating_add(misscheduled.min(count(awaited)));
-    let whole = ready >= desired && updated >= desired && outdated == 0;
-    let first = pods.iter().find(|pod| !(on_nodes && facts.is_awaited(pod))).filter(|_| !whole);
-    let nodeless = (has_no_nodes(workload) && away == 0).then(|| {
+    let complete = ready >= desired && updated >= desired && outdated == 0;
+    let first = pods.iter().find(|pod| !(on_nodes && facts.is_awaited(pod))).filter(|_| !complete);
+    let nodeless = (has_no_nodes(workload) && on_lost == 0).then(|| {
         let message = no_nodes(workload, facts.nodes.as_ref().map(BTreeMap::len));
         Trouble { stuck: false, message }
     });
-    let refused = facts.refused.get(&of_workload(workload)).filter(|_| !whole);
+    let refused = facts.refused.get(&workload_owner(workload)).filter(|_| !complete);
     let refused = refused.map(|message| Trouble { stuck: true, message: (*message).to_owned() });
-    let lost = (!whole && !lost_nodes.is_empty())
+    let lost = (!complete && !lost_nodes.is_empty())
         .then(|| Trouble { stuck: false, message: osdpl_core::health::lost_nodes(&lost_nodes) });
     Workload {
         desired,
@@ -47,20 +47,20 @@ fn lost(pods: &[&Unready], facts: &Facts<'_>) -> Vec<String> {
     nodes.into_iter().map(str::to_owned).collect()
 }
 
-/// The Job with what its pods tell.
-pub(super) fn explained(job: &JobSeen, pods: &[&Unready], facts: &Facts<'_>) -> JobSeen {
+/// Returns the Job with the state of its pods.
+pub(super) fn explain_job(job: &JobSeen, pods: &[&Unready], facts: &Facts<'_>) -> JobSeen {
     let mut job = job.clone();
     if job.complete {
         job.trouble = None;
         return job;
     }
     let Some(pod) = pods.first() else {
-        let refused = facts.refused.get(&of_job(&job)).map(|message| (*message).to_owned());
+        let refused = facts.refused.get(&job_owner(&job)).map(|message| (*message).to_owned());
         job.trouble = job.trouble.take().or(refused.map(|message| Trouble { stuck: true, message }));
         return job;
     };
-    let Some(told) = facts.told(&job.namespace, pod) else { return job };
-    let mut trouble = told.trouble;
+    let Some(explanation) = facts.told(&job.namespace, pod) else { return job };
+    let mut trouble = explanation.trouble;
     if let Some(given_up) = job.trouble.take() {
         trouble = Trouble { stuck: true, message: format!("{}; {}", given_up.message, trouble.message) };
     }

@@ -60,7 +60,7 @@ fn name(namespace: &str, name: &str) -> Name {
 }
 
 #[test]
-fn a_body_tells_what_must_become_available() {
+fn reads_workloads_jobs_and_chart() {
     let body = body("deployed", &[]);
     let workloads = [
         (WorkloadKind::Deployment, "openstack".to_owned(), "nova-api".to_owned()),
@@ -74,13 +74,13 @@ fn a_body_tells_what_must_become_available() {
 }
 
 #[test]
-fn a_description_is_scrubbed() {
+fn scrubs_the_description() {
     let body = read_record("failed", &[], &Scrubber::new(["hunter22"]));
     assert_eq!(body.description, "failed: password [redacted]");
 }
 
 #[test]
-fn the_jobs_of_a_revision_are_its_plain_ones_and_the_hooks_that_ran_in_it_and_stay() {
+fn reads_plain_jobs_and_hooks_that_ran_and_are_kept() {
     let started = "2026-11-21T11:00:05Z";
     let mut removed = hook("nova-tidy", "Job", &["post-upgrade"], "Succeeded", started);
     removed["delete_policies"] = json!(["hook-succeeded"]);
@@ -95,18 +95,18 @@ fn the_jobs_of_a_revision_are_its_plain_ones_and_the_hooks_that_ran_in_it_and_st
     ];
     let expected = [name("openstack", "nova-cell-setup"), name("openstack", "nova-db-sync")];
     assert_eq!(body("deployed", &hooks).jobs, BTreeSet::from(expected));
-    let anew = [name("openstack", "nova-db-sync"), name("openstack", "nova-tidy")];
+    let recreated = [name("openstack", "nova-db-sync"), name("openstack", "nova-tidy")];
     assert_eq!(
         body("deployed", &hooks).hook_jobs,
-        BTreeSet::from(anew),
-        "what only an install makes comes back by no upgrade"
+        BTreeSet::from(recreated),
+        "an upgrade does not recreate post-install hooks"
     );
-    // Before its turn a hook has no phase.
+    // A hook that has not run yet has no phase.
     assert!(body("pending-upgrade", &[db_sync("", "")]).jobs.contains(&name("openstack", "nova-db-sync")));
 }
 
 #[test]
-fn the_hook_in_progress_is_the_one_that_started_last() {
+fn reports_the_hook_that_started_last() {
     let both = [
         hook("nova-db-init", "Job", &["post-install", "post-upgrade"], "Running", "2026-11-21T11:00:01Z"),
         db_sync("Running", "2026-11-21T11:00:05Z"),
@@ -128,7 +128,7 @@ fn the_hook_in_progress_is_the_one_that_started_last() {
 }
 
 #[test]
-fn a_failed_operation_names_the_hook_that_it_failed_with() {
+fn a_failed_operation_names_its_hook() {
     let hooks = [
         hook("nova-db-init", "Job", &["post-install", "post-upgrade"], "Succeeded", "2026-11-21T11:00:01Z"),
         db_sync("Failed", "2026-11-21T11:00:05Z"),
@@ -138,7 +138,7 @@ fn a_failed_operation_names_the_hook_that_it_failed_with() {
 }
 
 #[test]
-fn pre_install_hooks_are_satisfied_when_they_succeeded_or_helm_came_past_them() {
+fn pre_install_hooks_succeed_or_are_passed() {
     let started = "2026-11-21T11:00:01Z";
     let keys = |phase| hook("nova-keys", "Secret", &["pre-install"], phase, started);
     let job = |phase| hook("nova-prepare", "Job", &["pre-install"], phase, started);

@@ -16,7 +16,7 @@ fn owned(name: &str) -> Value {
     json!({"name": name, "namespace": "n", "annotations": {"meta.helm.sh/release-name": "nova"}, "labels": {"release_group": "nova"}})
 }
 
-/// A store that has listed everything: nothing.
+/// Returns a store whose watches have listed no objects.
 fn listed() -> Store {
     let mut store = Store::default();
     add(&mut store.workloads);
@@ -37,50 +37,50 @@ fn stateful(store: &mut Store, ready: i32) {
 }
 
 fn troubles(store: &Store) -> Vec<(String, bool)> {
-    let health = store.picture().unwrap();
+    let health = store.assess().unwrap();
     let workloads = health.workloads.into_iter().map(|workload| workload.trouble);
     let all = workloads.chain(health.jobs.into_iter().map(|job| job.trouble)).flatten();
     all.map(|trouble| (trouble.message, trouble.stuck)).collect()
 }
 
 #[test]
-fn a_workload_without_pods_is_asked_about_at_the_second_look_and_ever_more_seldom_until_something_is_said() {
+fn queries_events_from_the_second_round_at_growing_intervals() {
     let mut store = listed();
     stateful(&mut store, 0);
-    let mut asked = Vec::new();
-    for look in 1..=10 {
-        let due = store.listen();
+    let mut queried = Vec::new();
+    for round in 1..=10 {
+        let due = store.due_event_queries();
         if let Some(subject) = due.first() {
             assert_eq!((subject.kind, subject.name.as_str(), due.len()), ("StatefulSet", "db", 1));
-            asked.push(look);
-            store.keep_heard(Heard { subject: subject.clone(), said: None });
+            queried.push(round);
+            store.store_event(EventMessage { subject: subject.clone(), message: None });
         }
     }
-    assert_eq!(asked, [2, 3, 5, 9]);
+    assert_eq!(queried, [2, 3, 5, 9]);
     assert_eq!(troubles(&store), []);
 }
 
 #[test]
-fn who_can_make_no_pod_is_stuck_and_its_own_root_until_it_can() {
+fn a_workload_whose_pods_are_refused_is_its_own_root_cause() {
     let mut store = listed();
     stateful(&mut store, 0);
     store.jobs[0].take::<Partial<Job>>(object(json!({"metadata": owned("sync")})), Batch::read);
-    assert_eq!(store.listen(), []);
-    for subject in store.listen() {
+    assert_eq!(store.due_event_queries(), []);
+    for subject in store.due_event_queries() {
         let message = format!("Error creating: pods \"x-\" is forbidden: {QUOTA}");
-        store.keep_heard(Heard { subject, said: Some(message) });
+        store.store_event(EventMessage { subject, message: Some(message) });
     }
     let why = format!("no pod can be created: forbidden: {QUOTA}");
     assert_eq!(troubles(&store), [(why.clone(), true), (why.clone(), true)]);
-    let messages: Vec<_> = store.picture().unwrap().causes.into_iter().map(|cause| cause.message).collect();
+    let messages: Vec<_> = store.assess().unwrap().causes.into_iter().map(|cause| cause.message).collect();
     assert_eq!(messages, [format!("Job sync: {why}"), format!("nova/db: {why}")]);
     stateful(&mut store, 1);
-    let subjects: Vec<_> = store.listen().into_iter().map(|subject| subject.kind).collect();
+    let subjects: Vec<_> = store.due_event_queries().into_iter().map(|subject| subject.kind).collect();
     assert_eq!((subjects, troubles(&store).len()), (vec!["Job"], 1));
 }
 
 #[test]
-fn a_deployment_tells_by_its_condition() {
+fn explains_a_deployment_by_its_condition() {
     let mut store = listed();
     let condition = json!({"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
         "message": format!("pods \"api-5f-abcde\" is forbidden: {QUOTA}")});
@@ -89,12 +89,12 @@ fn a_deployment_tells_by_its_condition() {
         workload::observe(WorkloadKind::Deployment, &object.metadata, &object.spec, &object.status)
     };
     store.workloads[0].take(object(deployment), read);
-    assert!(!store.look_over(0).silent);
+    assert!(!store.overview(0).unexplained);
     assert_eq!(troubles(&store), [(format!("no pod can be created: forbidden: {QUOTA}"), true)]);
 }
 
 #[test]
-fn a_claim_without_a_volume_is_asked_about_where_it_is_of_a_release() {
+fn queries_events_only_of_pending_claims_of_releases() {
     let mut store = listed();
     let mut claim = |name: &str, release: &str, phase: &str| {
         let metadata = json!({"name": name, "namespace": "n", "labels": {release: "nova"}});
@@ -105,9 +105,9 @@ fn a_claim_without_a_volume_is_asked_about_where_it_is_of_a_release() {
     claim("waits", "release_group", "Pending");
     claim("bound", "release_group", "Bound");
     claim("others", "app", "Pending");
-    assert_eq!(store.listen(), []);
-    let due = store.listen();
+    assert_eq!(store.due_event_queries(), []);
+    let due = store.due_event_queries();
     assert_eq!(due.iter().map(|subject| subject.name.as_str()).collect::<Vec<_>>(), ["waits"]);
-    store.keep_heard(Heard { subject: due[0].clone(), said: Some("no\n capacity".into()) });
+    store.store_event(EventMessage { subject: due[0].clone(), message: Some("no\n capacity".into()) });
     assert_eq!(store.provisioners(), [(("n", "waits"), "no capacity")].into());
 }
