@@ -11,11 +11,11 @@ use osdpl_core::observed::{Observed, ReleaseSeen};
 use osdpl_values::{Path, Values, get, set};
 
 /// Recorded values by release, or why they can't be read.
-type Recorded = BTreeMap<String, Result<Arc<Values>, String>>;
+pub type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 
 /// Adjusts the desired state; returns the recorded values of releases that are not up to date.
-pub fn adjust(draft: &mut Draft<'_>, assumed: &Assumed, desired: &mut Desired, observed: &Observed) -> Recorded {
-    let mut recorded = Recorded::new();
+pub fn adjust(draft: &mut Draft<'_>, assumed: &Assumed, desired: &mut Desired, observed: &Observed) -> RecordedValues {
+    let mut recorded = RecordedValues::new();
     for (name, release) in &desired.releases {
         let is_same = |seen: &&ReleaseSeen| seen.inputs.as_deref() == Some(release.inputs.as_str());
         let Some(seen) = ours(release, observed).filter(|seen| !is_same(seen)) else { continue };
@@ -37,7 +37,7 @@ fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a Rele
 
 /// Takes releases of which something is guessed for up to date when their recorded values are the desired ones, and for changed by the spec
 /// otherwise.
-fn up_to_date(assumed: &Assumed, desired: &mut Desired, observed: &Observed, recorded: &mut Recorded) {
+fn up_to_date(assumed: &Assumed, desired: &mut Desired, observed: &Observed, recorded: &mut RecordedValues) {
     for name in &assumed.guessed {
         let Some(release) = desired.releases.get_mut(name) else { continue };
         let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
@@ -58,7 +58,7 @@ fn up_to_date(assumed: &Assumed, desired: &mut Desired, observed: &Observed, rec
 }
 
 /// Takes the images for those of the newest revision where the values name the same ones: the charts, which name others, are not at hand.
-fn same_images(desired: &mut Desired, observed: &Observed, recorded: &Recorded) {
+fn same_images(desired: &mut Desired, observed: &Observed, recorded: &RecordedValues) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     for (name, release) in &mut desired.releases {
         let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };

@@ -7,10 +7,10 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use super::draft::Draft;
 use super::kept::Changes;
 use super::requests::{Answer, Read};
-use osdpl_core::desired::Desired;
+use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{Key, Observed, Verdict};
 use osdpl_core::plan::{Plan, Why};
-use osdpl_values::changed;
+use osdpl_values::{Values, changed};
 
 /// How many paths a status carries for a release.
 const SHOWN: usize = 20;
@@ -31,25 +31,8 @@ pub fn changes(
         let Some(release) = desired.releases.get(name) else { continue };
         let Some(revision) = observed.releases.get(&release.key).map(|seen| seen.revision) else { continue };
         let known = draft.snapshot.kept.changes.get(&release.key);
-        let changes = match known.filter(|known| known.counts(revision, &release.inputs, now)) {
-            Some(known) => known.clone(),
-            None => {
-                let paths = match observed.likeness.get(&release.key).map(|known| &known.verdict) {
-                    // Revisions of others are compared by what templates see: others write values in their own way.
-                    Some(Verdict::Differs { chart, paths }) => Ok(chart.iter().chain(paths).cloned().collect()),
-                    _ => match values(draft, &release.key, revision) {
-                        Some(Answer::Values(Ok(recorded))) => {
-                            Ok(changed(recorded, &release.values).iter().map(ToString::to_string).collect())
-                        }
-                        Some(Answer::Values(Err(problem))) => Err(problem.clone()),
-                        _ => continue,
-                    },
-                };
-                let paths = paths.map(|paths| short(named(paths)));
-                let paths = paths.map_err(|problem| (problem, now.checked_add(AGAIN).unwrap_or(now)));
-                Changes { revision, inputs: release.inputs.clone(), paths }
-            }
-        };
+        let known = known.filter(|known| known.counts(revision, &release.inputs, now)).cloned();
+        let Some(changes) = known.or_else(|| read(draft, release, revision, observed)) else { continue };
         all.insert(name.to_owned(), changes.shown());
         kept.insert(release.key.clone(), changes);
     }
@@ -59,10 +42,23 @@ pub fn changes(
     all
 }
 
-fn values<'a>(draft: &mut Draft<'a>, release: &Key, revision: i64) -> Option<&'a Answer> {
-    // Changes that wait for approval are no reason to report nothing else.
-    let read = Read::Values { release: release.clone(), revision, required: false };
-    draft.read(read).map(|answered| &answered.answer)
+/// The paths that an upgrade would change; none where the next pass knows.
+fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed: &Observed) -> Option<Changes> {
+    let verdict = observed.likeness.get(&release.key).map(|known| &known.verdict);
+    // Revisions of others are compared by what templates see: others write values in their own way.
+    let paths: Result<Vec<String>, String> = if let Some(Verdict::Differs { chart, paths }) = verdict {
+        Ok(chart.iter().chain(paths).cloned().collect())
+    } else {
+        // Changes that wait for approval are no reason to report nothing else.
+        let read = Read::Values { release: release.key.clone(), revision, required: false };
+        let Answer::Values(recorded) = &draft.read(read)?.answer else { return None };
+        let paths = |recorded: &Values| changed(recorded, &release.values).iter().map(ToString::to_string).collect();
+        recorded.as_deref().map(paths).map_err(Clone::clone)
+    };
+    let now = draft.snapshot.now;
+    let paths = paths.map(|paths| short(named(paths)));
+    let paths = paths.map_err(|problem| (problem, now.checked_add(AGAIN).unwrap_or(now)));
+    Some(Changes { revision, inputs: release.inputs.clone(), paths })
 }
 
 fn again(all: &BTreeMap<Key, Changes>) -> Option<Timestamp> {

@@ -44,15 +44,16 @@ pub fn compare_all(
         let Some(Answer::Source(source)) = draft.read(read).map(|answered| &answered.answer) else { continue };
         let verdict = match source {
             Err(problem) => Verdict::Unknown(problem.clone()),
-            Ok(recorded) => match &recorded.owner {
-                Some(owner) => Verdict::Owned(owner.clone()),
-                None => {
+            Ok(recorded) => {
+                if let Some(owner) = &recorded.owner {
+                    Verdict::Owned(owner.clone())
+                } else {
                     let found = compare(release, &recorded.source);
                     let verdict = found.verdict.clone();
                     compared.insert(name.clone(), found);
                     verdict
                 }
-            },
+            }
         };
         let until = until(&verdict, is_asked, now);
         let likeness = Likeness { revision: seen.revision, inputs: release.inputs.clone(), verdict, until };

@@ -125,9 +125,11 @@ impl Service<'_> {
     ) {
         let Selection { name: deployment, namespace, .. } = needed.selection;
         let name = credentials::secret_name(deployment, service);
-        let Some(stored) = stored(draft, &Key::new(namespace, &name), !self.ours.is_empty()) else { return };
-        let exists = stored.is_some();
-        let mut secret = stored.unwrap_or_default();
+        let (exists, mut secret) = match stored(draft, &Key::new(namespace, &name), !self.ours.is_empty()) {
+            Held::Unread => return,
+            Held::Absent => (false, Secret::default()),
+            Held::Stored(secret) => (true, *secret),
+        };
         let version = (name.clone(), secret.resource_version().unwrap_or_default());
         let mut reasons = Vec::new();
         if exists && outdate(&mut secret, &self.given) {
@@ -212,19 +214,30 @@ fn is_paused(needed: Needed<'_>, service: &str) -> bool {
     own.peek().is_some() && own.all(paused)
 }
 
-/// Our Secret of this name; the outer `None` where the next pass knows. `fetched` is whether it matters when the watch does not list it.
-fn stored(draft: &mut Draft<'_>, key: &Key, fetched: bool) -> Option<Option<Secret>> {
+/// What is known of a Secret of ours.
+enum Held {
+    /// The next pass knows.
+    Unread,
+    /// It does not exist.
+    Absent,
+    /// It exists, with our label or without.
+    Stored(Box<Secret>),
+}
+
+/// Our Secret of this name; `fetched` is whether it matters when the watch does not list it.
+fn stored(draft: &mut Draft<'_>, key: &Key, fetched: bool) -> Held {
     if let Some(known) = draft.snapshot.objects.secrets.get(key) {
-        return Some(Some((**known).clone()));
+        return Held::Stored(Box::new((**known).clone()));
     }
     if !fetched {
-        return Some(None);
+        return Held::Absent;
     }
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
     let read = Read::Stored(Reference { kind: ValuesKind::Secret, namespace, name });
-    match &draft.read(read)?.answer {
-        Answer::Stored(Stored::Secret(secret)) => Some(Some((**secret).clone())),
-        _ => Some(None),
+    match draft.read(read).map(|answered| &answered.answer) {
+        Some(Answer::Stored(Stored::Secret(secret))) => Held::Stored(secret.clone()),
+        Some(_) => Held::Absent,
+        None => Held::Unread,
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::action::{Action, Approval, Planned};
+use super::assume::RecordedValues;
 use super::kept::{Kept, Refusal};
 use super::requests::{Answer, Answered, Read, Requests};
 use super::snapshot::Snapshot;
@@ -16,7 +17,6 @@ use osdpl_core::desired::{Desired, Facts, Finding, Selection};
 use osdpl_core::observed::{Key, Observed};
 use osdpl_core::plan;
 use osdpl_core::rollout::Rollouts;
-use osdpl_values::Values;
 
 /// How long a refused write rests: no watch tells that rights are given back.
 pub const AGAIN: SignedDuration = SignedDuration::from_secs(10);
@@ -58,7 +58,7 @@ pub struct Plan {
     /// What templates see of releases whose newest revision others made, and would see; of those that were compared for this plan.
     pub compared: BTreeMap<String, Compared>,
     /// The recorded values of releases that are not up to date, or why they can't be read; only where the snapshot makes assumptions.
-    pub recorded: BTreeMap<String, Result<Arc<Values>, String>>,
+    pub recorded: RecordedValues,
     /// What changes that wait for approval would change.
     pub changes: BTreeMap<String, Vec<String>>,
     /// Whether the spec is refused.

@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use super::action::{Action, Kind, Planned};
 use super::draft::Draft;
 use super::kept::Lookup;
-use super::requests::{Answer, Published, Read};
+use super::requests::{Answer, Answered, Published, Read};
 use super::steady::{Lookups, Steady, newest};
 use osdpl_core::api::MANAGED;
 use osdpl_core::catalog::{Catalog, Level};
@@ -87,7 +87,7 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Out
     let (Answer::Addresses(addresses), Answer::Service(published)) = (&found.answer, &service.answer) else {
         return Outcome::Waiting;
     };
-    let until = [found, service].into_iter().filter_map(|answered| answered.until()).min();
+    let until = [found, service].into_iter().filter_map(Answered::until).min();
     let problem = |problem: String| format!("spec.services.{name}.external: {problem}");
     let published = match published {
         Ok(published) => published,
@@ -159,7 +159,7 @@ fn apply(
     if has_port && leads_there {
         return Outcome::Ready;
     }
-    let is_published = has_port && published.endpoints.as_ref().is_some_and(|known| has_addresses(known));
+    let is_published = has_port && published.endpoints.as_ref().is_some_and(has_addresses);
     let field = format!("spec.services.{service}.external");
     let (service, copy) = (service.to_owned(), external.clone());
     let endpoints =

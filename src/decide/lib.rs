@@ -41,6 +41,8 @@ mod snapshot;
 mod spec;
 mod steady;
 mod store;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -65,6 +67,7 @@ pub use site::site;
 pub use snapshot::{Assumed, ChartState, Charts, Data, Helm, ObjectState, Objects, Snapshot};
 pub use spec::{known as known_releases, selection};
 
+use assume::RecordedValues;
 use draft::Draft;
 use osdpl_core::adopt::Compared;
 use osdpl_core::api::{DriftPolicy, FINALIZER, OpenStackDeployment, OpenStackDeploymentSpec};
@@ -77,7 +80,6 @@ use osdpl_core::openstack::{access, has_nova};
 use osdpl_core::plan::{self, Step, Wait};
 use osdpl_core::rollout::{self, Next};
 use osdpl_lint::rule;
-use osdpl_values::Values;
 use spec::{anchored, frozen, is_fetching, known, policy};
 
 /// How long a refusal is remembered after it could be tried again.
@@ -253,7 +255,7 @@ fn resolved(
     (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
     selection: &Selection,
     (facts, observed): (Facts, &Observed),
-) -> (Arc<Resolved>, BTreeMap<String, Result<Arc<Values>, String>>) {
+) -> (Arc<Resolved>, RecordedValues) {
     let same = |known: &&Arc<Resolved>| {
         known.spec == *spec
             && Arc::ptr_eq(&known.catalog, &draft.snapshot.catalog)

@@ -22,8 +22,8 @@ use osdpl_values::Values;
 /// How long an answer counts that no watch corrects.
 pub const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
-/// How long a failed read of the networks of Services counts.
-const NETWORKS: SignedDuration = SignedDuration::from_secs(30);
+/// How long a failed read counts of what never changes by itself.
+const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
 /// An object that the spec names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -197,9 +197,8 @@ impl Answered {
     /// When it has to be read again; `None` where it never changes, or a watch tells.
     pub fn until(&self) -> Option<Timestamp> {
         let lasts = match &self.answer {
-            Answer::Networks(Err(_)) => NETWORKS,
+            Answer::Networks(Err(_)) | Answer::Values(Err(_)) => FAILED,
             Answer::Stored(_) | Answer::Service(_) | Answer::Addresses(_) | Answer::Rook(_) | Answer::Node(_) => FRESH,
-            Answer::Values(Err(_)) => NETWORKS,
             Answer::Values(Ok(_)) | Answer::Source(_) | Answer::Networks(Ok(_)) | Answer::Objects(_) => return None,
         };
         self.at.checked_add(lasts).ok()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::draft::Draft;
-use super::requests::{Answer, Read};
+use super::requests::{Answer, Answered, Read};
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::nodes::{self, Change, Inventory};
@@ -43,7 +43,7 @@ pub fn decided(
         if let Some(Answer::Networks(Ok(read))) = answered.map(|answered| &answered.answer) {
             services.clone_from(read);
         }
-        draft.wake(answered.and_then(|answered| answered.until()));
+        draft.wake(answered.and_then(Answered::until));
     }
     let snapshot = draft.snapshot;
     site((spec, catalog), (snapshot.nodes.as_deref(), snapshot.classes.as_deref()), changes, services)

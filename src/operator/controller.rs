@@ -161,7 +161,7 @@ fn failed(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Context>) -> Acti
 /// # Errors
 /// When the API server refuses what the pass can't go on without; everything else is said in the status.
 pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Context>) -> Result<Action, Error> {
-    let outcome = pass(&deployment, &context).await;
+    let outcome = Box::pin(pass(&deployment, &context)).await;
     context.tell_failure(&deployment, outcome.as_ref().err()).await;
     outcome
 }

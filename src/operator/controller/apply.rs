@@ -81,7 +81,7 @@ impl Context {
                 Done::No => {}
                 Done::Refused(message) => {
                     tracing::warn!(action = %planned.action, message, "refused");
-                    let rest = self.rest(&planned.action, memory);
+                    let rest = Self::rest(&planned.action, memory);
                     let refusal = Refusal::again(memory.kept.refused.get(&id), message, now(), rest);
                     if let Action::Evict(pod) = &planned.action {
                         outcome.untrue = true;
@@ -113,7 +113,7 @@ impl Context {
     }
 
     /// How long an action rests that was refused.
-    fn rest(&self, action: &Action, memory: &Memory) -> SignedDuration {
+    fn rest(action: &Action, memory: &Memory) -> SignedDuration {
         let Action::CleanUp { release, .. } = action else { return AGAIN };
         let count = memory.kept.refused.get(&action.id()).map_or(0, |before| before.count) + 1;
         delay(release, count, Mend::Hand).unwrap_or(SignedDuration::MAX)

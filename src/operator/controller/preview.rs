@@ -109,7 +109,7 @@ pub async fn preview(
         ending,
     };
     let assumptions = Assumptions { live, catalog, charts };
-    let (snapshot, mut plan, actions) = reader.planned(&assumptions, &mut unknown).await?;
+    let (snapshot, mut plan, actions) = Box::pin(reader.planned(&assumptions, &mut unknown)).await?;
     let restarts = &deployment.spec.nodes.rollout;
     let restarts = rollout::ahead(&plan.desired, &plan.observed, catalog, &plan.releases, restarts);
     let facts = std::mem::take(&mut plan.facts);
@@ -117,7 +117,7 @@ pub async fn preview(
     let selection = selection.unwrap_or_else(|| osdpl_decide::selection(deployment, &deployment.spec, catalog));
     // Nothing else holds the desired state once the memory is dropped.
     plan.kept = osdpl_decide::Kept::default();
-    let plain = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
+    let owned = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
     let guessed = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
     let nodes = labels(&actions, &snapshot, &plan);
     drop(snapshot);
@@ -134,7 +134,7 @@ pub async fn preview(
         observed: plan.observed,
         plan: plan.releases,
         actions,
-        recorded: plan.recorded.into_iter().map(|(name, values)| (name, plain(values))).collect(),
+        recorded: plan.recorded.into_iter().map(|(name, values)| (name, owned(values))).collect(),
         compared: plan.compared,
         findings: plan.findings,
         refused: plan.refused,

@@ -87,7 +87,9 @@ pub async fn answer(
     now: Timestamp,
 ) -> Result<(), Error> {
     known.retain(|read, answered| reads.contains(read) && answered.until().is_none_or(|until| now < until));
-    known.values_mut().for_each(|answered| answered.fresh = false);
+    for answered in known.values_mut() {
+        answered.fresh = false;
+    }
     for read in reads {
         if !known.contains_key(read) {
             let answer = reader.answer(read, deployment).await?;
@@ -140,7 +142,7 @@ impl Context {
         };
         snapshot.charts = self.charts.snapshot();
         snapshot.answers = memory.answers.clone();
-        snapshot.uninstalled = memory.uninstalled.clone();
+        snapshot.uninstalled.clone_from(&memory.uninstalled);
         snapshot.kept = memory.kept.clone();
         Ok(snapshot)
     }

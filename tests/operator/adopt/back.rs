@@ -48,7 +48,7 @@ impl World {
 }
 
 #[test]
-fn what_was_upgraded_by_hand_to_what_is_wanted_is_in_sync_when_it_comes_back() {
+fn an_upgrade_by_hand_during_a_pause_is_in_sync_after_it() {
     story("back", async |world| {
         let _operator = world.operator().start().await;
         let spec = services(&["mariadb", "memcached"]);
@@ -62,11 +62,11 @@ fn what_was_upgraded_by_hand_to_what_is_wanted_is_in_sync_when_it_comes_back() {
         };
         world.until("it waits", paused).await;
         world.install_rendered("memcached");
-        let in_sync = |cloud: &osdpl_core::api::OpenStackDeployment| {
+        let by_hand = |cloud: &osdpl_core::api::OpenStackDeployment| {
             let child = cloud.child("memcached");
-            (child.revision == Some(2) && child.ready).then_some(())
+            (child.revision == Some(2) && child.message.starts_with("paused")).then_some(())
         };
-        world.until("what was done by hand is in sync", in_sync).await;
+        world.until("the release waits with what was done by hand", by_hand).await;
         let pods = world.pods().await;
         spec["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(false);
         world.apply(&spec).await;
