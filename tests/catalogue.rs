@@ -56,7 +56,7 @@ fn what_is_built_into_the_program_is_what_these_tests_look_at() {
     let built_in = osdpl_core::files::built_in();
     let given = files();
     assert!(built_in.values().all(|text| matches!(text, Text::BuiltIn { .. })));
-    assert!(given.values().all(|text| matches!(text, Text::Given(_))));
+    assert!(given.values().all(|text| matches!(text, Text::UserProvided(_))));
     let texts = |files: &Files| files.iter().map(|(path, text)| (path.clone(), text.to_string())).collect::<Vec<_>>();
     assert_eq!(texts(&built_in), texts(&given));
 }
@@ -68,7 +68,8 @@ fn every_credential_stands_somewhere_whole_and_can_be_read_back() {
     for (service, entry) in &catalog.services {
         for credential in entry.credentials.keys() {
             let name = (service.clone(), credential.clone());
-            let placed = releases.iter().any(|release| !credentials::places(&catalog, release, &name).is_empty());
+            let placed =
+                releases.iter().any(|release| !credentials::find_credential_paths(&catalog, release, &name).is_empty());
             assert!(placed, "{service}.{credential} stands in no release's values");
         }
     }

@@ -14,7 +14,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use cluster::programs::{self, Program};
 use osdpl_operator::charts::pull::NoPull;
-use osdpl_operator::charts::{Chart, Error, Lock, Pull, Source, Store, Wanted};
+use osdpl_operator::charts::{Chart, ChartRequest, Error, Lock, Pull, Source, Store};
 use osdpl_operator::helm;
 use tempfile::TempDir;
 
@@ -101,7 +101,7 @@ async fn puller(helm: &Path, home: &Path) -> Arc<dyn Pull> {
 async fn obtain(cache: &Path, helm: &Path, url: &str, version: &str) -> Result<Chart, Error> {
     let source = Source::Repository { url: url.to_owned() };
     let store = Store::new(cache, source, Lock::default(), puller(helm, cache).await);
-    store.obtain(&Wanted { version: Some(version.to_owned()), ..Wanted::locked("memcached") }).await
+    store.obtain(&ChartRequest { version: Some(version.to_owned()), ..ChartRequest::locked("memcached") }).await
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn same_digests(folder: &Path) {
                 &["package", copied.path().join(name).to_str().unwrap(), "-d", packaged.path().to_str().unwrap()],
             );
             fs::remove_dir_all(copied.path()).unwrap();
-            let wanted = Wanted::locked(name);
+            let wanted = ChartRequest::locked(name);
             let ours = store(folder).obtain(&wanted).await.unwrap();
             let theirs = store(packaged.path()).obtain(&wanted).await.unwrap();
             assert_eq!(ours.digest, theirs.digest, "{name}, helm {major}");

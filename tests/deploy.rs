@@ -63,7 +63,7 @@ fn read(below: &str) -> String {
 }
 
 fn shipped() -> Catalog {
-    osdpl_core::files::catalog(None).unwrap()
+    osdpl_core::files::load_catalog(None).unwrap()
 }
 
 /// An `OpenStackDeployment` with this spec.

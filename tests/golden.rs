@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use osdpl_values::yaml;
-use osdpl_values::{Values, changed, get};
+use osdpl_values::{Values, changed_paths, get};
 use serde_json::{Value, json};
 
 /// The OpenStack release of the renders that are kept whole.
@@ -129,7 +129,7 @@ fn difference(base: &BTreeMap<String, Values>, cloud: &BTreeMap<String, Values>)
     let nothing = Values::new();
     for (name, values) in cloud {
         let before = base.get(name).unwrap_or(&nothing);
-        for path in changed(before, values) {
+        for path in changed_paths(before, values) {
             let _ = match (get(before, &path), get(values, &path)) {
                 (Some(_), None) => writeln!(text, "- {name} {path}"),
                 (before, after) => {
@@ -200,7 +200,7 @@ fn two_renders_are_byte_identical_and_hold_no_secret() {
         assert_eq!(invented, cloud.osdpl(&["render", "--placeholders"]));
         let invented = releases(&invented);
         for (name, values) in releases(&rendered) {
-            let differs = changed(&values, &invented[&name]);
+            let differs = changed_paths(&values, &invented[&name]);
             let hidden = differs.iter().all(|path| get(&values, path) == Some(&"<redacted>".into()));
             assert!(hidden, "{name}: {differs:?}");
         }

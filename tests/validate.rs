@@ -19,8 +19,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use osdpl_core::catalog::Catalog;
-use osdpl_core::observed::Site;
-use osdpl_lint::rule::{Report, Schemas, report, split};
+use osdpl_core::observed::ClusterInfo;
+use osdpl_lint::rule::{Report, Schemas, report, split_documents};
 
 /// Where the table is.
 const TABLE: &str = "tests/validate/bad.txt";
@@ -35,17 +35,17 @@ fn path(below: &str) -> PathBuf {
 }
 
 fn judged(texts: &[(&str, &str)]) -> Report {
-    let catalog = osdpl_core::files::catalog(None).unwrap();
+    let catalog = osdpl_core::files::load_catalog(None).unwrap();
     let schemas = Schemas::new(&catalog).unwrap();
     judged_by(texts, &catalog, &schemas)
 }
 
 fn judged_by(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas) -> Report {
-    judged_at(texts, catalog, schemas, &Site::default())
+    judged_at(texts, catalog, schemas, &ClusterInfo::default())
 }
 
-fn judged_at(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas, site: &Site) -> Report {
-    let documents: Vec<_> = texts.iter().flat_map(|(file, text)| split(file, text)).collect();
+fn judged_at(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas, site: &ClusterInfo) -> Report {
+    let documents: Vec<_> = texts.iter().flat_map(|(file, text)| split_documents(file, text)).collect();
     report(&documents, catalog, schemas, site, None)
 }
 
@@ -104,7 +104,7 @@ fn case(text: &str) -> (String, String) {
 #[test]
 fn of_every_bad_input_is_said_where_why_and_what_to_do() {
     let table = std::fs::read_to_string(path(TABLE)).unwrap();
-    let catalog = osdpl_core::files::catalog(None).unwrap();
+    let catalog = osdpl_core::files::load_catalog(None).unwrap();
     let schemas = Schemas::new(&catalog).unwrap();
     let usual = judged_by(&[("cloud.yaml", &resource(""))], &catalog, &schemas);
     let (mut written, mut wrong, mut count) = (String::new(), String::new(), 0);

@@ -8,7 +8,7 @@ use osdpl_values::{Path, Values, get};
 /// The effect of a parent key on a path that helm gets no value for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Above {
+pub enum ParentEffect {
     /// The parent is null and removes everything below.
     Removed,
     /// The parent is not a map and hides everything below.
@@ -16,13 +16,13 @@ pub enum Above {
 }
 
 /// Returns the effect of a parent key on a path without a value.
-pub fn above(all: &Values, path: &Path) -> Option<Above> {
+pub fn above(all: &Values, path: &Path) -> Option<ParentEffect> {
     (1..path.keys().len()).find_map(|length| {
         let above: Path = path.keys()[..length].iter().cloned().collect();
         match get(all, &above)? {
-            Value::Null => Some(Above::Removed),
+            Value::Null => Some(ParentEffect::Removed),
             Value::Object(_) => None,
-            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Some(Above::Hidden),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Some(ParentEffect::Hidden),
         }
     })
 }

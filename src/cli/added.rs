@@ -8,10 +8,10 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::common::{CatalogOption, display_name, read, readable};
-use osdpl_core::catalog::{Addition, Catalog, Extended, LABEL, extend};
-use osdpl_lint::rule::{Content, objects, split};
+use osdpl_core::catalog::{Addition, Catalog, ExtendedCatalog, LABEL, extend_catalog};
+use osdpl_lint::rule::{Content, objects, split_documents};
 use osdpl_operator::cluster::{addition, additions};
-use osdpl_values::yaml::without_literals;
+use osdpl_values::yaml::redact_literals;
 
 /// The namespace of a resource that names none.
 pub const DEFAULT_NAMESPACE: &str = "openstack";
@@ -50,14 +50,14 @@ impl CatalogOption {
     }
 
     /// Loads the catalogue with additions; invalid ones are returned and not reported.
-    pub fn with(&self, additions: &[Addition]) -> anyhow::Result<Extended> {
-        extend(&self.texts()?, additions).with_context(|| self.error_context())
+    pub fn with(&self, additions: &[Addition]) -> anyhow::Result<ExtendedCatalog> {
+        extend_catalog(&self.texts()?, additions).with_context(|| self.error_context())
     }
 
     /// Loads the catalogue with additions, and its files.
-    pub fn extended(&self, additions: &[Addition], on_invalid: OnInvalid) -> anyhow::Result<Extended> {
+    pub fn extended(&self, additions: &[Addition], on_invalid: OnInvalid) -> anyhow::Result<ExtendedCatalog> {
         let extended = self.with(additions)?;
-        let messages = extended.refused.iter().map(|refused| format!("{}: {}", refused.source, refused.message));
+        let messages = extended.rejected.iter().map(|refused| format!("{}: {}", refused.source, refused.message));
         let messages: Vec<String> = messages.collect();
         if on_invalid == OnInvalid::Fail && !messages.is_empty() {
             bail!("{}", messages.join("\n"));
@@ -108,7 +108,7 @@ pub fn in_texts_of<'a>(
     let mut maps: Vec<ConfigMap> = Vec::new();
     let mut resource_namespaces: Vec<String> = Vec::new();
     for (place, text) in files {
-        for document in split(place, text) {
+        for document in split_documents(place, text) {
             // Other documents of the file need not even be valid YAML.
             let Content::Object(read) = &document.content else { continue };
             for (_, object) in objects(&read.value) {
@@ -135,7 +135,7 @@ fn config_map(place: &str, object: &Value, on_invalid: OnInvalid) -> anyhow::Res
     match serde_json::from_value(object.clone()) {
         Ok(map) => Ok(Some(map)),
         Err(error) if on_invalid == OnInvalid::Fail => {
-            let why = without_literals(&error.to_string());
+            let why = redact_literals(&error.to_string());
             bail!("{place} contains an invalid ConfigMap with the label {LABEL}: {why}; correct it");
         }
         Err(_) => Ok(None),

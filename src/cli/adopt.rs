@@ -22,7 +22,7 @@ use super::output::{self, Format};
 use super::place::ChartsOption;
 use effects::EffectsQuery;
 use look::HelmReleases;
-use osdpl_core::adopt::{Cloud, Known, known, shipped};
+use osdpl_core::adopt::{CloudInventory, IdentifiedReleases, find_default_credentials, identify_releases};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::placeholder;
 use osdpl_operator::cluster::Reader;
@@ -78,7 +78,7 @@ impl Arguments {
         let placeholders = |selection: &_| placeholder::facts(&catalog, selection);
         let ceph = ceph::detect(&client, &known, (&home, &name)).await.context("looking for the cloud's Ceph")?;
         let storage = ceph.as_ref().and_then(|ceph| ceph.storage.as_ref());
-        let cloud = Cloud::new((&home, &name), &known, &catalog, &placeholders).with_storage(storage);
+        let cloud = CloudInventory::new((&home, &name), &known, &catalog, &placeholders).with_storage(storage);
         let described = cloud.describe();
         let owners = look::owners(&cluster, &known).await?;
         let charts = match self.place.source() {
@@ -105,7 +105,7 @@ impl Arguments {
             charts,
             effects,
             has_charts: self.place.source().is_some(),
-            shipped: warnings::of(&shipped(&known, &catalog), &described.spec, &catalog),
+            shipped: warnings::of(&find_default_credentials(&known, &catalog), &described.spec, &catalog),
             ceph: ceph.as_ref().map(|ceph| ceph.note.clone()),
         };
         let shown = AdoptReport::new(&known, &described, seen);
@@ -115,15 +115,17 @@ impl Arguments {
 
     /// Returns the namespace of the existing cloud, and the catalogue there.
     async fn home(&self, client: &Client, helm: &HelmReleases) -> anyhow::Result<(String, Catalog)> {
-        let home = |catalog: &Catalog| self.namespace.clone().or_else(|| osdpl_core::adopt::home(&helm.found, catalog));
+        let home = |catalog: &Catalog| {
+            self.namespace.clone().or_else(|| osdpl_core::adopt::main_namespace(&helm.found, catalog))
+        };
         let Some(home) = home(&self.catalog.load()?) else { bail!("{}", self.describe_missing(helm)) };
         let catalog = self.catalog.load_from(client, &home, None).await?;
         Ok((home, catalog))
     }
 
     /// Returns the releases that the catalogue knows, and the others.
-    fn known<'a>(&self, helm: &'a HelmReleases, catalog: &Catalog) -> anyhow::Result<Known<'a>> {
-        let mut known = known(&helm.found, catalog);
+    fn known<'a>(&self, helm: &'a HelmReleases, catalog: &Catalog) -> anyhow::Result<IdentifiedReleases<'a>> {
+        let mut known = identify_releases(&helm.found, catalog);
         if known.releases.is_empty() {
             bail!("{}", self.describe_missing(helm));
         }

@@ -110,7 +110,7 @@ impl Arguments {
                 let described = reference.describe(kind.kind(), name)?;
                 match self.output {
                     Format::Text => output::print(described.page),
-                    Format::Json => output::line(serde_json::to_string_pretty(&described.facts)?),
+                    Format::Json => output::line(serde_json::to_string_pretty(&described.data)?),
                 }
             }
             (None, kind, _) => {

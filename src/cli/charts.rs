@@ -11,7 +11,9 @@ use anyhow::{Context as _, bail};
 
 use super::output;
 use super::place::{ChartsOption, read_lock};
-use osdpl_operator::charts::{Chart, Error, Lock, Pinned, Pull, Source, Store, UPSTREAM, Wanted, keys, write_whole};
+use osdpl_operator::charts::{
+    Chart, ChartRequest, Error, Lock, LockEntry, Pull, Source, Store, UPSTREAM, keys, write_atomically,
+};
 
 /// Lock, pull and list the charts.
 #[derive(Debug, clap::Args)]
@@ -62,7 +64,7 @@ struct PullArguments {
 
 /// NAME or NAME@VERSION.
 #[derive(Clone, Debug)]
-struct Named(Wanted);
+struct Named(ChartRequest);
 
 impl FromStr for Named {
     type Err = std::convert::Infallible;
@@ -70,7 +72,7 @@ impl FromStr for Named {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, version) =
             text.split_once('@').map_or((text, None), |(name, version)| (name, Some(version.to_owned())));
-        Ok(Self(Wanted { version, ..Wanted::locked(name) }))
+        Ok(Self(ChartRequest { version, ..ChartRequest::locked(name) }))
     }
 }
 
@@ -112,14 +114,14 @@ impl LockArguments {
         outcome.finish("locked")
     }
 
-    async fn lock_one(&self, store: &Store, pull: &dyn Pull, wanted: Wanted) -> anyhow::Result<(Chart, String)> {
+    async fn lock_one(&self, store: &Store, pull: &dyn Pull, wanted: ChartRequest) -> anyhow::Result<(Chart, String)> {
         let wanted = self.newest(store, pull, wanted).await?;
         let chart = store.obtain(&wanted).await?;
         let keys = self.write_keys(&chart)?;
         Ok((chart, keys))
     }
 
-    async fn newest(&self, store: &Store, pull: &dyn Pull, wanted: Wanted) -> anyhow::Result<Wanted> {
+    async fn newest(&self, store: &Store, pull: &dyn Pull, wanted: ChartRequest) -> anyhow::Result<ChartRequest> {
         let Source::Repository { url } = store.source() else { return Ok(wanted) };
         let is_locked = store.lock().charts.contains_key(&wanted.name);
         if wanted.version.is_some() || (is_locked && !self.newest) {
@@ -127,7 +129,7 @@ impl LockArguments {
         }
         let newest = pull.newest(url, &wanted.name).await;
         let newest = newest.map_err(|failure| anyhow::anyhow!("chart {} from {url}: {failure}", wanted.name))?;
-        Ok(Wanted { version: Some(newest), ..wanted })
+        Ok(ChartRequest { version: Some(newest), ..wanted })
     }
 
     fn write_keys(&self, chart: &Chart) -> anyhow::Result<String> {
@@ -137,12 +139,12 @@ impl LockArguments {
     }
 }
 
-fn pinned(chart: &Chart, source: &Source) -> Pinned {
+fn pinned(chart: &Chart, source: &Source) -> LockEntry {
     let repository = match source {
         Source::Repository { url } if url != UPSTREAM => Some(url.clone()),
         Source::Repository { .. } | Source::Folder(_) => None,
     };
-    Pinned { version: chart.version.clone(), digest: Some(chart.digest.clone()), repository }
+    LockEntry { version: chart.version.clone(), digest: Some(chart.digest.clone()), repository }
 }
 
 impl PullArguments {
@@ -153,7 +155,7 @@ impl PullArguments {
             let got = store.obtain(&wanted).await.map_err(anyhow::Error::from).and_then(|chart| {
                 let file = self.to.join(format!("{}-{}.tgz", chart.name, chart.version));
                 let mut archive = std::fs::File::open(&chart.path).with_context(|| chart.path.display().to_string())?;
-                write_whole(&file, |to| std::io::copy(&mut archive, to).map(drop))
+                write_atomically(&file, |to| std::io::copy(&mut archive, to).map(drop))
                     .with_context(|| format!("cannot write {}: check free space and permissions", file.display()))?;
                 Ok((file, chart))
             });
@@ -171,15 +173,15 @@ impl ChartsOption {
         let store = self.open_without_pull()?;
         let mut rows = vec![["NAME", "VERSION", "DIGEST", "FROM", "LOCK"].map(str::to_owned)];
         let mut outcome = Outcome::default();
-        for (name, _) in store.offered()? {
+        for (name, _) in store.list_charts()? {
             if let (Source::Repository { url }, Some(pinned)) = (store.source(), store.lock().charts.get(&name)) {
-                let Pinned { version, digest, repository } = pinned.clone();
+                let LockEntry { version, digest, repository } = pinned.clone();
                 let digest = digest.map_or_else(|| "-".to_owned(), |digest| digest.to_string());
                 rows.push([name, version, digest, repository.unwrap_or_else(|| url.clone()), "as locked".to_owned()]);
                 outcome.done += 1;
                 continue;
             }
-            let got = store.obtain(&Wanted::locked(&name)).await;
+            let got = store.obtain(&ChartRequest::locked(&name)).await;
             if let Some(Chart { version, digest, origin, pin, .. }) = outcome.note(got) {
                 rows.push([name, version, digest.to_string(), origin, pin.to_string()]);
             }
@@ -190,23 +192,23 @@ impl ChartsOption {
 }
 
 /// Returns the named charts, else those of the lock, else all installable ones of the source.
-fn wanted(store: &Store, named: &[Named]) -> Result<Vec<Wanted>, Error> {
+fn wanted(store: &Store, named: &[Named]) -> Result<Vec<ChartRequest>, Error> {
     if !named.is_empty() {
         return Ok(named.iter().map(|Named(wanted)| wanted.clone()).collect());
     }
     if !store.lock().charts.is_empty() {
-        return Ok(store.lock().charts.keys().map(Wanted::locked).collect());
+        return Ok(store.lock().charts.keys().map(ChartRequest::locked).collect());
     }
     Ok(store
-        .offered()?
+        .list_charts()?
         .into_iter()
         .filter(|(_, installable)| *installable)
-        .map(|(name, _)| Wanted::locked(name))
+        .map(|(name, _)| ChartRequest::locked(name))
         .collect())
 }
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
-    write_whole(file, |to| std::io::Write::write_all(to, text.as_bytes()))
+    write_atomically(file, |to| std::io::Write::write_all(to, text.as_bytes()))
         .with_context(|| format!("cannot write {}: check free space and permissions", file.display()))
 }
 

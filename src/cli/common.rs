@@ -35,7 +35,7 @@ fn folder(name: &str) -> Result<PathBuf, String> {
 
 impl CatalogOption {
     pub fn load(&self) -> anyhow::Result<Catalog> {
-        files::catalog(self.catalog.as_deref()).with_context(|| self.error_context())
+        files::load_catalog(self.catalog.as_deref()).with_context(|| self.error_context())
     }
 
     /// Returns the context for errors of the catalogue, whose places are relative to its folder.
@@ -46,7 +46,7 @@ impl CatalogOption {
 
     /// Returns the files of the catalogue.
     pub fn texts(&self) -> anyhow::Result<Files> {
-        Ok(files::texts(self.catalog.as_deref())?)
+        Ok(files::read_files(self.catalog.as_deref())?)
     }
 }
 

@@ -8,8 +8,11 @@ use serde_json::{Map, Value};
 
 use super::common::{display_name, read};
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_lint::rule::{Content, Judged, Read, is_ours, keys_of, meant, objects, other_kinds, read_spec, split};
-use osdpl_values::yaml::without_literals;
+use osdpl_lint::rule::{
+    Content, ParsedDocument, Violation, describe_kinds, is_deployment, keys_of_field, likely_mistake, objects,
+    read_spec, split_documents,
+};
+use osdpl_values::yaml::redact_literals;
 
 /// A resource that was read from a file.
 pub struct Document {
@@ -26,7 +29,7 @@ pub struct Document {
 struct Location {
     /// The file's display name.
     place: String,
-    read: Rc<Read>,
+    read: Rc<ParsedDocument>,
     /// The keys of the object in the document; empty if the document is the object.
     at: Vec<String>,
     /// The number of lines of the file before the document.
@@ -44,8 +47,8 @@ impl Location {
         self.read.nearest(self.at.iter().map(String::as_str).chain(keys)) + self.before
     }
 
-    fn describe(&self, judged: &Judged) -> String {
-        let keys = keys_of(&judged.field);
+    fn describe(&self, judged: &Violation) -> String {
+        let keys = keys_of_field(&judged.field);
         format!("{}: {}: {}", self.line(keys.iter().map(String::as_str)), judged.field, judged.message)
     }
 }
@@ -70,20 +73,21 @@ impl Document {
 
     pub(super) fn of(place: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
         let (mut resources, mut beside, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
-        for document in split(place, text) {
+        for document in split_documents(place, text) {
             let before = document.before;
             let read = match document.content {
                 Content::Wrong(error) => {
-                    bail!("{place}:{}: {}; correct the YAML", error.line + before, error.problem)
+                    bail!("{place}:{}: {}; correct the YAML", error.line + before, error.message)
                 }
                 Content::Object(read) => Rc::new(read),
             };
             for (at, object) in objects(&read.value) {
-                let location = Location { place: place.to_owned(), read: Rc::clone(&read), at: keys_of(&at), before };
-                if is_ours(object) {
+                let location =
+                    Location { place: place.to_owned(), read: Rc::clone(&read), at: keys_of_field(&at), before };
+                if is_deployment(object) {
                     resources.push((location, object.clone()));
                 } else {
-                    wrong.extend(meant(object).map(|judged| location.describe(&judged)));
+                    wrong.extend(likely_mistake(object).map(|judged| location.describe(&judged)));
                     beside.push(object.clone());
                 }
             }
@@ -109,7 +113,7 @@ impl Document {
         let status = object.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
         let unread = |field: &'static str| {
             move |error: serde_json::Error| {
-                let why = without_literals(&error.to_string());
+                let why = redact_literals(&error.to_string());
                 anyhow!("{}: {field}: can't be parsed: {why}; correct it", self.line([field]))
             }
         };
@@ -198,7 +202,7 @@ fn missing(place: &str, wrong: &[String], beside: &[Value]) -> anyhow::Error {
     if !wrong.is_empty() {
         return anyhow!("{}", wrong.join("\n"));
     }
-    let available = other_kinds(&beside.iter().collect::<Vec<_>>());
+    let available = describe_kinds(&beside.iter().collect::<Vec<_>>());
     anyhow!(
         "{place} contains no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): {available}; name the file that contains yours"
     )

@@ -18,7 +18,7 @@ use super::output::{self, Format};
 use super::place::ChartsOption;
 use answer::{Explanation, Query};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
-use osdpl_core::catalog::{Catalog, Extended, did_you_mean};
+use osdpl_core::catalog::{Catalog, ExtendedCatalog, did_you_mean};
 use osdpl_core::desired::{Desired, Facts, Selection};
 use osdpl_operator::controller::{ChartSource, preview, wanted};
 use osdpl_values::Path;
@@ -61,7 +61,7 @@ impl Arguments {
         let document = document.map(|document| document.within(self.resource.namespace.clone()));
         let live = if document.is_none() { Some(self.find().await?) } else { None };
         let extended = self.extended(live.as_ref()).await.inspect_err(|_| self.report());
-        let Extended { catalog, files: texts, .. } = extended?;
+        let ExtendedCatalog { catalog, files: texts, .. } = extended?;
         let catalog = std::sync::Arc::new(catalog);
         let cloud = match (&document, live) {
             (Some(document), _) => offline(document, &catalog).inspect_err(|_| self.report())?,
@@ -105,7 +105,7 @@ impl Arguments {
     }
 
     /// Loads the catalogue with the additions of `ConfigMap`s beside the resource, in its file or in its cluster.
-    async fn extended(&self, live: Option<&(kube::Client, OpenStackDeployment)>) -> anyhow::Result<Extended> {
+    async fn extended(&self, live: Option<&(kube::Client, OpenStackDeployment)>) -> anyhow::Result<ExtendedCatalog> {
         let (added, wrong) = match (&self.file, live) {
             (Some(file), _) => (in_file_within(file, self.resource.namespace.as_deref())?, OnInvalid::Fail),
             (None, Some((client, deployment))) => {

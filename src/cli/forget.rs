@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::common::{ClusterOption, Target, readable};
 use super::output;
-use osdpl_core::api::{FORGET, OpenStackDeployment};
+use osdpl_core::api::{FORGET_NODES_ANNOTATION, OpenStackDeployment};
 
 #[derive(Args)]
 pub struct Arguments {
@@ -41,11 +41,11 @@ impl Arguments {
         }
         let target = Target { name: self.name, namespace: self.namespace, cluster: self.cluster };
         let deployment = target.find(&client).await?;
-        let known = deployment.annotations().get(FORGET).into_iter().flat_map(|text| text.split(','));
+        let known = deployment.annotations().get(FORGET_NODES_ANNOTATION).into_iter().flat_map(|text| text.split(','));
         let all: BTreeSet<&str> = known.chain(self.nodes.iter().map(String::as_str)).collect();
         let value = all.into_iter().collect::<Vec<_>>().join(",");
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {FORGET: value}}}));
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {FORGET_NODES_ANNOTATION: value}}}));
         api.patch(&deployment.name_any(), &PatchParams::default(), &patch).await.map_err(readable)?;
         output::line(format_args!(
             "the operator will remove {} from Nova and Neutron; see the events of {}",

@@ -42,7 +42,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use osdpl_core::catalog::nearest;
+use osdpl_core::catalog::nearest_name;
 
 /// Runs OpenStack from the upstream OpenStack-Helm charts.
 #[derive(Parser)]
@@ -174,7 +174,7 @@ fn with_suggestion(mut error: clap::Error) -> clap::Error {
             // Words that are not UTF-8 are not commands.
             parent = word.to_str().and_then(|word| parent.find_subcommand(word)).unwrap_or(parent);
         }
-        let similar = nearest(word, parent.get_subcommands().map(clap::Command::get_name)).map(str::to_owned);
+        let similar = nearest_name(word, parent.get_subcommands().map(clap::Command::get_name)).map(str::to_owned);
         if let Some(similar) = similar {
             error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![similar]));
         }

@@ -8,7 +8,7 @@ use kube::{Client, ResourceExt};
 use super::common::{CatalogOption, Document, ResourceOption, Target};
 use super::offline::well_formed;
 use super::place::ChartsOption;
-use super::plan::{applied, find_live};
+use super::plan::{after_apply, find_live};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_operator::controller::{ChartSource, Preview, preview};
@@ -43,7 +43,7 @@ impl LiveQuery<'_> {
             let catalog = self.catalog.load_from(&client, &document.namespace(), self.file).await?;
             let file = well_formed(&document, &catalog)?;
             let live = find_live(&client, &file).await?;
-            (applied(&file, live.as_ref()), live, catalog, Some(document))
+            (after_apply(&file, live.as_ref()), live, catalog, Some(document))
         } else {
             let live = Target::from(self.resource).find(&client).await?;
             let catalog = self.catalog.load_from(&client, &live.namespace().unwrap_or_default(), None).await?;

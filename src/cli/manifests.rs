@@ -12,10 +12,10 @@ use super::place::ChartsOption;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::DesiredRelease;
-use osdpl_core::difference::{Object, objects};
-use osdpl_core::release::contents;
-use osdpl_core::scrub::{Scrubber, brought, brought_texts, scalars, secretive};
-use osdpl_operator::charts::{Chart, Store, Wanted};
+use osdpl_core::difference::{Object, parse_objects};
+use osdpl_core::release;
+use osdpl_core::scrub::{Scrubber, collect_secret_scalars, collect_secret_texts, find_secret_paths, is_secret_value};
+use osdpl_operator::charts::{Chart, ChartRequest, Store};
 use osdpl_operator::controller::wanted;
 use osdpl_operator::helm::Program;
 use osdpl_operator::helm::template::{Capabilities, Template};
@@ -64,13 +64,14 @@ impl Renderer {
         let (release, capabilities) = (&release.key, &self.capabilities);
         let template = Template { release, chart: &chart.path, values: &values, is_upgrade, capabilities };
         let manifest = template.render(&self.program, scrubber).await?;
-        let contents = contents(&manifest).map_err(|problem| anyhow::anyhow!("helm's output: {problem}"))?;
-        Ok(objects(contents, release))
+        let contents =
+            release::parse_objects(&manifest).map_err(|problem| anyhow::anyhow!("helm's output: {problem}"))?;
+        Ok(parse_objects(contents, release))
     }
 }
 
 /// Obtains a chart and checks its digest, if one was added to the catalogue's lock.
-pub async fn obtain(store: &Store, wanted: &Wanted, digest: Option<&String>) -> anyhow::Result<Chart> {
+pub async fn obtain(store: &Store, wanted: &ChartRequest, digest: Option<&String>) -> anyhow::Result<Chart> {
     let chart = store.obtain(wanted).await?;
     let found = chart.digest.to_string();
     if let Some(digest) = digest.filter(|digest| **digest != found) {
@@ -111,10 +112,10 @@ pub fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&
     let recorded_marks = recorded.map(|values| (values, &release.marked));
     for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
         // Of objects in lists or texts only the secret parts count, not the whole object.
-        let whole = brought(values);
+        let whole = find_secret_paths(values);
         let marked = marks.iter().filter(|path| !whole.contains(path));
-        found.extend(marked.filter_map(|path| get(values, path)).flat_map(scalars).map(Into::into));
-        found.extend(brought_texts(values));
+        found.extend(marked.filter_map(|path| get(values, path)).flat_map(collect_secret_scalars).map(Into::into));
+        found.extend(collect_secret_texts(values));
         let all = serde_json::to_string(values).unwrap_or_default();
         // Compare in JSON form.
         let holds = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));
@@ -123,8 +124,8 @@ pub fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&
     // Records have no marks.
     for (path, value) in recorded.into_iter().flat_map(leaves) {
         let is_plain = path.keys().first().is_some_and(|top| PLAIN.contains(&top.as_str()));
-        if !is_plain && secretive(&path, value) {
-            found.extend(scalars(value).into_iter().map(Into::into));
+        if !is_plain && is_secret_value(&path, value) {
+            found.extend(collect_secret_scalars(value).into_iter().map(Into::into));
         }
     }
     Scrubber::new(found)
@@ -178,7 +179,7 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/charts");
         let store = Store::new(cache.path(), Source::Folder(folder), Lock::default(), Arc::new(NoPull));
-        let wanted = Wanted::locked("memcached");
+        let wanted = ChartRequest::locked("memcached");
         let digest = obtain(&store, &wanted, None).await.unwrap().digest.to_string();
         assert!(obtain(&store, &wanted, Some(&digest)).await.is_ok());
         let refused = obtain(&store, &wanted, Some(&"sha256:0".to_owned())).await.unwrap_err().to_string();

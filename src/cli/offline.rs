@@ -8,10 +8,10 @@ use super::common::{CatalogOption, display_name, read};
 use super::document::Document;
 use super::validate::now;
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::catalog::{Catalog, Extended, Level};
-use osdpl_core::desired::{Blocked, ChartFact, Desired, Facts, Finding, Selection, select};
-use osdpl_core::observed::Site;
-use osdpl_lint::rule::{self, Kind, Named, Question, Report, Schemas, keys_of};
+use osdpl_core::catalog::{Catalog, ExtendedCatalog, Level};
+use osdpl_core::desired::{Blocked, ChartInfo, Desired, Facts, Finding, Selection, select};
+use osdpl_core::observed::ClusterInfo;
+use osdpl_lint::rule::{self, Argument, Kind, Report, ReviewInput, Schemas, keys_of_field};
 
 /// A resolved resource of a file with the objects beside it; credentials and Ceph are placeholders.
 pub struct Offline {
@@ -33,12 +33,12 @@ fn errors(findings: &[Finding]) -> usize {
 impl Offline {
     /// # Errors
     /// If the resource is refused ([`Refused`]); every finding has been printed.
-    pub fn of(document: &Document, catalog: &Catalog, site: &Site) -> anyhow::Result<Self> {
+    pub fn of(document: &Document, catalog: &Catalog, site: &ClusterInfo) -> anyhow::Result<Self> {
         Self::resolve(document, catalog, site)?.report_findings(document)
     }
 
     /// Resolves the resource again with these charts.
-    pub fn with_charts(mut self, catalog: &Catalog, charts: BTreeMap<String, Result<ChartFact, Blocked>>) -> Self {
+    pub fn with_charts(mut self, catalog: &Catalog, charts: BTreeMap<String, Result<ChartInfo, Blocked>>) -> Self {
         let mut before = std::mem::take(&mut self.desired.findings);
         let resolve_with = |facts: &Facts| rule::resolve(&self.deployment.spec, catalog, &self.selection, facts);
         // Findings about the locked charts may not apply to these.
@@ -67,7 +67,7 @@ impl Offline {
     /// # Errors
     /// If it is not well-formed, or selects nothing; every finding has been printed.
     pub fn resolve_leniently(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
-        let resolved = Self::resolve(document, catalog, &Site::default())?;
+        let resolved = Self::resolve(document, catalog, &ClusterInfo::default())?;
         match errors(&resolved.desired.findings) {
             0 => {}
             count => eprintln!("note: the resource is refused: {count} error(s); run `osdpl validate` to see them"),
@@ -77,7 +77,7 @@ impl Offline {
     }
 
     fn report_missing(&self, document: &Document) {
-        for unseen in rule::unseen(&self.deployment.spec, &self.selection.namespace, &document.beside) {
+        for unseen in rule::missing_sources(&self.deployment.spec, &self.selection.namespace, &document.beside) {
             eprintln!("unknown: {unseen}: its values are left out");
         }
         if self.deployment.spec.images.rewrites() {
@@ -95,7 +95,7 @@ impl Offline {
     ///
     /// # Errors
     /// If it is not well-formed, or selects nothing; every finding has been printed.
-    pub fn resolve(document: &Document, catalog: &Catalog, site: &Site) -> anyhow::Result<Self> {
+    pub fn resolve(document: &Document, catalog: &Catalog, site: &ClusterInfo) -> anyhow::Result<Self> {
         let schemas = Schemas::new(catalog)?;
         let validation = Validation::new(document, catalog, &schemas, site);
         let deployment = validation.deployment()?;
@@ -105,7 +105,7 @@ impl Offline {
         if selection.is_refused() {
             refuse(validation.findings(), Some(document))?;
         }
-        let mut facts = rule::made_up_beside(spec, catalog, &selection, &document.beside);
+        let mut facts = rule::placeholder_facts_with(spec, catalog, &selection, &document.beside);
         facts.site = site.clone();
         let mut desired = rule::resolve(spec, catalog, &selection, &facts);
         // These findings also cover the status and the certificates of the file.
@@ -119,13 +119,13 @@ impl Offline {
 /// # Errors
 /// If it is not well-formed ([`Refused`]); every finding of `osdpl validate` has been printed.
 pub fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
-    let (schemas, site) = (Schemas::new(catalog)?, Site::default());
+    let (schemas, site) = (Schemas::new(catalog)?, ClusterInfo::default());
     Validation::new(document, catalog, &schemas, &site).deployment()
 }
 
 /// Returns the findings of a resource that is not well-formed, one per line; `None` if it is.
 pub fn shape_errors(document: &Document, catalog: &Catalog, schemas: &Schemas) -> Option<String> {
-    let site = Site::default();
+    let site = ClusterInfo::default();
     let validation = Validation::new(document, catalog, schemas, &site);
     (!validation.is_well_formed()).then(|| lines(&mut validation.findings(), Some(document)).join("\n"))
 }
@@ -133,12 +133,12 @@ pub fn shape_errors(document: &Document, catalog: &Catalog, schemas: &Schemas) -
 /// The resource of a file with the context for its validation.
 struct Validation<'a> {
     document: &'a Document,
-    validator: Question<'a>,
+    validator: ReviewInput<'a>,
 }
 
 impl<'a> Validation<'a> {
-    fn new(document: &'a Document, catalog: &'a Catalog, schemas: &'a Schemas, site: &'a Site) -> Self {
-        Self { document, validator: Question { catalog, schemas, beside: &document.beside, site, now: Some(now()) } }
+    fn new(document: &'a Document, catalog: &'a Catalog, schemas: &'a Schemas, site: &'a ClusterInfo) -> Self {
+        Self { document, validator: ReviewInput { catalog, schemas, beside: &document.beside, site, now: Some(now()) } }
     }
 
     fn is_well_formed(&self) -> bool {
@@ -162,14 +162,14 @@ impl<'a> Validation<'a> {
 /// Returns the report of `osdpl validate` about a file; `None` if there are no errors.
 pub fn report(file: &Path, option: &CatalogOption, namespace: Option<&str>) -> anyhow::Result<Option<Report>> {
     let (place, text) = (display_name(file), read(file)?);
-    let documents = rule::split(&place, &text);
+    let documents = rule::split_documents(&place, &text);
     let added =
         in_texts_of([(place.as_str(), text.as_str())], namespace.unwrap_or(DEFAULT_NAMESPACE), OnInvalid::Warn)?;
-    let Extended { catalog, refused, .. } = option.with(&added)?;
+    let ExtendedCatalog { catalog, rejected: refused, .. } = option.with(&added)?;
     let schemas = Schemas::new(&catalog)?;
-    let mut report = rule::report(&documents, &catalog, &schemas, &Site::default(), Some(now()));
+    let mut report = rule::report(&documents, &catalog, &schemas, &ClusterInfo::default(), Some(now()));
     report.refuse(&documents, &refused);
-    report.visit(&Named { place, documents: &documents, is_folder: false, unread: &[] });
+    report.visit(&Argument { place, documents: &documents, is_folder: false, unread: &[] });
     Ok(Some(report).filter(|report| report.summary.errors > 0))
 }
 
@@ -196,12 +196,12 @@ fn refuse(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Re
 /// Formats findings; those of a file are sorted and get their lines.
 fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
     if let Some(document) = document {
-        findings.sort_by_key(|finding| document.number(keys_of(&finding.field).iter().map(String::as_str)));
+        findings.sort_by_key(|finding| document.number(keys_of_field(&finding.field).iter().map(String::as_str)));
     }
     let line = |finding: &Finding| {
-        let keys = keys_of(&finding.field);
+        let keys = keys_of_field(&finding.field);
         let place = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
-        format!("{}{}: {finding}", place.unwrap_or_default(), finding.level.word())
+        format!("{}{}: {finding}", place.unwrap_or_default(), finding.level.as_str())
     };
     findings.iter().map(line).collect()
 }
@@ -222,7 +222,7 @@ mod tests {
              publicDomain: cloud\n  images: {{digests: {{'quay.io/given/front:9': '{digest}'}}}}\n"
         );
         let document = Document::of("c.yaml", &text, None).unwrap();
-        let resolved = Offline::resolve(&document, &catalog, &Site::default()).unwrap();
+        let resolved = Offline::resolve(&document, &catalog, &ClusterInfo::default()).unwrap();
         let fields = |offline: &Offline| {
             let mut fields: Vec<_> = offline.desired.findings.iter().map(|finding| finding.field.clone()).collect();
             fields.sort();
@@ -230,10 +230,10 @@ mod tests {
         };
         let pinned = "spec.images.digests[quay.io/given/front:9]";
         assert_eq!(fields(&resolved), [pinned, "spec.publicDomain"]);
-        let chart = |image: &str| ChartFact {
+        let chart = |image: &str| ChartInfo {
             version: "1.0.0".into(),
             images: [("api".to_owned(), image.to_owned())].into(),
-            ..ChartFact::default()
+            ..ChartInfo::default()
         };
         let given = [("front", "quay.io/given/front:9"), ("store", "quay.io/locked/store:1")];
         let given = given.map(|(name, image)| (name.to_owned(), Ok(chart(image)))).into();

@@ -23,8 +23,8 @@ use osdpl_operator::charts;
 use osdpl_operator::cluster::{Cluster, secrets_beforehand};
 use osdpl_operator::controller::{self, Book, ChartSource, Context, Fence, Parts};
 use osdpl_operator::helm::{self, Instance, Program, Runner};
-use osdpl_operator::http::{Cloud, Reach};
-use osdpl_operator::maintaining::{self, LOOK_AGAIN};
+use osdpl_operator::http::{Cloud, HttpConfig};
+use osdpl_operator::maintaining::{self, REQUEUE_DELAY};
 use osdpl_operator::tasks::{NODE_GRACE, Options, Scope, Tasks};
 use osdpl_operator::telemetry::{self, Metrics};
 use osdpl_operator::web;
@@ -55,7 +55,7 @@ pub struct Arguments {
     #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
     node_grace: u64,
     /// Seconds between checks of a node's maintenance for changes without events.
-    #[arg(long, env = "OSDPL_MAINTENANCE_POLL", value_name = "SECONDS", default_value_t = LOOK_AGAIN.as_secs(), hide = true, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, env = "OSDPL_MAINTENANCE_POLL", value_name = "SECONDS", default_value_t = REQUEUE_DELAY.as_secs(), hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     maintenance_poll: u64,
     #[command(flatten)]
     probes: Probes,
@@ -70,7 +70,7 @@ pub struct Arguments {
 
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        telemetry::logs(!self.plain_logs);
+        telemetry::init_logging(!self.plain_logs);
         // First of all: as PID 1, a signal without a handler is ignored.
         let mut signals = Signals::listen()?;
         let listener = web::listen(self.listen).await?;
@@ -122,18 +122,18 @@ impl Arguments {
     fn options(
         &self,
         (catalog, fence): (&Catalog, &Fence),
-        reach: &Reach,
+        reach: &HttpConfig,
         scrubber: watch::Receiver<Arc<Scrubber>>,
     ) -> Options {
         let owner_fence = fence.clone();
         Options {
             scope: Scope::All,
-            owner: Arc::new(move |instance: &str| owner_fence.owner(instance)),
-            without: BTreeSet::new(),
+            liveness: Arc::new(move |instance: &str| owner_fence.owner(instance)),
+            unreadable_kinds: BTreeSet::new(),
             scrubber,
             node_grace: Duration::from_secs(self.node_grace),
             probing: self.probes.probing(reach),
-            tolerated: Some(Arc::new(catalog.tolerated.clone())),
+            tolerated_changes: Some(Arc::new(catalog.tolerated.clone())),
         }
     }
 
@@ -141,9 +141,9 @@ impl Arguments {
         let home = self.cache.join("helm");
         let program = Program::find(self.helm.clone(), home.clone()).await?;
         let surroundings =
-            helm::kubeconfig::Surroundings::from_environment(std::env::var_os("KUBECONFIG").map(PathBuf::from));
+            helm::kubeconfig::Environment::from_environment(std::env::var_os("KUBECONFIG").map(PathBuf::from));
         let mount = std::path::Path::new(helm::kubeconfig::SERVICE_ACCOUNT);
-        let kubeconfig = helm::kubeconfig::kubeconfig(&surroundings, mount, &home)?;
+        let kubeconfig = helm::kubeconfig::find_kubeconfig(&surroundings, mount, &home)?;
         Ok(program.with_kubeconfig(kubeconfig))
     }
 

@@ -171,7 +171,7 @@ impl Arguments {
                 let catalog = self.catalog.load_from(&client, &document.namespace(), self.file.as_deref()).await?;
                 let file = well_formed(document, &catalog)?;
                 let live = find_live(&client, &file).await?;
-                (applied(&file, live.as_ref()), live, catalog)
+                (after_apply(&file, live.as_ref()), live, catalog)
             }
         };
         let charts = match self.place.source() {
@@ -207,7 +207,7 @@ pub(super) async fn find_live(
 }
 
 /// Returns the resource as it would be after `kubectl apply --server-side`: with the file's spec and annotations.
-pub(super) fn applied(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
+pub(super) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
     let Some(live) = live else { return file.clone() };
     let mut applied = live.clone();
     applied.spec = file.spec.clone();

@@ -15,7 +15,7 @@ use super::output::{self, Format};
 use compare::{Cloud, Comparison};
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, did_you_mean};
-use osdpl_core::desired::{contradictions, select};
+use osdpl_core::desired::{find_excluded_presets, select};
 use osdpl_core::placeholder;
 use osdpl_lint::rule;
 
@@ -106,7 +106,7 @@ fn cloud(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog) 
     for preset in presets {
         known("preset", preset, catalog.presets.keys())?;
     }
-    if let Some((later, earlier, why)) = contradictions(presets, catalog).first() {
+    if let Some((later, earlier, why)) = find_excluded_presets(presets, catalog).first() {
         bail!("{}: {} can't be beside {}: {why}", presets.join(","), presets[*later], presets[*earlier]);
     }
     let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };

@@ -4,13 +4,13 @@
 //! shown by `render` and `explain`.
 
 mod feature;
+mod fragments;
 mod openstack;
 mod pages;
 mod preset;
 mod schema;
 mod service;
 mod table;
-mod written;
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ impl Kind {
 
 /// A list entry.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Line {
+pub struct ListEntry {
     /// The name of the item.
     pub name: String,
     /// The one-line description.
@@ -80,9 +80,9 @@ pub struct Line {
 
 /// The full description of an item.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Described {
+pub struct Description {
     /// Structured data, for programs.
-    pub facts: Value,
+    pub data: Value,
     /// A Markdown page, for users.
     pub page: String,
 }
@@ -134,8 +134,9 @@ impl Reference {
     }
 
     /// Lists all items of a kind, by name.
-    pub fn list(&self, kind: Kind) -> Vec<Line> {
-        let line = |name: &String, description: &String| Line { name: name.clone(), description: description.clone() };
+    pub fn list(&self, kind: Kind) -> Vec<ListEntry> {
+        let line =
+            |name: &String, description: &String| ListEntry { name: name.clone(), description: description.clone() };
         match kind {
             Kind::Services => self.services.iter().map(|(name, entry)| line(name, &entry.description)).collect(),
             Kind::Presets => self.presets.iter().map(|(name, entry)| line(name, &entry.description)).collect(),
@@ -148,7 +149,7 @@ impl Reference {
     ///
     /// # Errors
     /// If there is no item of that name.
-    pub fn describe(&self, kind: Kind, name: &str) -> Result<Described, Error> {
+    pub fn describe(&self, kind: Kind, name: &str) -> Result<Description, Error> {
         let found = match kind {
             Kind::Services => self.services.get(name).map(|entry| self.service(entry)),
             Kind::Presets => self.presets.get(name).map(|entry| self.preset(entry)),

@@ -23,8 +23,8 @@ use super::place::ChartsOption;
 use folder::Folder;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, did_you_mean};
-use osdpl_core::desired::{Desired, DesiredRelease, layers, redacted};
-use osdpl_core::observed::Site;
+use osdpl_core::desired::{Desired, DesiredRelease, layers, redact};
+use osdpl_core::observed::ClusterInfo;
 use osdpl_core::scrub::Scrubber;
 use osdpl_operator::controller::secrets;
 use osdpl_operator::helm::Version;
@@ -138,7 +138,8 @@ impl Arguments {
         let namespace = &self.resource.namespace;
         let catalog = self.catalog.load_for(file, namespace.as_deref())?;
         let document = Document::read(file)?.within(namespace.clone());
-        let Offline { deployment, selection, facts, desired } = Offline::of(&document, &catalog, &Site::default())?;
+        let Offline { deployment, selection, facts, desired } =
+            Offline::of(&document, &catalog, &ClusterInfo::default())?;
         let jobs = desired.releases.iter().map(|(name, release)| (name.clone(), release.plain_jobs.clone()));
         let jobs = jobs.collect();
         let user_secrets = |(name, release): (&String, &DesiredRelease)| {
@@ -191,7 +192,7 @@ impl Arguments {
 
     fn shown(&self, cloud: &Cloud, name: &str, release: &DesiredRelease) -> Value {
         Value::Object(match self.secrets() {
-            Secrets::Redacted => redacted(&release.values, &release.secret),
+            Secrets::Redacted => redact(&release.values, &release.secret),
             Secrets::Placeholders => {
                 without_secrets(&release.values, cloud.user_secrets.get(name).map_or(&[], Vec::as_slice))
             }
@@ -204,7 +205,7 @@ impl Arguments {
 fn by_users(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     match layer.origin {
         Origin::Field(_) | Origin::Object(_) => hidden(layer, secret),
-        Origin::File { .. } | Origin::Derived(_) => layer.clear.clone(),
+        Origin::File { .. } | Origin::Derived(_) => layer.plain_text.clone(),
     }
 }
 
@@ -250,8 +251,8 @@ mod tests {
         let paths = |layer: &Layer| by_users(layer, &secret).iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(paths(&layer), ["conf.debug", "conf.password"]);
         let file = Origin::File { file: "values/features/volumes.yaml".into(), field: "fragments[0]".into() };
-        let clear = vec![Path::parse("conf.password").unwrap()];
-        assert_eq!(paths(&Layer { origin: file, clear, ..layer }), ["conf.password"], "a feature passes it on");
+        let plain_text = vec![Path::parse("conf.password").unwrap()];
+        assert_eq!(paths(&Layer { origin: file, plain_text, ..layer }), ["conf.password"], "a feature passes it on");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::document::Document;
 use osdpl_core::desired::Finding;
-use osdpl_lint::rule::{Reported, keys_of};
+use osdpl_lint::rule::{Reported, keys_of_field};
 
 /// A finding about the spec.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -26,11 +26,11 @@ pub struct FindingOutput {
 impl FindingOutput {
     /// Converts a finding about a resource; `document` is the resource's, if it was read from a file.
     pub fn of(finding: &Finding, document: Option<&Document>) -> Self {
-        let keys = keys_of(&finding.field);
+        let keys = keys_of_field(&finding.field);
         Self {
             file: document.map(|document| document.file().to_owned()),
             line: document.map(|document| document.number(keys.iter().map(String::as_str))),
-            level: finding.level.word(),
+            level: finding.level.as_str(),
             field: finding.field.clone(),
             message: finding.message.clone(),
         }

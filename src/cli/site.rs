@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use osdpl_core::observed::{Census, Class, Range, Site};
+use osdpl_core::observed::{Class, ClusterInfo, NodeCount, Range};
 use osdpl_lint::rule::check_network;
 
 #[derive(Args)]
@@ -24,12 +24,13 @@ pub struct SiteOptions {
 
 impl SiteOptions {
     /// Returns the description of the cluster for rules.
-    pub fn site(&self) -> Site {
-        let range = |what: &str, is_of_pods, cidr: &String| Range { what: what.into(), is_of_pods, cidr: cidr.clone() };
+    pub fn site(&self) -> ClusterInfo {
+        let range =
+            |what: &str, is_of_pods, cidr: &String| Range { description: what.into(), is_of_pods, cidr: cidr.clone() };
         let pods = self.pods.iter().map(|cidr| range("the cluster's pods (--pod-network)", true, cidr));
         let services = self.services.iter().map(|cidr| range("its Services (--service-network)", false, cidr));
-        Site {
-            nodes: self.nodes.map(Census::All),
+        ClusterInfo {
+            nodes: self.nodes.map(NodeCount::All),
             classes: (!self.classes.is_empty()).then(|| self.classes.clone()),
             networks: pods.chain(services).collect(),
         }
@@ -37,7 +38,7 @@ impl SiteOptions {
 
     /// Whether any option is set.
     pub fn is_set(&self) -> bool {
-        self.site() != Site::default()
+        self.site() != ClusterInfo::default()
     }
 }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 /// A duration: `90`, `90s`, `5m`, `1h30m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span(Duration);
+pub struct DurationArgument(Duration);
 
 /// The units with their seconds, the longest first.
 const UNITS: [(char, u64); 3] = [('h', 3600), ('m', 60), ('s', 1)];
 
-impl Span {
+impl DurationArgument {
     /// Returns a number of seconds.
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
@@ -23,8 +23,8 @@ impl Span {
 }
 
 /// Parses a duration.
-pub fn span(text: &str) -> Result<Span, String> {
-    parse(text).map(Span::seconds).ok_or_else(|| {
+pub fn span(text: &str) -> Result<DurationArgument, String> {
+    parse(text).map(DurationArgument::seconds).ok_or_else(|| {
         "this is not a duration; write hours, minutes and seconds such as 60s, 5m or 1h30m, or only seconds such as 60".to_owned()
     })
 }
@@ -43,7 +43,7 @@ fn parse(text: &str) -> Option<u64> {
     (rest.is_empty() && !text.is_empty()).then_some(seconds)
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for DurationArgument {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0.as_secs();
         for (unit, length) in UNITS {
@@ -72,7 +72,7 @@ mod tests {
             ("1h5s", 3605, "1h5s"),
         ] {
             let read = span(text).unwrap();
-            assert_eq!((read, read.to_string().as_str()), (Span::seconds(seconds), shown), "{text}");
+            assert_eq!((read, read.to_string().as_str()), (DurationArgument::seconds(seconds), shown), "{text}");
         }
     }
 

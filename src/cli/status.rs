@@ -15,10 +15,10 @@ use super::common::Target;
 use super::output::{self, Format};
 use super::wait::{is_ready, unseen};
 use osdpl_core::api::{
-    CauseStatus, ChildStatus, ComponentVerdict, NodeMaintenance, OpenStackDeployment, RoleStatus, RolloutStatus,
-    TestStatus,
+    ComponentHealth, HelmReleaseStatus, NodeMaintenance, OpenStackDeployment, RoleStatus, RolloutStatus,
+    RootCauseStatus, TestStatus,
 };
-use osdpl_core::nodes::several;
+use osdpl_core::nodes::format_names;
 use osdpl_core::status::rollout_line;
 
 #[derive(Args)]
@@ -74,7 +74,7 @@ fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<Strin
     lines
 }
 
-fn mark(child: &ChildStatus) -> char {
+fn mark(child: &HelmReleaseStatus) -> char {
     match (child.ready, child.status.as_str()) {
         (true, _) => '✔',
         (false, "failed" | "unmanaged") => '✘',
@@ -83,7 +83,7 @@ fn mark(child: &ChildStatus) -> char {
     }
 }
 
-fn line(name: &str, child: &ChildStatus) -> String {
+fn line(name: &str, child: &HelmReleaseStatus) -> String {
     let revision = child.revision.map(|revision| format!("rev {revision}")).unwrap_or_default();
     format!("{} {name:<14} {:<16} {revision:<7} {}", mark(child), child.status, child.message).trim_end().to_owned()
 }
@@ -122,7 +122,7 @@ pub fn tree(deployment: &OpenStackDeployment) -> String {
     for (name, child) in &status.children {
         let _ = writeln!(text, "{}", line(name, child));
         for (component, health) in status.health.get(name).into_iter().flatten() {
-            if health.status != ComponentVerdict::Ready {
+            if health.status != ComponentHealth::Ready {
                 let line = format!(
                     "    {component:<22} {:<12} {:<6} {}",
                     format!("{:?}", health.status),
@@ -149,7 +149,7 @@ fn roles(roles: &BTreeMap<String, RoleStatus>) -> String {
     for (name, role) in roles {
         let RoleStatus { labels, count, nodes } = role;
         let count = usize::try_from(*count).unwrap_or_default();
-        let nodes = several(nodes.iter().map(String::as_str), count);
+        let nodes = format_names(nodes.iter().map(String::as_str), count);
         let _ = writeln!(
             text,
             "{} {name:<14} {nodes}: {}",
@@ -162,7 +162,7 @@ fn roles(roles: &BTreeMap<String, RoleStatus>) -> String {
 
 /// Returns the active rollouts.
 fn rollouts(rollouts: &BTreeMap<String, RolloutStatus>) -> String {
-    let active = rollouts.iter().filter(|(_, rollout)| rollout.phase.is_on());
+    let active = rollouts.iter().filter(|(_, rollout)| rollout.phase.is_active());
     let lines = active.map(|(name, rollout)| format!("  {}\n", rollout_line(name, rollout)));
     let lines: String = lines.collect();
     if lines.is_empty() { lines } else { format!("\nRollouts:\n{lines}") }
@@ -198,7 +198,7 @@ async fn maintenances(client: &kube::Client) -> String {
 }
 
 /// Returns the root causes, with the objects to inspect and what waits for them.
-fn causes(causes: &[CauseStatus]) -> String {
+fn causes(causes: &[RootCauseStatus]) -> String {
     let mut text = String::new();
     if !causes.is_empty() {
         text.push_str("\nCauses (`osdpl why` shows the whole chains):\n");

@@ -18,7 +18,7 @@ use super::added::in_file;
 use super::common::{CatalogOption, Document, display_name, read};
 use super::offline::shape_errors;
 use super::output;
-use case::{Case, Suite, Wrong};
+use case::{Case, InvalidCase, Suite};
 use judge::{Basis, Cloud, Subject};
 use osdpl_core::catalog::Addition;
 use osdpl_lint::rule::Schemas;
@@ -131,10 +131,10 @@ fn outcomes(file: &Path, bases: &mut Bases) -> Vec<Outcome> {
         Ok(suite) => suite,
         Err(error) => return vec![Outcome::wrong(place.clone(), place, &error)],
     };
-    let outcome = |(index, case): (usize, &Result<Case, Wrong>)| {
+    let outcome = |(index, case): (usize, &Result<Case, InvalidCase>)| {
         let case = match case {
             Ok(case) => case,
-            Err(Wrong { name, problem }) => {
+            Err(InvalidCase { name, problem }) => {
                 return Outcome::wrong(suite.place(index, None), name.clone(), &anyhow!(problem.clone()));
             }
         };

@@ -15,7 +15,7 @@ use super::common::CatalogOption;
 use super::site::SiteOptions;
 use super::{UNREADABLE, output};
 use files::Found;
-use osdpl_core::catalog::Extended;
+use osdpl_core::catalog::ExtendedCatalog;
 use osdpl_lint::rule::{Report, Schemas, report};
 
 #[derive(Args)]
@@ -72,7 +72,7 @@ impl Arguments {
 
     fn validate(&self, found: &Found) -> anyhow::Result<Report> {
         let added = in_texts(found.texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
-        let Extended { catalog, refused, .. } = self.catalog.with(&added)?;
+        let ExtendedCatalog { catalog, rejected: refused, .. } = self.catalog.with(&added)?;
         let schemas = Schemas::new(&catalog)?;
         let mut report = report(&found.documents, &catalog, &schemas, &self.site.site(), Some(now()));
         report.refuse(&found.documents, &refused);

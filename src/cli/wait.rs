@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt};
 
 use super::common::Target;
 use super::output;
-use super::span::{Span, span};
+use super::span::{DurationArgument, span};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition};
 
 /// The exit code if manual intervention is needed.
@@ -23,8 +23,8 @@ pub struct Arguments {
     #[command(flatten)]
     target: Target,
     /// How long to wait: hours, minutes and seconds such as 1h30m, 5m or 60s, or a number of seconds.
-    #[arg(long, value_name = "SPAN", default_value_t = Span::seconds(1800), value_parser = span)]
-    timeout: Span,
+    #[arg(long, value_name = "SPAN", default_value_t = DurationArgument::seconds(1800), value_parser = span)]
+    timeout: DurationArgument,
 }
 
 impl Arguments {

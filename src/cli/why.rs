@@ -76,7 +76,7 @@ async fn of_pod(
     word: &str,
 ) -> anyhow::Result<Option<Explanation>> {
     for namespace in names.namespaces() {
-        if let Some(chain) = preview.tasks.of_pod(namespace, word) {
+        if let Some(chain) = preview.tasks.explain_pod(namespace, word) {
             return Ok(Some(Explanation::of_pod(namespace, word, &chain)));
         }
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);

@@ -16,13 +16,13 @@ mod owner;
 mod residue;
 mod shipped;
 
-pub use ceph::{Answers, Storage, Use, Uses, uses};
-pub use compare::{Compared, compare};
-pub use describe::{Cloud, Content, Description, Invent, Secrets};
-pub use found::{Found, Known, home, known};
-pub use owner::owner;
-pub use residue::{Residue, residue};
-pub use shipped::{Shipped, shipped};
+pub use ceph::{CephDeclaration, CephState, CephUse, CephUses, find_ceph_uses};
+pub use compare::{Comparison, compare_release};
+pub use describe::{CloudInventory, Description, Invent, SecretContent, Secrets};
+pub use found::{IdentifiedReleases, InstalledRelease, identify_releases, main_namespace};
+pub use owner::find_other_controller;
+pub use residue::{RemainingOverrides, compute_overrides};
+pub use shipped::{Shipped, find_default_credentials};
 
 #[cfg(test)]
 mod tests;

@@ -13,14 +13,14 @@ mod schema;
 mod spec;
 mod status;
 
-pub use cause::{CauseObject, CauseStatus};
+pub use cause::{CauseObject, RootCauseStatus};
 pub use choice::{Approval, DeletionPolicy, DriftPolicy};
 pub use maintenance::{
     FailedInstance, InstancePolicy, InstancesStatus, MaintenanceLimits, MaintenancePhase, MaintenanceStep,
     MaintenanceWindow, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStatus, StepState, StepStatus,
     maintenance_condition,
 };
-pub use nodes::{NodeOperator, NodeOverride, NodeRequirement, NodeRole, NodeSelector, NodeValues, Nodes};
+pub use nodes::{NodeOperator, NodeOverride, NodeRequirement, NodeSelector, NodeValues, Nodes, RoleNodes};
 pub use rollout::{Rollout, RolloutPhase, RolloutStatus};
 pub use schema::{SchemaError, crd, crd_yaml, maintenance_crd, maintenance_crd_yaml};
 pub use spec::{
@@ -28,7 +28,7 @@ pub use spec::{
     SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
 };
 pub use status::{
-    ChildStatus, ComponentStatus, ComponentVerdict, ObjectDrift, OpenStackDeploymentStatus, Phase, ReleaseStatus,
+    ComponentHealth, ComponentStatus, HelmReleaseStatus, ObjectDrift, OpenStackDeploymentStatus, Phase, ReleaseStatus,
     RoleStatus, TestStatus, condition, reason,
 };
 
@@ -43,7 +43,7 @@ pub const ADOPT: &str = "osdpl.dev/adopt";
 pub const REPAIR: &str = "osdpl.dev/repair";
 /// The annotation with nodes, separated by commas, that are permanently removed. Their hosts are deleted from Nova and
 /// Neutron.
-pub const FORGET: &str = "osdpl.dev/forget-nodes";
+pub const FORGET_NODES_ANNOTATION: &str = "osdpl.dev/forget-nodes";
 /// The annotation that lets a deletion skip hooks that can never finish: names of releases separated by commas, or
 /// `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
@@ -59,4 +59,4 @@ pub const RETRY: &str = "osdpl.dev/retry";
 /// The finalizer that keeps a NodeMaintenance until its node is returned. It is set before the first action.
 pub const MAINTENANCE_FINALIZER: &str = "osdpl.dev/maintenance";
 /// The label on every Secret, Service and Endpoints object that the operator creates.
-pub const MANAGED: &str = "osdpl.dev/deployment";
+pub const DEPLOYMENT_LABEL: &str = "osdpl.dev/deployment";

@@ -6,12 +6,12 @@
 
 mod added;
 mod check;
+mod checks;
 mod component;
 mod error;
 pub mod file;
 mod find;
 mod fragment;
-mod judgement;
 mod keys;
 mod load;
 pub mod schema;
@@ -23,21 +23,21 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use added::{Addition, Extended, LABEL, Refused, extend};
-pub use check::{credentials_in, facts_in};
+pub use added::{Addition, ExtendedCatalog, LABEL, RejectedAddition, extend_catalog};
+pub use check::{credentials_in, releases_of_facts};
+pub use checks::{ConnectionPool, EqualSetting, Judgements, Rule, SeparateServers, SettingPath, SharedClaim};
 pub use component::Component;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
-pub use error::LOOKED;
-pub use error::{Error, Errors, did_you_mean, nearest};
+pub use error::SEARCHES;
+pub use error::{Error, Errors, did_you_mean, nearest_name};
 pub use file::{CertificateKeys, CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
-pub use fragment::{Body, Every, Fragment, Reach};
-pub use judgement::{Apart, Coupling, Judgements, Place, Pool, Rule, Shared};
-pub use keys::{ANY_KEY, KeyTree, KeyType, Keys, READ, TEXT, entry_name, entry_shape, is_short};
+pub use fragment::{Body, Fragment, ReleaseIndex, ValuesForEvery};
+pub use keys::{ANY_KEY, KeyTree, KeyType, Keys, READ_MARKER, TEXT_PREFIX, entry_name, entry_shape, is_short};
 pub use secrets::{MARK as SECRET_MARK, SecretField};
-pub use text::{Files, Late, Text};
+pub use text::{Files, LazyTree, Text};
 
-use crate::drift::Tolerated;
+use crate::drift::ToleratedChanges;
 use osdpl_values::expr::Expression;
 use osdpl_values::{Path, Values};
 
@@ -56,17 +56,17 @@ pub struct Catalog {
     pub shared: Vec<Fragment>,
     /// The chart lock.
     pub lock: BTreeMap<String, file::Pin>,
-    reach: Arc<Reach>,
+    release_index: Arc<ReleaseIndex>,
     /// The service and release that provide each component.
     providers: BTreeMap<Component, (String, String)>,
     /// Managers and fields that may deviate in the releases' objects.
-    pub tolerated: Tolerated,
+    pub tolerated: ToleratedChanges,
     /// The roles of nodes, by name.
     pub roles: BTreeMap<String, Role>,
     /// The releases whose `OnDelete` `DaemonSets` the operator rolls out in batches, in this order.
     pub rollout: Vec<String>,
     /// The checks across the values of releases.
-    pub judgements: Judgements,
+    pub cross_checks: Judgements,
     /// The files that users added ([`extend`]), each with its source: `ConfigMap openstack/edge, key
     /// presets.edge.yaml`.
     pub added: BTreeMap<String, String>,
@@ -101,7 +101,7 @@ pub struct Release {
     /// The components that must be available before the release may be installed.
     pub needs: Vec<Need>,
     /// The components that its own pods wait for.
-    pub awaits: Vec<Need>,
+    pub waits_for: Vec<Need>,
     /// The components without which it is of no use, in no particular order.
     pub alongside: Vec<Need>,
     /// The components it provides.
@@ -125,7 +125,7 @@ pub struct Release {
     pub kept_secrets: Vec<String>,
     /// An expression for a digest of everything that running instances depend on. An upgrade that changes it waits for
     /// approval.
-    pub guests: Option<Expression>,
+    pub instance_digest: Option<Expression>,
     /// Helm's `--timeout`, per hook, in seconds.
     pub timeout: u32,
     /// Helm 4's `--server-side`.
@@ -206,7 +206,7 @@ pub struct Feature {
     /// A one-line description.
     pub description: String,
     /// The JSON schema of `spec.features.<name>`, without defaults.
-    pub schema: Late,
+    pub schema: LazyTree,
     /// The value if neither the spec nor the presets set one.
     pub default: Value,
     /// The values it sets.
@@ -229,7 +229,7 @@ pub struct Certificates {
     /// The keys of the Secrets.
     pub keys: CertificateKeys,
     /// Whether users have to provide them.
-    pub brought: bool,
+    pub user_provided: bool,
 }
 
 /// One release of OpenStack.
@@ -262,26 +262,26 @@ pub struct Check {
 
 impl Catalog {
     /// Returns the paths in a release's values that are completely taken from Ceph's settings.
-    pub fn of_ceph(&self, release: &str) -> BTreeSet<Path> {
-        let whole = self.bodies(release).flat_map(Body::whole);
-        whole.filter(|(_, expression)| crate::ceph::is_of_ceph(expression)).map(|(path, _)| path).collect()
+    pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
+        let whole = self.bodies(release).flat_map(Body::whole_scalar_expressions);
+        whole.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()
     }
 
     /// Returns the Secret keys that these features reference, in the order of their fields.
-    pub fn secrets(&self, features: &Values) -> Vec<SecretField> {
+    pub fn secret_references(&self, features: &Values) -> Vec<SecretField> {
         let known = features.iter().filter_map(|(name, value)| Some((name, &self.features.get(name)?.schema, value)));
-        let marked = known.filter(|(_, schema, _)| schema.mentions(SECRET_MARK));
+        let marked = known.filter(|(_, schema, _)| schema.contains_text(SECRET_MARK));
         marked.flat_map(|(name, schema, value)| secrets::secrets(name, schema, value)).collect()
     }
 
     /// Returns the known keys of the charts.
     pub fn keys(&self) -> &Keys {
-        &self.reach.keys
+        &self.release_index.keys
     }
 
     /// Whether `chart` has a key at `path`; `true` if the chart's keys are unknown.
-    pub fn knows(&self, chart: &str, path: &Path) -> bool {
-        self.keys().get(chart).is_none_or(|tree| tree.knows(path))
+    pub fn has_key(&self, chart: &str, path: &Path) -> bool {
+        self.keys().get(chart).is_none_or(|tree| tree.has_path(path))
     }
 }
 

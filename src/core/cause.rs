@@ -18,33 +18,33 @@ mod roots;
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub use claim::remedy;
+pub use claim::deletion_commands;
 pub use facts::{Facts, Told};
-pub use roots::{Victim, roots};
+pub use roots::{AffectedObject, group_by_root_cause};
 
 use crate::api::CauseObject;
 use crate::catalog::WorkloadKind;
-use crate::health::pod::{OwnerKind, Unready};
-use crate::observed::{JobSeen, Key, Workload};
+use crate::health::pod::{OwnerKind, UnreadyPod};
+use crate::observed::{ObservedJob, ReleaseKey, Workload};
 
 /// Separates an object from its dependency.
 const ARROW: &str = " ← ";
 
 /// The owner of pods: its namespace, kind and name.
-pub type Place<'a> = (&'a str, OwnerKind, &'a str);
+pub type OwnerRef<'a> = (&'a str, OwnerKind, &'a str);
 
 /// The pods of each owner that are not ready, most relevant first.
-pub type Pods<'a> = BTreeMap<Place<'a>, Vec<&'a Unready>>;
+pub type Pods<'a> = BTreeMap<OwnerRef<'a>, Vec<&'a UnreadyPod>>;
 
 /// The selector of each Service, by namespace and name.
 pub type Services<'a> = BTreeMap<(&'a str, &'a str), &'a BTreeMap<String, String>>;
 
 /// The input of the search for causes.
-pub struct Scene<'a> {
+pub struct Input<'a> {
     /// Deployments, `StatefulSets` and `DaemonSets` of releases.
     pub workloads: Vec<&'a Workload>,
     /// Jobs of releases.
-    pub jobs: Vec<&'a JobSeen>,
+    pub jobs: Vec<&'a ObservedJob>,
     /// The pods that are not ready.
     pub pods: &'a Pods<'a>,
     /// All Services; `None` if they cannot be read.
@@ -72,9 +72,9 @@ pub struct Chain {
     /// Whether the root cause cannot recover without help.
     pub stuck: bool,
     /// Further objects to inspect: the pod of the root cause, its claim, its node.
-    pub look: Vec<CauseObject>,
+    pub inspect: Vec<CauseObject>,
     /// The release of the root cause, if any.
-    pub release: Option<Key>,
+    pub release: Option<ReleaseKey>,
 }
 
 impl Chain {
@@ -85,7 +85,7 @@ impl Chain {
     }
 
     /// Whether the object waits for something else.
-    pub fn is_victim(&self) -> bool {
+    pub fn is_affected(&self) -> bool {
         self.links.len() > 1
     }
 }
@@ -104,7 +104,7 @@ impl fmt::Display for Chain {
     }
 }
 
-fn place(workload: &Workload) -> Place<'_> {
+fn place(workload: &Workload) -> OwnerRef<'_> {
     (&workload.namespace, workload.kind.into(), &workload.name)
 }
 

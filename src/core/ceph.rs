@@ -22,20 +22,20 @@ mod variables;
 use std::collections::BTreeMap;
 
 pub use admin::{ADMIN_SECRET, Admin};
-pub use declared::{Declared, Unready, declared};
+pub use declared::{DeclaredCeph, NotReady, read_declared_ceph};
 pub use example::{example, example_gateway};
 pub use external::external;
 pub use gateway::{Gateway, Url};
 pub use key::CephxKey;
 pub use mirantis::mirantis;
 pub use monitors::Monitors;
-pub use objects::{Kind, Object, mounted, objects, taken_over};
-pub use problem::{Complaint, Problem};
-pub use rook::{Cluster, ENDPOINTS, Manifest, Rook, consumers, holds};
-pub use store::{Keystone, Store, USER};
-pub use variables::{is_of_ceph, named_in, variables};
+pub use objects::{Kind, Object, chart_owned_secrets, desired_objects, mountable_objects};
+pub use problem::{SecretError, ValueError};
+pub use rook::{Cluster, ENDPOINTS, Manifest, RookSettings, consumers, contains};
+pub use store::{KEYSTONE_USER, Keystone, ObjectStore};
+pub use variables::{ceph_names_in, uses_ceph, variables};
 
-use problem::Source;
+use problem::SecretData;
 
 /// The ConfigMap that every chart mounts `ceph.conf` from; upstream's default of `ceph_client.configmap`.
 pub const CONFIG_MAP: &str = "ceph-etc";
@@ -185,7 +185,7 @@ impl Ceph {
     }
 
     /// Whether a consumer has a user, or its chart creates one.
-    pub fn serves(&self, consumer: Consumer) -> bool {
+    pub fn has_user_for(&self, consumer: Consumer) -> bool {
         self.users.contains_key(&consumer) || self.admin.is_some()
     }
 
@@ -195,32 +195,32 @@ impl Ceph {
     }
 
     /// Returns the consumer whose key libvirt uses for volumes. The connection data from cinder names cinder's user.
-    pub fn volumes(&self) -> Option<Consumer> {
+    pub fn volume_consumer(&self) -> Option<Consumer> {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
 
     /// Whether disks of instances have another user than volumes, so that libvirt needs two keys.
     pub fn has_own_nova(&self) -> bool {
         let name = |consumer| self.users.get(&consumer).map(|user| user.name.as_str());
-        name(Consumer::Nova).is_some() && self.volumes().and_then(name) != name(Consumer::Nova)
+        name(Consumer::Nova).is_some() && self.volume_consumer().and_then(name) != name(Consumer::Nova)
     }
 
     /// Returns the problem of a consumer without a user that a release needs.
-    pub fn missing(&self, consumer: Consumer) -> Problem {
+    pub fn missing_user_error(&self, consumer: Consumer) -> SecretError {
         let key = match (self.layout, consumer) {
             (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),
             (Layout::Documented, _) => format!("{}.key", consumer.name()),
             (Layout::Mirantis | Layout::Rook, _) => consumer.name().to_owned(),
         };
-        Problem { object: self.object.clone(), key, complaint: Complaint::Missing }
+        SecretError { object: self.object.clone(), key, error: ValueError::Missing }
     }
 
     /// Checks that every user has only one key.
-    fn consistent(self) -> Result<Self, Problem> {
+    fn consistent(self) -> Result<Self, SecretError> {
         for (consumer, user) in &self.users {
             let differs = |other: &&User| other.name == user.name && other.key != user.key;
             if self.users.values().any(|other| differs(&other)) {
-                return Err(Problem { complaint: Complaint::OtherKey, ..self.missing(*consumer) });
+                return Err(SecretError { error: ValueError::OtherKey, ..self.missing_user_error(*consumer) });
             }
         }
         Ok(self)

@@ -18,7 +18,10 @@ use osdpl_values::{Path, Values, get};
 pub type Name = (String, String);
 
 /// Returns every credential that the selection's releases use, with its recipe.
-pub fn needed<'a>(catalog: &'a Catalog, selection: &Selection) -> BTreeMap<Name, &'a file::Credential> {
+pub fn list_needed_credentials<'a>(
+    catalog: &'a Catalog,
+    selection: &Selection,
+) -> BTreeMap<Name, &'a file::Credential> {
     let mut names: BTreeSet<Name> = BTreeSet::new();
     for service in selection.services.iter().chain(selection.external.keys()) {
         let owned = catalog.services.get(service).into_iter().flat_map(|entry| entry.credentials.keys());
@@ -39,7 +42,7 @@ fn owned<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Name> {
 }
 
 /// Returns the Secret that the user names for a credential.
-pub fn given<'a>(spec: &'a OpenStackDeploymentSpec, (service, name): &Name) -> Option<&'a SecretKey> {
+pub fn user_secret<'a>(spec: &'a OpenStackDeploymentSpec, (service, name): &Name) -> Option<&'a SecretKey> {
     spec.services.get(service)?.credentials.get(name)
 }
 
@@ -50,7 +53,7 @@ pub fn secret_name(deployment: &str, service: &str) -> String {
 
 /// A Secret of osdpl that someone edited and that was restored to the values in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredSecret {
     /// The service.
     pub service: String,
     /// The Secret, in the resource's namespace.
@@ -59,7 +62,7 @@ pub struct Restored {
     pub keys: Vec<String>,
 }
 
-impl std::fmt::Display for Restored {
+impl std::fmt::Display for RestoredSecret {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { service, secret, keys } = self;
         write!(
@@ -71,22 +74,27 @@ impl std::fmt::Display for Restored {
 }
 
 /// Returns the paths at which a release's values consist of only this credential, so that it can be read back.
-pub fn places(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
+pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
-    let whole = catalog.bodies(release).flat_map(Body::whole);
+    let whole = catalog.bodies(release).flat_map(Body::whole_scalar_expressions);
     whole.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()
 }
 
 /// Reads a credential from a release's recorded values.
-pub fn read_back(catalog: &Catalog, release: &str, recorded: &Values, name: &Name) -> Option<String> {
-    places(catalog, release, name).iter().find_map(|path| Some(get(recorded, path)?.as_str()?.to_owned()))
+pub fn read_recorded_credential(catalog: &Catalog, release: &str, recorded: &Values, name: &Name) -> Option<String> {
+    find_credential_paths(catalog, release, name)
+        .iter()
+        .find_map(|path| Some(get(recorded, path)?.as_str()?.to_owned()))
 }
 
 /// Generates a credential; `random` fills a buffer with random bytes.
 ///
 /// # Errors
 /// Returns the errors of `random`.
-pub fn generate<E>(recipe: &file::Credential, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<String, E> {
+pub fn generate_credential<E>(
+    recipe: &file::Credential,
+    mut random: impl FnMut(&mut [u8]) -> Result<(), E>,
+) -> Result<String, E> {
     let mut bytes = vec![0; recipe.length.max(16)];
     let mut hex = |length: usize| -> Result<String, E> {
         random(&mut bytes[..length.div_ceil(2)])?;
@@ -148,7 +156,7 @@ mod tests {
             }
             Ok::<_, Infallible>(())
         };
-        generate(&recipe(kind, length), random).unwrap()
+        generate_credential(&recipe(kind, length), random).unwrap()
     }
 
     #[test]
@@ -167,9 +175,12 @@ mod tests {
         let catalog = Catalog::load(&crate::testing::files(&[])).unwrap();
         let name = ("store".to_owned(), "admin".to_owned());
         let recorded = serde_json::from_str(r#"{"auth": {"admin": "s3cret"}}"#).unwrap();
-        assert_eq!(read_back(&catalog, "front", &recorded, &name).as_deref(), Some("s3cret"));
-        assert_eq!(read_back(&catalog, "store", &recorded, &name).as_deref(), Some("s3cret"));
-        assert_eq!(read_back(&catalog, "front", &recorded, &("front".to_owned(), "user".to_owned())), None);
+        assert_eq!(read_recorded_credential(&catalog, "front", &recorded, &name).as_deref(), Some("s3cret"));
+        assert_eq!(read_recorded_credential(&catalog, "store", &recorded, &name).as_deref(), Some("s3cret"));
+        assert_eq!(
+            read_recorded_credential(&catalog, "front", &recorded, &("front".to_owned(), "user".to_owned())),
+            None
+        );
     }
 
     #[test]
@@ -178,8 +189,10 @@ mod tests {
         let spec = serde_json::from_str(r#"{"openstackRelease": "2026.1", "services": {"front": {"enabled": true}}}"#)
             .unwrap();
         let selection = crate::desired::select("cloud", "openstack", &spec, &catalog);
-        let names: Vec<_> =
-            needed(&catalog, &selection).into_keys().map(|(service, name)| format!("{service}.{name}")).collect();
+        let names: Vec<_> = list_needed_credentials(&catalog, &selection)
+            .into_keys()
+            .map(|(service, name)| format!("{service}.{name}"))
+            .collect();
         assert_eq!(names, ["front.user", "store.admin"]);
     }
 }

@@ -32,23 +32,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use certificates::Certificate;
-pub use claims::{ClaimClasses, claim_classes};
-pub use features::{secrets, without_login};
-pub use installed::{Anchored, anchored, identify};
+pub use claims::{ClaimClasses, collect_claim_classes};
+pub use features::{list_feature_secrets, redact_url_logins};
+pub use installed::{RejectedMoves, identify_release, reject_moves};
 pub use layers::layers;
-pub use names::lacks_names;
-pub use nulls::lost_nulls;
-pub use per_node::{FIELD as OVERRIDES, Split, Target, by_node, target};
-pub use resolve::{Layered, layered, redacted, resolve};
+pub use names::has_unknown_names;
+pub use nulls::find_lost_nulls;
+pub use per_node::{NodeSplit, NodeTarget, OVERRIDES_FIELD as OVERRIDES, list_node_layers, parse_target};
+pub use resolve::{ResolvedLayers, redact, resolve, resolve_with_layers};
 pub use roles::role_labels;
-pub use select::{contradictions, select};
-pub use unknown::{Known, is_of_unknown_keys, is_unknown_in, known, known_in, says_to_each, unknown_keys, unread};
-pub use written::{Written, written};
+pub use select::{find_excluded_presets, select};
+pub use unknown::{
+    KeyState, classify_key, classify_key_in, find_unknown_keys, is_about_unknown_keys, is_reported_per_release,
+    is_unknown_key_in, warn_unknown_keys,
+};
+pub use written::{Written, fact_config_maps};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
-use crate::ceph::Declared;
-use crate::observed::{Key, Site};
+use crate::ceph::DeclaredCeph;
+use crate::observed::{ClusterInfo, ReleaseKey};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Path, Values};
 
@@ -91,7 +94,7 @@ pub struct Selection {
     /// The enabled services that run outside of the cluster, with the Service that pods wait for.
     pub external: BTreeMap<String, ExternalService>,
     /// The desired releases by catalogue name, with their identity.
-    pub releases: BTreeMap<String, Key>,
+    pub releases: BTreeMap<String, ReleaseKey>,
     /// Problems and remarks; any [`Level::Error`] refuses the spec.
     pub findings: Vec<Finding>,
     /// The variables of expressions, without credentials.
@@ -126,7 +129,7 @@ pub struct Facts {
     /// Credentials by service and name.
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
     /// The Ceph that the spec declares, if any.
-    pub ceph: Option<Declared>,
+    pub ceph: Option<DeclaredCeph>,
     /// The contents of the objects named by `valuesFrom`, or why they can't be read.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
     /// The keys of Secrets that features name, by name and key, or why they can't be read.
@@ -138,11 +141,11 @@ pub struct Facts {
     /// Changes of releases that the spec requests and that are impossible, by release.
     pub refused: BTreeMap<String, Blocked>,
     /// Charts by release, or why they are not available.
-    pub charts: BTreeMap<String, Result<ChartFact, Blocked>>,
+    pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// The storage classes of the volume claims that releases already have; they win over `spec.storageClass`.
     pub claim_classes: ClaimClasses,
     /// The cluster that the cloud runs in, as far as rules need it; no value depends on it.
-    pub site: Site,
+    pub site: ClusterInfo,
     /// Helm's major version.
     pub helm_major: u64,
 }
@@ -166,7 +169,7 @@ impl fmt::Display for Unavailable {
 
 /// A chart that is available.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ChartFact {
+pub struct ChartInfo {
     /// The chart's version.
     pub version: String,
     /// The digest over its entries.
@@ -201,7 +204,7 @@ pub struct Desired {
 #[derive(Debug)]
 pub struct DesiredRelease {
     /// Its identity.
-    pub key: Key,
+    pub key: ReleaseKey,
     /// The chart's name.
     pub chart: String,
     /// The service that it belongs to.
@@ -225,7 +228,7 @@ pub struct DesiredRelease {
     pub guests: Option<String>,
     /// The split of its `DaemonSets` by node, if they can be split. When it changes, their pods are recreated, so the
     /// upgrade waits for approval.
-    pub split: Option<Split>,
+    pub split: Option<NodeSplit>,
     /// The components that must be available before it may be submitted, each with its provider.
     pub needs: BTreeMap<Component, Provider>,
     /// The other desired releases that its own pods wait for, by catalogue name.
@@ -278,7 +281,7 @@ pub enum Provider {
 pub type Layers = Vec<Layer>;
 
 /// Returns the overrides that the spec has for one release.
-pub(crate) fn overrides<'a>(
+pub(crate) fn release_overrides<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     service: &str,
     release: &str,
@@ -289,13 +292,13 @@ pub(crate) fn overrides<'a>(
 /// Returns the chart version that the spec sets for a release, if it is not the locked one.
 ///
 /// Facts about the locked chart do not apply to it.
-pub fn other_version<'a>(
+pub fn overridden_chart_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     catalog: &crate::catalog::Catalog,
     release: &str,
 ) -> Option<&'a str> {
     let (service, entry) = catalog.release(release)?;
-    let version = overrides(spec, service, release)?.version.as_deref()?;
+    let version = release_overrides(spec, service, release)?.version.as_deref()?;
     let is_locked = catalog.lock.get(&entry.chart).is_some_and(|locked| locked.version == version);
     (!is_locked).then_some(version)
 }

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use fields::{FieldChange, shown};
-pub use object::{Id, Object, objects};
+pub use object::{Id, Object, parse_objects};
 
 use crate::scrub::Scrubber;
 
@@ -101,7 +101,7 @@ impl fmt::Display for Difference {
 }
 
 /// Returns the effect of an upgrade from one manifest to another by object; `scrubber` must know the secrets in both.
-pub fn differences(before: &[Object], after: &[Object], scrubber: &Scrubber) -> Vec<Difference> {
+pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) -> Vec<Difference> {
     let (before, after) = (by_id(before), by_id(after));
     let mut found = Vec::new();
     for (id, old) in &before {
@@ -111,7 +111,7 @@ pub fn differences(before: &[Object], after: &[Object], scrubber: &Scrubber) -> 
             None if old.is_kept() => (Effect::Kept, Vec::new()),
             None => (Effect::Removed, Vec::new()),
             Some(new) => {
-                let fields = fields::changes(old, new, scrubber);
+                let fields = fields::diff_fields(old, new, scrubber);
                 if fields.is_empty() {
                     continue;
                 }

@@ -31,17 +31,17 @@ use std::fmt;
 
 use k8s_openapi::jiff::Timestamp;
 
-pub use fields::{Fields, Mark};
-pub use kind::{KINDS, Kind, kind};
-pub use seen::{DriftSeen, Left, left};
-pub use trace::{Entry, HELM, Tolerated, Trace, Write};
+pub use fields::{OwnedFields, PathHash};
+pub use kind::{KINDS, Kind, find_kind};
+pub use seen::{ExpectedFields, ObservedDrift, list_watched_objects};
+pub use trace::{Entry, ForeignWrite, HELM_MANAGER, ToleratedChanges, WriterTrace};
 
 /// The field that `kubectl scale` writes.
 const SCALE: &str = "spec.replicas";
 
 /// The identity of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Id {
+pub struct ObjectId {
     /// Its kind.
     pub kind: &'static Kind,
     /// Its namespace; empty for cluster-scoped kinds.
@@ -50,7 +50,7 @@ pub struct Id {
     pub name: String,
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for ObjectId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} {}", self.kind.kind, self.name)
     }
@@ -62,27 +62,27 @@ pub enum Change {
     /// It does not exist. The API server does not record who deleted it.
     Deleted,
     /// Someone wrote to it after helm.
-    Edited(Write),
+    Edited(ForeignWrite),
     /// Fields that helm set were removed; it is unknown by whom.
     Stripped(String),
 }
 
 /// One object that others changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Drifted {
+pub struct DriftedObject {
     /// The object.
-    pub id: Id,
+    pub id: ObjectId,
     /// The change.
     pub change: Change,
 }
 
-impl fmt::Display for Drifted {
+impl fmt::Display for DriftedObject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, change } = self;
         match change {
             Change::Deleted => write!(formatter, "{id} was deleted"),
             Change::Stripped(fields) => write!(formatter, "{id} was edited ({fields} removed)"),
-            Change::Edited(Write { manager, at, fields }) => {
+            Change::Edited(ForeignWrite { manager, at, fields }) => {
                 let at = at.map_or_else(String::new, |at| format!(" at {at:.0}"));
                 write!(formatter, "{id} was edited by {manager}{at} ({fields})")
             }
@@ -94,11 +94,11 @@ impl fmt::Display for Drifted {
 ///
 /// `began` is the start of the newest operation, `left` the fields in its manifest, `trace` the current state; `None`
 /// if the object does not exist.
-pub fn verdict(began: Option<Timestamp>, left: &Left, trace: Option<&Trace>) -> Option<Change> {
+pub fn detect_drift(began: Option<Timestamp>, left: &ExpectedFields, trace: Option<&WriterTrace>) -> Option<Change> {
     let Some(trace) = trace else { return Some(Change::Deleted) };
     let since = began.max(trace.helm);
     // Times have a resolution of one second, so a foreign write in the same second may be later.
-    let later = |write: &&Write| write.at.is_some() && write.at >= since;
+    let later = |write: &&ForeignWrite| write.at.is_some() && write.at >= since;
     if let Some(write) = trace.foreign.as_deref().filter(later) {
         return Some(Change::Edited(write.clone()));
     }

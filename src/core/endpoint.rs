@@ -17,36 +17,36 @@ mod target;
 
 use std::collections::BTreeMap;
 
-pub use answer::{Answer, trouble};
-pub use keystone::{Login, Token, Types, types};
+pub use answer::{ProbeResponse, find_fault};
+pub use keystone::{Login, Token, Types, service_types};
 pub use target::{Target, Url, internal, targets};
 
-use crate::api::{CauseObject, ComponentStatus, ComponentVerdict};
-use crate::observed::{Cause, EndpointSeen, Key};
+use crate::api::{CauseObject, ComponentHealth, ComponentStatus};
+use crate::observed::{Cause, EndpointProbe, ReleaseKey};
 
 /// The component name of an API in the status.
 pub const COMPONENT: &str = "endpoint";
 
 /// The health of an API.
-pub fn verdict(seen: &EndpointSeen) -> ComponentStatus {
+pub fn assess(seen: &EndpointProbe) -> ComponentStatus {
     let (status, ready) = match seen.trouble {
-        None => (ComponentVerdict::Ready, "1/1"),
-        Some(_) => (ComponentVerdict::Unhealthy, "0/1"),
+        None => (ComponentHealth::Ready, "1/1"),
+        Some(_) => (ComponentHealth::Unhealthy, "0/1"),
     };
     ComponentStatus { status, generation: None, ready: ready.into(), reason: seen.trouble.clone().unwrap_or_default() }
 }
 
 /// The root causes of failing APIs. Their workloads are ready, so there is no deeper cause.
-pub fn causes(found: &BTreeMap<Key, EndpointSeen>) -> Vec<Cause> {
-    let cause = |(key, seen): (&Key, &EndpointSeen)| {
+pub fn causes(found: &BTreeMap<ReleaseKey, EndpointProbe>) -> Vec<Cause> {
+    let cause = |(key, seen): (&ReleaseKey, &EndpointProbe)| {
         let (namespace, name) = (key.namespace.clone(), seen.service.clone());
         Some(Cause {
             message: format!("{}/{COMPONENT}: {}", seen.application, seen.trouble.as_ref()?),
             objects: vec![CauseObject { kind: "Service".into(), namespace, name }],
             stuck: false,
-            told: true,
+            is_explained: true,
             releases: [key.clone()].into(),
-            victims: Vec::new(),
+            affected: Vec::new(),
         })
     };
     found.iter().filter_map(cause).collect()

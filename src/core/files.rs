@@ -27,15 +27,15 @@ pub enum Error {
 ///
 /// # Errors
 /// If a file can't be read or has errors.
-pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Error> {
-    Ok(Catalog::load(&texts(folder)?)?)
+pub fn load_catalog(folder: Option<&Path>) -> Result<Catalog, Error> {
+    Ok(Catalog::load(&read_files(folder)?)?)
 }
 
 /// Returns the unparsed files of the catalogue in `folder`, or of the built-in one.
 ///
 /// # Errors
 /// If a file can't be read.
-pub fn texts(folder: Option<&Path>) -> Result<Files, Error> {
+pub fn read_files(folder: Option<&Path>) -> Result<Files, Error> {
     let Some(folder) = folder else { return Ok(built_in()) };
     let mut files = Files::new();
     read(folder, "values", &mut files)?;

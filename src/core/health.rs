@@ -20,19 +20,19 @@ pub mod cron;
 pub mod job;
 pub mod node;
 pub mod pod;
-pub mod refused;
+pub mod pod_creation;
 pub mod storage;
 pub mod workload;
 
-use crate::api::{ComponentStatus, ComponentVerdict};
+use crate::api::{ComponentHealth, ComponentStatus};
 use crate::catalog::WorkloadKind;
-use crate::observed::{JobSeen, Workload};
+use crate::observed::{ObservedJob, Workload};
 
 /// The reason of a component without any observed workload.
-pub const NOT_SEEN: &str = "none of its workloads exists yet";
+pub const NO_WORKLOAD: &str = "none of its workloads exists yet";
 
 /// Whether dependents may start: at least one pod is ready, like upstream's init containers require.
-pub fn available(workload: &Workload) -> bool {
+pub fn is_available(workload: &Workload) -> bool {
     workload.desired > 0 && workload.ready > 0
 }
 
@@ -42,8 +42,8 @@ pub fn has_no_nodes(workload: &Workload) -> bool {
 }
 
 /// The health of one workload.
-pub fn verdict(workload: &Workload) -> ComponentStatus {
-    let (status, reason) = assess(workload);
+pub fn assess(workload: &Workload) -> ComponentStatus {
+    let (status, reason) = assess_replicas(workload);
     ComponentStatus {
         status,
         generation: Some(workload.generation),
@@ -59,12 +59,12 @@ pub fn verdict(workload: &Workload) -> ComponentStatus {
 pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
     let with_nodes: Vec<&Workload> = workloads.iter().copied().filter(|workload| !has_no_nodes(workload)).collect();
     let counted = if with_nodes.is_empty() { workloads } else { &with_nodes };
-    let Some(worst) = counted.iter().map(|workload| verdict(workload)).reduce(worse) else {
+    let Some(worst) = counted.iter().map(|workload| assess(workload)).reduce(worse) else {
         return ComponentStatus {
-            status: ComponentVerdict::Unknown,
+            status: ComponentHealth::Unknown,
             generation: None,
             ready: "0/0".into(),
-            reason: NOT_SEEN.into(),
+            reason: NO_WORKLOAD.into(),
         };
     };
     let ready: i32 = counted.iter().map(|workload| workload.ready).sum();
@@ -73,11 +73,11 @@ pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
 }
 
 /// The health of a workload that was scaled to 0 outside of helm, with the ways to fix it.
-pub fn scaled_away(workload: &Workload) -> ComponentStatus {
+pub fn scaled_to_zero(workload: &Workload) -> ComponentStatus {
     let Workload { kind, namespace, name, generation, .. } = workload;
     let kind = format!("{kind:?}").to_lowercase();
     ComponentStatus {
-        status: ComponentVerdict::Unhealthy,
+        status: ComponentHealth::Unhealthy,
         generation: Some(*generation),
         ready: "0/0".into(),
         reason: format!(
@@ -95,40 +95,40 @@ fn is_observed(workload: &Workload) -> bool {
     workload.observed_generation >= workload.generation
 }
 
-fn assess(workload: &Workload) -> (ComponentVerdict, String) {
-    let Workload { generation, desired, ready, updated, outdated, .. } = *workload;
+fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
+    let Workload { generation, desired, ready, updated, outdated_pods: outdated, .. } = *workload;
     let missing = desired.saturating_sub(ready);
     if !is_observed(workload) {
-        return (ComponentVerdict::Progressing, format!("its controller has not observed generation {generation} yet"));
+        return (ComponentHealth::Progressing, format!("its controller has not observed generation {generation} yet"));
     }
     if has_no_nodes(workload) {
         let message = workload.trouble.as_ref().map(|trouble| trouble.message.clone());
-        return (ComponentVerdict::Unknown, message.unwrap_or_else(|| no_nodes(workload, None)));
+        return (ComponentHealth::Unknown, message.unwrap_or_else(|| no_nodes(workload, None)));
     }
     if missing <= 0 && updated >= desired && outdated <= 0 {
-        return (ComponentVerdict::Ready, String::new());
+        return (ComponentHealth::Ready, String::new());
     }
     if misses_only_lost_nodes(workload) {
-        return (ComponentVerdict::Degraded, lost_nodes(&workload.lost_nodes));
+        return (ComponentHealth::Degraded, lost_nodes(&workload.lost_nodes));
     }
     if let Some(trouble) = &workload.trouble {
         let lost = trouble.stuck || workload.was_available;
-        let status = if lost { ComponentVerdict::Unhealthy } else { ComponentVerdict::Progressing };
+        let status = if lost { ComponentHealth::Unhealthy } else { ComponentHealth::Progressing };
         return (status, trouble.message.clone());
     }
     // `ready` already contains the number of missing pods.
     if workload.was_available && missing > 0 {
-        return (ComponentVerdict::Unhealthy, "some of its pods are no longer ready".into());
+        return (ComponentHealth::Unhealthy, "some of its pods are no longer ready".into());
     }
     if missing > 0 {
-        return (ComponentVerdict::Progressing, String::new());
+        return (ComponentHealth::Progressing, String::new());
     }
     let reason = if updated < desired {
         format!("{updated} of {desired} pods are of the newest template")
     } else {
         format!("{outdated} pods of an older template still exist")
     };
-    (ComponentVerdict::Progressing, reason)
+    (ComponentHealth::Progressing, reason)
 }
 
 /// Whether only pods on nodes that are not ready are missing.
@@ -151,7 +151,7 @@ pub fn lost_nodes(nodes: &[String]) -> String {
 /// Why a `DaemonSet` has no pods, with the number of nodes if it is known.
 pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
     let of = nodes.map_or_else(|| "no node".to_owned(), |nodes| format!("none of {nodes} nodes"));
-    match workload.selects.as_str() {
+    match workload.node_selector.as_str() {
         "" => format!("{of} is selected by its DaemonSet"),
         labels => format!("{of} has {labels}, which its DaemonSet selects"),
     }
@@ -159,7 +159,7 @@ pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
 
 /// The state of a Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JobVerdict {
+pub enum JobHealth {
     /// It is complete.
     Complete,
     /// It runs, or its pod waits or starts.
@@ -171,17 +171,17 @@ pub enum JobVerdict {
 }
 
 /// The state of a Job, with the reason why it is not complete.
-pub fn job(job: &JobSeen) -> JobVerdict {
+pub fn job_health(job: &ObservedJob) -> JobHealth {
     let message = |otherwise: String| job.trouble.as_ref().map_or(otherwise, |trouble| trouble.message.clone());
     let stuck = job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
     if job.complete {
-        JobVerdict::Complete
+        JobHealth::Complete
     } else if job.failed {
-        JobVerdict::Failed(message("it has failed".into()))
+        JobHealth::Failed(message("it has failed".into()))
     } else if stuck || job.failures > 0 {
-        JobVerdict::Failing(message(format!("{} of its pods have failed", job.failures)))
+        JobHealth::Failing(message(format!("{} of its pods have failed", job.failures)))
     } else {
-        JobVerdict::Running(message(String::new()))
+        JobHealth::Running(message(String::new()))
     }
 }
 

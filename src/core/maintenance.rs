@@ -13,13 +13,13 @@
 //! compute service or node that someone else disabled or cordoned is left unchanged.
 
 mod agents;
-mod back;
+mod drain;
 mod facts;
 pub mod guard;
 mod guests;
 mod report;
+mod restore;
 mod setting;
-mod there;
 mod turn;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -59,7 +59,7 @@ pub struct Case<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     /// Add the finalizer.
-    Begin,
+    AddFinalizer,
     /// Disable the compute service.
     Disable {
         /// Its UUID.
@@ -70,7 +70,7 @@ pub enum Act {
     /// Live-migrate these instances.
     Migrate(Vec<String>),
     /// Remove the annotation that requested a retry.
-    Forgive,
+    ClearRetry,
     /// Cordon the node, with our mark.
     Cordon,
     /// Uncordon the node.
@@ -81,12 +81,12 @@ pub enum Act {
         id: String,
     },
     /// Remove the finalizer.
-    Finish,
+    RemoveFinalizer,
 }
 
 /// The requeue delay for state that no watch reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Again {
+pub enum RequeueDelay {
     /// While an operation is in progress.
     Soon,
     /// While waiting for something.
@@ -99,9 +99,9 @@ pub struct Decision {
     /// The action to execute now.
     pub act: Option<Act>,
     /// The requeue delay, if it waits for state that no watch reports.
-    pub again: Option<Again>,
+    pub requeue: Option<RequeueDelay>,
     /// When to requeue for its window or a periodic check.
-    pub wake: Option<Timestamp>,
+    pub requeue_at: Option<Timestamp>,
     /// The next status.
     pub status: NodeMaintenanceStatus,
 }
@@ -117,11 +117,11 @@ enum Now {
     Skipped(String),
     Act(Act, String),
     /// It waits; the flag states whether a person is needed.
-    Wait(String, Again, bool),
+    Wait(String, RequeueDelay, bool),
 }
 
 fn awaits(message: String) -> Now {
-    Now::Wait(message, Again::Later, false)
+    Now::Wait(message, RequeueDelay::Later, false)
 }
 
 /// Whether the window permits the maintenance at this time.
@@ -131,7 +131,7 @@ pub fn is_open(spec: &NodeMaintenanceSpec, now: Timestamp) -> bool {
 
 /// Decides the next action.
 pub fn decide(case: &Case<'_>) -> Decision {
-    if case.is_returning() { back::decide(case) } else { there::decide(case) }
+    if case.is_returning() { restore::decide(case) } else { drain::decide(case) }
 }
 
 impl Case<'_> {
@@ -141,12 +141,12 @@ impl Case<'_> {
     }
 
     /// Whether only the node must be checked, because everything is done and it is no compute node.
-    pub fn is_at_rest(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.is_settled() && !self.is_known_compute()
     }
 
     /// When to query nova next, if the node is ready to drain and nova was queried recently.
-    pub fn rests_until(&self) -> Option<Timestamp> {
+    pub fn next_nova_check(&self) -> Option<Timestamp> {
         let last_check: Timestamp = self.status.instances.as_ref()?.looked.as_ref()?.parse().ok()?;
         let until = last_check.checked_add(READY_CHECK_INTERVAL).ok()?;
         (self.is_settled() && until > self.now).then_some(until)
@@ -159,7 +159,7 @@ impl Case<'_> {
 
     /// Whether to query nova. On the way back nova must always be queried if the maintenance has started, because only
     /// nova knows whether we disabled the service.
-    pub fn asks_nova(&self) -> bool {
+    pub fn needs_nova(&self) -> bool {
         !self.is_returning() || self.begun
     }
 
@@ -169,7 +169,7 @@ impl Case<'_> {
     }
 
     /// Whether it may start as far as it does not depend on nova. Nova is not queried before.
-    pub fn has_its_turn(&self) -> bool {
+    pub fn may_start(&self) -> bool {
         !matches!(turn::turn(self), Now::Wait(..))
     }
 

@@ -11,21 +11,21 @@ mod selector;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use selector::matches;
+pub use selector::selector_matches;
 
 use crate::api::{OpenStackDeploymentSpec, RoleStatus};
 use crate::catalog::Catalog;
 use crate::desired::Finding;
-use crate::observed::{Census, Labels, Node};
+use crate::observed::{Labels, Node, NodeCount};
 
 /// The existing nodes, by name.
 pub type Inventory = BTreeMap<String, Node>;
 
 /// The node labels and role statuses that follow from a spec.
 #[derive(Debug, Default)]
-pub struct Survey {
+pub struct NodeInventory {
     /// The nodes whose labels must change.
-    pub changes: BTreeMap<String, Change>,
+    pub changes: BTreeMap<String, LabelChange>,
     /// The status of each role.
     pub roles: BTreeMap<String, RoleStatus>,
     /// Problems and remarks.
@@ -34,7 +34,7 @@ pub struct Survey {
 
 /// The change of a node's labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct LabelChange {
     /// The node's uid.
     pub uid: String,
     /// All labels that the node must have from the operator.
@@ -45,7 +45,7 @@ pub struct Change {
     pub losses: Vec<String>,
 }
 
-impl Change {
+impl LabelChange {
     /// Whether a label is added or removed, and not only the annotation changed.
     pub fn is_seen(&self) -> bool {
         !self.gains.is_empty() || !self.losses.is_empty()
@@ -53,8 +53,8 @@ impl Change {
 }
 
 /// Computes the labels of all nodes and the findings.
-pub fn survey(spec: &OpenStackDeploymentSpec, catalog: &Catalog, nodes: &Inventory) -> Survey {
-    let mut survey = Survey::default();
+pub fn build_inventory(spec: &OpenStackDeploymentSpec, catalog: &Catalog, nodes: &Inventory) -> NodeInventory {
+    let mut survey = NodeInventory::default();
     roles::survey(&spec.nodes, catalog, nodes, &mut survey);
     if !spec.nodes.overrides.is_empty() {
         // Match the entries against the new labels of the nodes.
@@ -64,7 +64,7 @@ pub fn survey(spec: &OpenStackDeploymentSpec, catalog: &Catalog, nodes: &Invento
     survey
 }
 
-fn apply(node: &Node, change: Option<&Change>) -> Node {
+fn apply(node: &Node, change: Option<&LabelChange>) -> Node {
     let mut node = node.clone();
     if let Some(change) = change {
         node.labels.retain(|key, value| node.ours.get(key) != Some(value));
@@ -74,11 +74,11 @@ fn apply(node: &Node, change: Option<&Change>) -> Node {
 }
 
 /// Counts the nodes with each of these labels after applying `changes`.
-pub fn census(
+pub fn count_labelled_nodes(
     nodes: &Inventory,
-    changes: &BTreeMap<String, Change>,
+    changes: &BTreeMap<String, LabelChange>,
     labels: impl IntoIterator<Item = (String, String)>,
-) -> Census {
+) -> NodeCount {
     let labels: BTreeSet<(String, String)> = labels.into_iter().collect();
     let carries = |name: &String, node: &Node, (key, value): &(String, String)| {
         let has = |labels: &Labels| labels.get(key) == Some(value);
@@ -88,15 +88,15 @@ pub fn census(
         }
     };
     let count = |label: &(String, String)| nodes.iter().filter(|(name, node)| carries(name, node, label)).count();
-    Census::Labelled(labels.into_iter().map(|label| (label.clone(), count(&label))).collect())
+    NodeCount::Labelled(labels.into_iter().map(|label| (label.clone(), count(&label))).collect())
 }
 
 /// Returns the labels to remove from nodes when there are no roles any more.
-pub fn farewell(nodes: &Inventory) -> BTreeMap<String, Change> {
-    survey(&OpenStackDeploymentSpec::default(), &Catalog::default(), nodes).changes
+pub fn labels_to_remove(nodes: &Inventory) -> BTreeMap<String, LabelChange> {
+    build_inventory(&OpenStackDeploymentSpec::default(), &Catalog::default(), nodes).changes
 }
 
-impl std::fmt::Display for Change {
+impl std::fmt::Display for LabelChange {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let gains = (!self.gains.is_empty()).then(|| format!("gets {}", self.gains.join(", ")));
         let losses = (!self.losses.is_empty()).then(|| format!("loses {}", self.losses.join(", ")));
@@ -107,7 +107,7 @@ impl std::fmt::Display for Change {
 }
 
 /// Formats the first few of `count` names: `n1, n2 and 47 more`.
-pub fn several<'a>(names: impl IntoIterator<Item = &'a str>, count: usize) -> String {
+pub fn format_names<'a>(names: impl IntoIterator<Item = &'a str>, count: usize) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<_> = names.into_iter().take(SHOWN).collect();
     let (more, shown) = (count - shown.len().min(count), shown.join(", "));

@@ -20,60 +20,60 @@ mod rollout;
 mod site;
 mod storage;
 
-pub use crate::drift::DriftSeen;
-pub use crate::release::{Key, Past};
+pub use crate::drift::ObservedDrift;
+pub use crate::release::{PastRevision, ReleaseKey};
 pub use cause::Cause;
-pub use cron::{CronSeen, Ended, Run, RunEnd};
-pub use endpoint::EndpointSeen;
-pub use failed::{Failed, Mend};
-pub use likeness::{Likeness, Verdict};
+pub use cron::{FinishedRun, ObservedCronJob, Run, RunState};
+pub use endpoint::EndpointProbe;
+pub use failed::{Failed, Fix};
+pub use likeness::{ComparisonResult, ManifestComparison};
 pub use node::{Labels, Node};
-pub use rollout::{DaemonPod, Daemons, OnDelete, PodState, Rolling};
-pub use site::{Census, Range, Site};
+pub use rollout::{DaemonPod, DaemonSetGroup, OnDelete, PodState, RolloutPods};
+pub use site::{ClusterInfo, NodeCount, Range};
 pub use storage::{Claim, ClaimPhase, Class};
 
 /// The input of `plan` and `status`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     /// Helm's records by release.
-    pub releases: BTreeMap<Key, ReleaseSeen>,
+    pub releases: BTreeMap<ReleaseKey, ObservedRelease>,
     /// Deployments, `StatefulSets` and `DaemonSets` of releases.
     pub workloads: Vec<Workload>,
     /// Jobs of releases, hooks included.
-    pub jobs: Vec<JobSeen>,
+    pub jobs: Vec<ObservedJob>,
     /// `CronJobs` of releases.
-    pub crons: Vec<CronSeen>,
+    pub crons: Vec<ObservedCronJob>,
     /// The root causes of workloads and Jobs that are not ready, each once, the most severe first.
     pub causes: Vec<Cause>,
     /// The helm processes that run now.
-    pub running: BTreeMap<Key, RunningSeen>,
+    pub running: BTreeMap<ReleaseKey, RunningHelm>,
     /// Failed operations of ours without a later success, by release.
-    pub failures: BTreeMap<Key, Failed>,
+    pub failures: BTreeMap<ReleaseKey, Failed>,
     /// Consecutive drift repairs by release.
-    pub repairs: BTreeMap<Key, Repaired>,
+    pub repairs: BTreeMap<ReleaseKey, Repaired>,
     /// External services with published addresses: needs for their components are met.
     pub external_ready: BTreeSet<String>,
     /// Drift by release, for releases that are watched and whose newest revision is ours and deployed.
-    pub drift: Arc<BTreeMap<Key, DriftSeen>>,
+    pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
     /// The API probes by release, for services that are probed and reachable.
-    pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
+    pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
     /// The comparisons of foreign newest revisions with the desired state, by release.
-    pub likeness: BTreeMap<Key, Likeness>,
+    pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// Namespaces that are being deleted: nothing can start in them.
     pub terminating: BTreeSet<String>,
     /// `DaemonSets` with a batch of pods being replaced: pods may be missing on so many nodes.
-    pub renewed: BTreeMap<Daemons, i32>,
+    pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 
 /// Helm's newest record of a release.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ReleaseSeen {
+pub struct ObservedRelease {
     /// Helm's status of the newest record (highest revision): `deployed`, `pending-upgrade` …
     pub status: String,
     /// The newest revision.
     pub revision: i64,
     /// When the newest record was created.
-    pub since: Option<Timestamp>,
+    pub created_at: Option<Timestamp>,
     /// Whether any revision was ever deployed.
     pub was_deployed: bool,
     /// The newest record's label with the digest of the inputs.
@@ -85,31 +85,31 @@ pub struct ReleaseSeen {
     /// The newest record's label with the digest of the images.
     pub images: Option<String>,
     /// The newest record's label with the digest of settings that running instances depend on.
-    pub guests: Option<String>,
+    pub instances: Option<String>,
     /// The newest record's label with the digest of the split of its `DaemonSets` by node.
     pub split: Option<String>,
     /// All revisions that helm has a record of, lowest first.
-    pub history: Vec<Past>,
+    pub history: Vec<PastRevision>,
     /// The inputs of the newest revision that we made: the last applied inputs.
     pub own_inputs: Option<String>,
     /// The newest revision that we made, if helm still has its record.
     pub own_revision: Option<u32>,
     /// The maker of the newest record, from its label.
-    pub attempt: Option<AttemptSeen>,
+    pub attempt: Option<Attempt>,
     /// The content of the record's body, once it was read.
-    pub body: Option<BodySeen>,
+    pub body: Option<RecordBody>,
     /// Why the newest record cannot be decoded.
     pub undecodable: Option<String>,
 }
 
 impl Observed {
     /// Whether the release exists and is not managed by us.
-    pub fn is_others(&self, key: &Key) -> bool {
+    pub fn is_unmanaged(&self, key: &ReleaseKey) -> bool {
         self.releases.get(key).is_some_and(|seen| !seen.is_ours())
     }
 
     /// The objects of a release that others changed since its newest revision.
-    pub fn drifted(&self, key: &Key) -> &[drift::Drifted] {
+    pub fn drifted(&self, key: &ReleaseKey) -> &[drift::DriftedObject] {
         let revision = self.releases.get(key).map(|seen| seen.revision);
         let found = self.drift.get(key).filter(|found| Some(found.revision) == revision);
         found.map_or(&[], |found| found.objects.as_slice())
@@ -118,14 +118,14 @@ impl Observed {
     /// Whether someone scaled the workload to 0 outside of helm.
     ///
     /// It is compared with the applied manifest, because the values of each chart set 0 replicas in other places.
-    pub fn is_scaled_away(&self, workload: &Workload) -> bool {
+    pub fn is_scaled_to_zero(&self, workload: &Workload) -> bool {
         if workload.kind == WorkloadKind::DaemonSet || workload.desired != 0 {
             return false;
         }
-        let key = Key::new(&workload.namespace, &workload.release);
+        let key = ReleaseKey::new(&workload.namespace, &workload.release);
         let identity = (workload.kind, workload.namespace.clone(), workload.name.clone());
         let body = self.releases.get(&key).and_then(|seen| seen.body.as_ref());
-        body.is_some_and(|body| body.workloads.contains(&identity) && !body.at_rest.contains(&identity))
+        body.is_some_and(|body| body.workloads.contains(&identity) && !body.scaled_to_zero.contains(&identity))
     }
 }
 
@@ -135,10 +135,10 @@ pub struct Repaired {
     /// The number of repairs.
     pub count: u32,
     /// When the last repair started.
-    pub at: Timestamp,
+    pub last_started_at: Timestamp,
 }
 
-impl ReleaseSeen {
+impl ObservedRelease {
     /// Whether we made any of its revisions.
     pub fn is_ours(&self) -> bool {
         self.attempt.is_some() || self.own_inputs.is_some()
@@ -147,19 +147,19 @@ impl ReleaseSeen {
 
 /// The maker of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AttemptSeen {
+pub struct Attempt {
     /// The operator process.
     pub instance: String,
     /// The revision that the label was made for. If it differs from the record's revision, the label was inherited or
     /// restored by a rollback.
     pub revision: i64,
     /// Whether the operator process is still running.
-    pub owner: Owner,
+    pub owner: Liveness,
 }
 
 /// The liveness of the process that made a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum Liveness {
     /// This process.
     Us,
     /// An operator process that ended, together with its helm process.
@@ -172,7 +172,7 @@ pub enum Owner {
 
 /// The content of a record's body.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct BodySeen {
+pub struct RecordBody {
     /// The chart's name.
     pub chart: String,
     /// The chart's version.
@@ -180,11 +180,11 @@ pub struct BodySeen {
     /// Helm's description of the last operation.
     pub description: String,
     /// The hook that runs now, or that failed the operation.
-    pub hook: Option<HookSeen>,
+    pub hook: Option<ObservedHook>,
     /// The workloads in the manifest, which must become available.
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
     /// The workloads with 0 replicas in the manifest.
-    pub at_rest: BTreeSet<(WorkloadKind, String, String)>,
+    pub scaled_to_zero: BTreeSet<(WorkloadKind, String, String)>,
     /// The plain Jobs and post-hook Jobs of this revision, as (namespace, name), which must complete.
     pub jobs: BTreeSet<(String, String)>,
     /// The post-upgrade hook Jobs, as (namespace, name): every upgrade recreates them after it changed the workloads.
@@ -192,14 +192,14 @@ pub struct BodySeen {
     /// Whether all pre-install hooks completed: decides how to recover a pending install.
     pub pre_install_satisfied: bool,
     /// The objects in the manifest that are watched for drift, with their applied state.
-    pub left: Arc<BTreeMap<drift::Id, drift::Left>>,
+    pub applied_objects: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
     /// The size of the stored record in bytes; see [`crate::release::RECORD_LIMIT`].
-    pub stored: usize,
+    pub stored_bytes: usize,
 }
 
 /// A hook that runs now or failed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct HookSeen {
+pub struct ObservedHook {
     /// `post-upgrade Job keystone-db-sync`.
     pub name: String,
     /// The name of its Job, if it is a Job.
@@ -236,22 +236,22 @@ pub struct Workload {
     /// The state of a `DaemonSet` with the update strategy `OnDelete`.
     pub on_delete: Option<OnDelete>,
     /// The number of pods of older templates of a Deployment. They may be the ready ones.
-    pub outdated: i32,
+    pub outdated_pods: i32,
     /// Whether all pods of this template were available once: missing pods were lost then.
     pub was_available: bool,
     /// The node selector of a `DaemonSet`, if it has one: `openvswitch=enabled`.
-    pub selects: String,
+    pub node_selector: String,
     /// The number of nodes with a pod of this `DaemonSet` that should not run there, such as `NotReady` nodes.
     pub misscheduled: i32,
     /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready.
     pub lost_nodes: Vec<String>,
     /// Why pods are not ready, first cause only: `neutron-server-abc: ImagePullBackOff quay.io/…`.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<Issue>,
 }
 
 /// Why a pod is not ready.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Trouble {
+pub struct Issue {
     /// Whether it cannot recover without help (image pull, crash loop, failed). Otherwise it waits or starts.
     pub stuck: bool,
     /// One line, without secrets.
@@ -260,7 +260,7 @@ pub struct Trouble {
 
 /// A Job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JobSeen {
+pub struct ObservedJob {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -274,12 +274,12 @@ pub struct JobSeen {
     /// The number of failed pods.
     pub failures: i32,
     /// Why it makes no progress, with the last log lines, without secrets.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<Issue>,
 }
 
 /// A running helm process.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RunningSeen {
+pub struct RunningHelm {
     /// `upgrade` or `uninstall`.
     pub verb: String,
     /// The digest of its inputs; empty for an uninstall.

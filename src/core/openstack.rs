@@ -23,7 +23,7 @@ mod token;
 pub use access::{Access, access, has_nova};
 pub use call::{Api, Call, Verb};
 pub use error::{Error, said};
-pub use hosts::{Answer, Forgotten, Heard, Hosts, Mapping, Next, Question, next};
+pub use hosts::{Forgotten, HostObservation, HostQuery, HostResponse, Hosts, Mapping, Next, next};
 pub use token::expiry;
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use crate::desired::{Facts, Selection};
 ///
 /// Each value is derived from its name, so that two calls return the same.
 pub fn facts(catalog: &Catalog, selection: &Selection) -> Facts {
-    let ceph = ceph::Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
+    let ceph = ceph::DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
     let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };
-    for ((service, name), recipe) in credentials::needed(catalog, selection) {
+    for ((service, name), recipe) in credentials::list_needed_credentials(catalog, selection) {
         let mut seed = osdpl_values::digest([service.as_str(), name.as_str()]).into_bytes();
         let random = |buffer: &mut [u8]| {
             for byte in buffer {
@@ -21,7 +21,7 @@ pub fn facts(catalog: &Catalog, selection: &Selection) -> Facts {
             }
             Ok::<_, std::convert::Infallible>(())
         };
-        let Ok(value) = credentials::generate(recipe, random);
+        let Ok(value) = credentials::generate_credential(recipe, random);
         facts.credentials.entry(service).or_default().insert(name, value);
     }
     for field in &selection.secrets {

@@ -18,17 +18,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 
-pub use backoff::delay;
-pub use drift::{Mending, in_a_row};
-pub use prepare::jobs_before;
-pub use settle::{component_available, settling};
+pub use backoff::backoff_delay;
+pub use drift::{DriftAction, count_repairs};
+pub use prepare::jobs_to_delete;
+pub use settle::{component_available, settle_step};
 pub use state::{State, classify};
-pub use step::{Action, Decision, Step, Wait, Why};
+pub use step::{Action, Decision, Reason, Step, Wait};
 
 use crate::api::Approval;
 use crate::catalog::{Catalog, Component};
 use crate::desired::{Desired, Provider};
-use crate::observed::{Key, Observed};
+use crate::observed::{Observed, ReleaseKey};
 use osdpl_values::digest;
 
 /// The operations that the spec and the annotations permit.
@@ -54,7 +54,7 @@ pub struct Policy {
 
 impl Policy {
     /// Whether an annotation value selects the release, by its name or with `all`.
-    pub fn names(set: &BTreeSet<String>, release: &str) -> bool {
+    pub fn selects(set: &BTreeSet<String>, release: &str) -> bool {
         set.contains(release) || set.contains("all")
     }
 }
@@ -67,12 +67,12 @@ pub struct Plan {
     /// Identifies the target. An approval of this hash covers every step to the target.
     pub hash: String,
     /// When to requeue for waits that only need time.
-    pub wake: Option<Timestamp>,
+    pub requeue_at: Option<Timestamp>,
 }
 
 impl Plan {
     /// The releases that wait for approval, with the reason.
-    pub fn awaiting(&self) -> impl Iterator<Item = (&str, &Why)> {
+    pub fn awaiting_approval(&self) -> impl Iterator<Item = (&str, &Reason)> {
         self.decisions.iter().filter_map(|(name, decision)| match &decision.step {
             Step::Wait(Wait::Approval(why)) => Some((name.as_str(), why)),
             _ => None,
@@ -80,8 +80,8 @@ impl Plan {
     }
 
     /// Whether nothing is left to start: releases that are not ready only need time.
-    pub fn is_at_rest(&self) -> bool {
-        self.decisions.values().all(|decision| matches!(decision.step, Step::Ready | Step::Settle(_)))
+    pub fn is_idle(&self) -> bool {
+        self.decisions.values().all(|decision| matches!(decision.step, Step::Ready | Step::Settling(_)))
     }
 
     /// Whether every release is ready.
@@ -102,7 +102,7 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
         let mending = context.mending(name, release).filter(|_| matches!(state, State::InSync(_)));
         decisions.insert(name.clone(), Decision { key: release.key.clone(), step, sweep, mending });
     }
-    let wanted: BTreeSet<&Key> = desired.releases.values().map(|release| &release.key).collect();
+    let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect();
     let unwanted = context.ours().filter(|(key, _)| !wanted.contains(key)).collect::<Vec<_>>();
     for (key, name) in unwanted {
         let state = classify(None, key, observed, now);
@@ -111,7 +111,7 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
         let sweep = context.cleanup(&state, &step);
         decisions.insert(label, Decision { key: key.clone(), step, sweep, mending: None });
     }
-    plan.wake = decisions.values().filter_map(Decision::wake).min();
+    plan.requeue_at = decisions.values().filter_map(Decision::wake).min();
     plan.decisions = decisions;
     plan
 }
@@ -138,7 +138,7 @@ struct Context<'a> {
 
 impl Context<'_> {
     /// The releases that the operator made or is working on, with their catalogue names.
-    fn ours(&self) -> impl Iterator<Item = (&Key, String)> {
+    fn ours(&self) -> impl Iterator<Item = (&ReleaseKey, String)> {
         let recorded = self.observed.releases.iter().filter(|(_, seen)| seen.is_ours());
         let recorded = recorded.map(|(key, seen)| (key, seen.release.clone().unwrap_or_else(|| key.name.clone())));
         let running = self.observed.running.keys().filter(|key| !self.observed.releases.contains_key(*key));
@@ -185,7 +185,7 @@ impl Context<'_> {
     /// A desired release states its needs once it runs with the desired inputs. Until then the catalogue decides,
     /// except for needs that an external service will provide: the release waits for that service, which in turn waits
     /// for `name` to be removed.
-    fn depends_on(&self, key: &Key, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
+    fn depends_on(&self, key: &ReleaseKey, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
         let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
         let is_release = |provider: &Provider| *provider == Provider::Release(name.to_owned());
         if wanted.is_some_and(|wanted| wanted.needs.values().any(is_release)) {

@@ -29,17 +29,20 @@ mod status;
 mod sweep;
 
 pub use attempt::{Attempt, BadAttempt};
-pub use decode::{Undecodable, decode, decode_contents, decode_hooks, decode_objects};
+pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_objects};
 pub use fields::Field;
-pub use manifest::{Object, contents};
-pub use meta::{Key, Maker, Malformed, Meta, newest};
-pub use owner::{NAME, NAMESPACE, owner};
+pub use manifest::{Object, parse_objects};
+pub use meta::{Maker, MalformedRecord, RecordMeta, ReleaseKey, newest_record};
+pub use owner::{RELEASE_NAME_ANNOTATION, RELEASE_NAMESPACE_ANNOTATION, helm_owner};
 pub use record::{Chart, DeletePolicy, Event, Hook, LastRun, Objects, Phase, Record};
-pub use recovery::{Recovery, recover};
-pub use rewrite::{fail_secret, rewrite_failed};
-pub use source::{Source, decode_source, dependencies, imprint};
+pub use recovery::{Recovery, next_recovery_step};
+pub use rewrite::{mark_payload_failed, mark_secret_failed};
+pub use source::{RevisionSource, chart_fingerprint, decode_source, dependency_names};
 pub use status::{Status, UnknownStatus};
-pub use sweep::{KEEP, Past, Sweep, is_leftover, leaving, names, orphans, unswept};
+pub use sweep::{
+    Cleanup, PastRevision, RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, find_orphans, has_object, is_leftover,
+    pending_cleanup,
+};
 
 /// Label on a record: the digest of all inputs of this revision (≤ 63 characters).
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
@@ -66,10 +69,10 @@ pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 /// releases that may have such values.
 ///
 /// helm copies labels from revision to revision, so the absence must be written explicitly.
-pub const GUESTS_LABEL: &str = "osdpl.dev/guests";
+pub const INSTANCES_LABEL: &str = "osdpl.dev/guests";
 
 /// The value of [`GUESTS_LABEL`] if instances depend on nothing.
-pub const NO_GUESTS: &str = "none";
+pub const NO_INSTANCES: &str = "none";
 
 /// Label on a record: the digest of how the release's `DaemonSets` are split by node, or [`NO_SPLIT`]; only for
 /// releases that can be split.
@@ -81,7 +84,7 @@ pub const NO_SPLIT: &str = "none";
 /// Label on a failed record: its leftovers have been removed.
 ///
 /// Its value is the record's own revision, because an upgrade inherits the labels of the previous revision.
-pub const SWEPT_LABEL: &str = "osdpl.dev/swept";
+pub const CLEANED_UP_LABEL: &str = "osdpl.dev/swept";
 
 /// The `type` of a record's Secret; a field selector on it finds all records.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";

@@ -27,13 +27,13 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use crate::api::{Approval, Rollout, RolloutPhase, RolloutStatus};
 use crate::catalog::Catalog;
 use crate::desired::{Desired, DesiredRelease};
-use crate::observed::{Daemons, Node, Observed, Rolling};
+use crate::observed::{DaemonSetGroup, Node, Observed, RolloutPods};
 use crate::plan::{Plan, Policy, Step};
 use part::Part;
 
 pub use ahead::ahead;
 pub use judge::State;
-pub use strategy::{Strategy, strategies};
+pub use strategy::{Strategy, strategies_to_set};
 
 /// How long an approval is kept after helm's last record: the watch on `DaemonSets` may be later than the one on
 /// records.
@@ -46,7 +46,7 @@ const NAMED: usize = 20;
 pub type Rollouts = BTreeMap<String, RolloutStatus>;
 
 /// The input of [`next`].
-pub struct Scene<'a> {
+pub struct Input<'a> {
     /// The desired state.
     pub desired: &'a Desired,
     /// The observed state.
@@ -60,7 +60,7 @@ pub struct Scene<'a> {
     /// The rollout settings.
     pub settings: &'a Rollout,
     /// The watched pods.
-    pub rolling: &'a BTreeMap<Daemons, Rolling>,
+    pub rolling: &'a BTreeMap<DaemonSetGroup, RolloutPods>,
     /// The nodes; `None` if they cannot be read.
     pub nodes: Option<&'a BTreeMap<String, Node>>,
     /// The previous status.
@@ -86,25 +86,25 @@ pub struct Eviction {
 
 /// The next step.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Next {
+pub struct NextRollouts {
     /// The status of every rollout.
     pub rollouts: Rollouts,
     /// The pods to evict now, all of one component.
     pub evict: Vec<Eviction>,
     /// The component of these pods, a key of [`Next::rollouts`].
-    pub of: Option<String>,
+    pub component: Option<String>,
     /// The `DaemonSets` whose pods must be watched.
-    pub watch: BTreeSet<Daemons>,
+    pub watch: BTreeSet<DaemonSetGroup>,
     /// When to requeue, if only time has to pass.
-    pub wake: Option<Timestamp>,
+    pub requeue_at: Option<Timestamp>,
     /// Whether some state is not observed yet that an approval may be about.
-    pub unseen: bool,
+    pub is_incomplete: bool,
 }
 
 /// Decides for every component of the data plane.
-pub fn next(scene: &Scene<'_>) -> Next {
+pub fn decide(scene: &Input<'_>) -> NextRollouts {
     let parts = part::parts(scene);
-    let mut next = Next { rollouts: pending_approvals(scene), ..Next::default() };
+    let mut next = NextRollouts { rollouts: pending_approvals(scene), ..NextRollouts::default() };
     let mut complete = Rollouts::new();
     let active: Vec<&Part> = parts.iter().filter(|part| part.is_active()).collect();
     next.watch = active.iter().map(|part| part.daemons()).collect();
@@ -115,10 +115,10 @@ pub fn next(scene: &Scene<'_>) -> Next {
     let turn = judge::current_component(scene, &active);
     for part in active {
         let state = judge::evaluate(scene, part, turn.as_deref());
-        next.wake = next.wake.into_iter().chain(state.wake()).min();
-        next.unseen |= state == State::Unseen;
+        next.requeue_at = next.requeue_at.into_iter().chain(state.requeue_at()).min();
+        next.is_incomplete |= state == State::Unobserved;
         if let State::Evict(pods) = &state {
-            (next.evict, next.of) = (pods.clone(), Some(part.name()));
+            (next.evict, next.component) = (pods.clone(), Some(part.name()));
         }
         let approved_inputs =
             next.rollouts.remove(&part.name()).map(|status| status.approved_inputs).unwrap_or_default();
@@ -130,7 +130,7 @@ pub fn next(scene: &Scene<'_>) -> Next {
 /// The approvals for releases that are about to change.
 ///
 /// The revision of their pods is only known after the change, so until then the approval is stored with the inputs.
-fn pending_approvals(scene: &Scene<'_>) -> Rollouts {
+fn pending_approvals(scene: &Input<'_>) -> Rollouts {
     let agreed = scene.policy.approved.as_deref() == Some(scene.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {
         let runs = scene.observed.releases.get(&release.key).is_some_and(|seen| seen.was_deployed);
@@ -140,7 +140,7 @@ fn pending_approvals(scene: &Scene<'_>) -> Rollouts {
     let approvals_of = |(name, release): (&String, &DesiredRelease)| {
         let (changing, mut approvals) = (changing(name, release), Rollouts::new());
         for component in release.components.keys().filter(|component| part::is_rolled_out(release, component)) {
-            let known = scene.before.get(&component.to_string()).filter(|status| !status.phase.is_on());
+            let known = scene.before.get(&component.to_string()).filter(|status| !status.phase.is_active());
             let is_known = known.is_some_and(|status| status.approved_inputs == release.inputs)
                 && !has_expired(scene, name, release);
             if changing || is_known {
@@ -156,14 +156,14 @@ fn pending_approvals(scene: &Scene<'_>) -> Rollouts {
 
 /// Whether a stored approval has expired: helm finished long enough ago that a changed template would have been
 /// observed.
-fn has_expired(scene: &Scene<'_>, name: &str, release: &DesiredRelease) -> bool {
-    let since = scene.observed.releases.get(&release.key).and_then(|seen| seen.since);
+fn has_expired(scene: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
+    let since = scene.observed.releases.get(&release.key).and_then(|seen| seen.created_at);
     let settled = scene.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
     settled && since.is_some_and(|since| scene.now.duration_since(since) > APPROVAL_GRACE)
 }
 
 /// Whether all approvals of `now` are written in `stored`.
-pub fn is_recorded(now: &Rollouts, stored: &Rollouts) -> bool {
+pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     let approval =
         |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());
     let default = RolloutStatus::default();
@@ -171,16 +171,16 @@ pub fn is_recorded(now: &Rollouts, stored: &Rollouts) -> bool {
 }
 
 /// The rollouts that wait for approval.
-pub fn awaiting(rollouts: &Rollouts) -> impl Iterator<Item = (&String, &RolloutStatus)> {
+pub fn awaiting_approval(rollouts: &Rollouts) -> impl Iterator<Item = (&String, &RolloutStatus)> {
     rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::AwaitingApproval)
 }
 
 /// The number of nodes whose pods may be missing, for each rollout with a batch in progress.
-pub fn renewed(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<Daemons, i32> {
+pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<DaemonSetGroup, i32> {
     let rolling = rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::Rolling);
     let of = |(name, status): (&String, &RolloutStatus)| {
         let namespace = desired.releases.get(&status.release)?.key.namespace.clone();
-        Some((Daemons { namespace, component: crate::catalog::Component::parse(name)? }, status.batch_size))
+        Some((DaemonSetGroup { namespace, component: crate::catalog::Component::parse(name)? }, status.batch_size))
     };
     rolling.filter_map(of).collect()
 }

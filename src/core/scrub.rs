@@ -7,8 +7,8 @@ mod assigned;
 mod brought;
 mod secretive;
 
-pub use brought::{brought, brought_texts};
-pub use secretive::{names_secret, scalars, secretive, written};
+pub use brought::{collect_secret_texts, find_secret_paths};
+pub use secretive::{collect_secret_scalars, is_secret_in_clear, is_secret_key, is_secret_value};
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,7 +20,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 pub const REDACTED: &str = "[redacted]";
 
 /// The minimum length of secrets to search for. Shorter ones would match everywhere and protect nothing.
-pub const SHORTEST: usize = 4;
+pub const MIN_SECRET_LENGTH: usize = 4;
 
 /// The minimum length of secrets to search for inside larger base64 at any alignment; of shorter ones too few
 /// characters would be specific.
@@ -50,7 +50,7 @@ impl Scrubber {
             // Programs rarely print the final newline of a file.
             all.extend(forms(secret.trim()));
         }
-        let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= SHORTEST).collect();
+        let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
         forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
         Self { forms }
     }
@@ -99,7 +99,7 @@ fn overlap(left: &str, right: &str) -> Option<usize> {
 
 /// Returns every form in which a secret may be printed.
 fn forms(secret: &str) -> Vec<String> {
-    if secret.len() < SHORTEST {
+    if secret.len() < MIN_SECRET_LENGTH {
         return Vec::new();
     }
     let mut all = vec![

@@ -18,14 +18,17 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
 
-pub use events::{About, Event, forgotten, mapping, not_forgotten, restored, retained};
-pub use failing::failing;
+pub use events::{
+    Event, Subject, credential_restored_event, host_deleted_event, host_not_deleted_event, mapping_hosts_event,
+    retained_event,
+};
+pub use failing::failing_status;
 pub use rollouts::line as rollout_line;
 
 use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};
-use crate::ceph::Declared;
+use crate::ceph::DeclaredCeph;
 use crate::desired::{Desired, Finding};
-use crate::observed::{Key, Observed};
+use crate::observed::{Observed, ReleaseKey};
 use crate::plan::{Plan, Step};
 use crate::rollout;
 
@@ -42,7 +45,7 @@ pub struct Report<'a> {
     /// The observed state.
     pub observed: &'a Observed,
     /// The names of the releases in the spec, including those that are no longer desired.
-    pub names: &'a BTreeMap<Key, String>,
+    pub names: &'a BTreeMap<ReleaseKey, String>,
     /// The plan.
     pub plan: &'a Plan,
     /// Errors and warnings about the spec.
@@ -52,7 +55,7 @@ pub struct Report<'a> {
     /// Problems that belong to no release, such as a forbidden watch or an API that does not respond.
     pub problems: &'a [String],
     /// The Ceph cluster that the spec declares, if any.
-    pub ceph: Option<&'a Declared>,
+    pub ceph: Option<&'a DeclaredCeph>,
     /// The role assignments.
     pub roles: &'a BTreeMap<String, RoleStatus>,
     /// The rollouts of the data plane.
@@ -64,7 +67,7 @@ pub struct Report<'a> {
 }
 
 /// Empty defaults of [`Report::new`].
-static NAMES: BTreeMap<Key, String> = BTreeMap::new();
+static NAMES: BTreeMap<ReleaseKey, String> = BTreeMap::new();
 static CHANGES: BTreeMap<String, Vec<String>> = BTreeMap::new();
 static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();
 static ROLLOUTS: rollout::Rollouts = BTreeMap::new();
@@ -108,10 +111,11 @@ pub fn report(
     let mut health = children::health(report);
     let (components, healthy) = (health.values().flatten().count(), children::healthy(&health));
     endpoints::add(&mut health, report);
-    let verdict = verdict::verdict(report, &health, &children);
+    let verdict = verdict::assess(report, &health, &children);
     let ready = report.plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
     crons::add(&mut health, report);
-    let waiting = report.plan.awaiting().next().is_some() || rollout::awaiting(report.rollouts).next().is_some();
+    let waiting = report.plan.awaiting_approval().next().is_some()
+        || rollout::awaiting_approval(report.rollouts).next().is_some();
     let status = OpenStackDeploymentStatus {
         observed_generation: Some(report.generation),
         phase: Some(verdict.phase),
@@ -144,7 +148,7 @@ fn shortened(message: &str) -> String {
 /// The deployed OpenStack release: set by the first release in sync, changed once all releases are in sync.
 fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
     let target = Some(report.spec.openstack_release.clone());
-    let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settle(_));
+    let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settling(_));
     let mut steps = report.plan.decisions.values().map(|decision| &decision.step);
     let deployed = match &before.deployed {
         _ if !report.desired.releases.is_empty() && steps.clone().all(is_synced) => target.clone(),

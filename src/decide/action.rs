@@ -10,11 +10,11 @@ use serde_json::Value;
 use osdpl_core::catalog::file;
 use osdpl_core::ceph::{Manifest, Object};
 use osdpl_core::desired::ExternalService;
-use osdpl_core::nodes::Change;
-use osdpl_core::observed::{Key, Observed};
+use osdpl_core::nodes::LabelChange;
+use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::plan;
-use osdpl_core::release::{Status, Sweep};
+use osdpl_core::release::{Cleanup, Status};
 use osdpl_core::rollout::{Eviction, Strategy};
 use osdpl_core::status::Event;
 
@@ -75,7 +75,7 @@ pub enum Action {
     /// Set the Keystone settings of an object store.
     ConfigureStore {
         /// Its namespace and name.
-        store: Key,
+        store: ReleaseKey,
         /// Its uid.
         uid: Value,
         /// The part of its spec.
@@ -86,25 +86,25 @@ pub enum Action {
         /// The node.
         name: String,
         /// Its labels.
-        change: Change,
+        change: LabelChange,
     },
     /// Set the update strategy of a `DaemonSet`.
     SetStrategy(Strategy),
     /// Remove what failed revisions left behind.
     CleanUp {
         /// The release.
-        release: Key,
+        release: ReleaseKey,
         /// Which revisions.
-        sweep: Sweep,
+        sweep: Cleanup,
         /// The revisions of other releases that say what is theirs.
-        others: Vec<(Key, u32)>,
+        others: Vec<(ReleaseKey, u32)>,
     },
     /// Do this with a release.
     Release {
         /// Its name in the catalogue.
         name: String,
         /// Its identity.
-        key: Key,
+        key: ReleaseKey,
         /// What.
         action: plan::Action,
     },
@@ -113,7 +113,7 @@ pub enum Action {
     /// Run a `CronJob` at once.
     RunCron {
         /// The `CronJob`.
-        cron: Key,
+        cron: ReleaseKey,
         /// The name of the Job.
         job: String,
         /// The hosts that it is for.
@@ -128,12 +128,12 @@ pub enum Action {
         /// Its kind.
         kind: Kind,
         /// Its namespace and name.
-        key: Key,
+        key: ReleaseKey,
     },
     /// Take our settings out of an object store.
     ReleaseStore {
         /// Its namespace and name.
-        store: Key,
+        store: ReleaseKey,
         /// Its uid.
         uid: Option<String>,
     },
@@ -231,17 +231,17 @@ impl Action {
     /// The kind, namespace and name of every object that it changes, but those that helm changes. A release that is installed may also need its
     /// namespace and the CRDs that its chart carries.
     pub fn objects(&self, observed: &Observed) -> Vec<(&'static str, String, String)> {
-        let record = |key: &Key, revision: i64| {
+        let record = |key: &ReleaseKey, revision: i64| {
             ("Secret", key.namespace.clone(), format!("sh.helm.release.v1.{}.v{revision}", key.name))
         };
-        let seen = |key: &Key| observed.releases.get(key);
+        let seen = |key: &ReleaseKey| observed.releases.get(key);
         match self {
             Self::Release { key, action, .. } => match action {
                 plan::Action::Upgrade { delete_jobs } => {
                     delete_jobs.iter().map(|job| ("Job", key.namespace.clone(), job.clone())).collect()
                 }
-                plan::Action::Recover => seen(key).map(|seen| record(key, seen.revision)).into_iter().collect(),
-                plan::Action::LetGo => {
+                plan::Action::Unlock => seen(key).map(|seen| record(key, seen.revision)).into_iter().collect(),
+                plan::Action::Unmanage => {
                     let history = seen(key).into_iter().flat_map(|seen| &seen.history);
                     history.map(|past| record(key, past.revision.into())).collect()
                 }

@@ -11,9 +11,9 @@ use super::spec::names;
 use osdpl_core::api::{ADOPT, APPROVE, REPAIR, SKIP_HOOKS, reason};
 use osdpl_core::catalog::{Level, did_you_mean};
 use osdpl_core::desired::{Desired, Finding};
-use osdpl_core::observed::{Key, Observed, ReleaseSeen};
+use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::{Plan, Policy, Step, Wait};
-use osdpl_core::rollout::{self, Next};
+use osdpl_core::rollout::{self, NextRollouts};
 
 /// Stands for every release.
 const ALL: &str = "all";
@@ -31,14 +31,15 @@ pub fn consume(
     (desired, observed): (&Desired, &Observed),
     plan: &Plan,
     policy: &Policy,
-    rolled: &Next,
+    rolled: &NextRollouts,
 ) {
     let deployment = &draft.snapshot.deployment;
     // A rollout relies on an approval longer than the annotation exists: first the status records it.
     let stored = deployment.status.as_ref().map(|status| &status.rollouts);
-    let recorded = !rolled.unseen && stored.is_some_and(|stored| rollout::is_recorded(&rolled.rollouts, stored));
+    let recorded =
+        !rolled.is_incomplete && stored.is_some_and(|stored| rollout::are_approvals_stored(&rolled.rollouts, stored));
     let mut consumed: BTreeMap<&'static str, Option<String>> = BTreeMap::new();
-    if policy.approved.is_some() && recorded && plan.is_at_rest() {
+    if policy.approved.is_some() && recorded && plan.is_idle() {
         consumed.insert(APPROVE, None);
     }
     for (annotation, left) in [(ADOPT, unadopted((desired, observed), policy)), (REPAIR, left(&policy.repair, plan))] {
@@ -68,13 +69,13 @@ fn left(asked: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
 fn is_open(step: &Step) -> bool {
     match step {
         Step::Do(..) => true,
-        Step::Settle(_) | Step::Ready => false,
+        Step::Settling(_) | Step::Ready => false,
         Step::Wait(wait) => match wait {
             Wait::Needs(_)
             | Wait::Helm { .. }
             | Wait::Locked { .. }
             | Wait::Backoff { .. }
-            | Wait::Record
+            | Wait::ReleaseRecord
             | Wait::Dependents(_)
             | Wait::Terminating(_) => true,
             // A chart is fetched again by itself; other reasons wait for the spec, or what it names.
@@ -97,14 +98,16 @@ fn unadopted((desired, observed): (&Desired, &Observed), policy: &Policy) -> BTr
         seen.is_none_or(|seen| !seen.is_ours())
     };
     let is_done = |name: &String| match name.as_str() {
-        ALL => releases.values().all(|release| observed.releases.get(&release.key).is_none_or(ReleaseSeen::is_ours)),
+        ALL => {
+            releases.values().all(|release| observed.releases.get(&release.key).is_none_or(ObservedRelease::is_ours))
+        }
         _ => !is_open(name),
     };
     policy.adopt.iter().filter(|name| !is_done(name)).cloned().collect()
 }
 
 /// Warns of names in annotations that no release has: nothing is ever done for them, so nothing consumes them.
-pub fn unknown_names(policy: &Policy, names: &BTreeMap<Key, String>, observed: &Observed) -> Vec<Finding> {
+pub fn unknown_names(policy: &Policy, names: &BTreeMap<ReleaseKey, String>, observed: &Observed) -> Vec<Finding> {
     let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
     let ours = ours.map(|(key, seen)| seen.release.as_deref().unwrap_or(&key.name));
     let known: BTreeSet<&str> = names.values().map(String::as_str).chain(ours).chain([ALL]).collect();
@@ -130,11 +133,14 @@ fn warning(annotation: &str, problem: &str) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use osdpl_core::plan::{Decision, Why};
+    use osdpl_core::plan::{Decision, Reason};
 
     fn plan(steps: &[(&str, Step)]) -> Plan {
         let decision = |name: &str, step: &Step| {
-            (name.to_owned(), Decision { key: Key::new("cloud", name), step: step.clone(), sweep: None, mending: None })
+            (
+                name.to_owned(),
+                Decision { key: ReleaseKey::new("cloud", name), step: step.clone(), sweep: None, mending: None },
+            )
         };
         Plan { decisions: steps.iter().map(|(name, step)| decision(name, step)).collect(), ..Plan::default() }
     }
@@ -147,7 +153,9 @@ mod tests {
     fn a_repair_of_all_ends_when_the_rest_needs_a_person() {
         let all = set(&[ALL]);
         let with = |step: Step| left(&all, &plan(&[("nova", Step::Ready), ("heat", step)]));
-        for over in [Wait::Unmanaged(None), Wait::Paused, Wait::Approval(Why::Catalog), Wait::Undecodable("x".into())] {
+        for over in
+            [Wait::Unmanaged(None), Wait::Paused, Wait::Approval(Reason::Catalog), Wait::Undecodable("x".into())]
+        {
             assert_eq!(with(Step::Wait(over)), set(&[]));
         }
         let helm = Wait::Helm { verb: "upgrade".into(), queued: true, hook: None };
@@ -155,17 +163,17 @@ mod tests {
         assert_eq!(with(Step::Wait(blocked(reason::INPUTS))), set(&[]));
         let locked = Wait::Locked { until: None, message: "held by a helm that is not ours".into() };
         let dependents = Wait::Dependents(vec!["nova".into()]);
-        for open in [helm, Wait::Needs(Vec::new()), locked, blocked(reason::CHART), Wait::Record, dependents] {
+        for open in [helm, Wait::Needs(Vec::new()), locked, blocked(reason::CHART), Wait::ReleaseRecord, dependents] {
             assert_eq!(with(Step::Wait(open)), all);
         }
     }
 
     #[test]
     fn names_the_nearest_release_for_an_unknown_one() {
-        let names = BTreeMap::from([(Key::new("cloud", "keystone"), "keystone".to_owned())]);
+        let names = BTreeMap::from([(ReleaseKey::new("cloud", "keystone"), "keystone".to_owned())]);
         let mut observed = Observed::default();
-        let seen = ReleaseSeen { own_inputs: Some("old".into()), ..ReleaseSeen::default() };
-        observed.releases.insert(Key::new("cloud", "heat"), seen);
+        let seen = ObservedRelease { own_inputs: Some("old".into()), ..ObservedRelease::default() };
+        observed.releases.insert(ReleaseKey::new("cloud", "heat"), seen);
         let warnings = |repair: &[&str]| {
             let policy = Policy { repair: set(repair), skip_hooks: set(&["heat"]), ..Policy::default() };
             unknown_names(&policy, &names, &observed).iter().map(ToString::to_string).collect::<Vec<_>>()

@@ -7,7 +7,7 @@ use super::draft::Draft;
 use super::requests::{Answer, Read};
 use super::snapshot::Assumed;
 use osdpl_core::desired::{Desired, DesiredRelease};
-use osdpl_core::observed::{Observed, ReleaseSeen};
+use osdpl_core::observed::{Observed, ObservedRelease};
 use osdpl_values::{Path, Values, get, set};
 
 /// Recorded values by release, or why they can't be read.
@@ -17,7 +17,7 @@ pub type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 pub fn adjust(draft: &mut Draft<'_>, assumed: &Assumed, desired: &mut Desired, observed: &Observed) -> RecordedValues {
     let mut recorded = RecordedValues::new();
     for (name, release) in &desired.releases {
-        let is_same = |seen: &&ReleaseSeen| seen.inputs.as_deref() == Some(release.inputs.as_str());
+        let is_same = |seen: &&ObservedRelease| seen.inputs.as_deref() == Some(release.inputs.as_str());
         let Some(seen) = ours(release, observed).filter(|seen| !is_same(seen)) else { continue };
         let read = Read::Values { release: release.key.clone(), revision: seen.revision, required: true };
         if let Some(Answer::Values(values)) = draft.read(read).map(|answered| &answered.answer) {
@@ -31,7 +31,7 @@ pub fn adjust(draft: &mut Draft<'_>, assumed: &Assumed, desired: &mut Desired, o
     recorded
 }
 
-fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a ReleaseSeen> {
+fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a ObservedRelease> {
     observed.releases.get(&release.key).filter(|seen| seen.attempt.is_some() && seen.undecodable.is_none())
 }
 

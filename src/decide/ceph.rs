@@ -13,10 +13,12 @@ use super::requests::{Answer, FRESH, Read, Reference, Stored};
 use super::snapshot::{Data as Bytes, ObjectState, Objects};
 use super::spec::policy;
 use super::store;
-use osdpl_core::api::{MANAGED, OpenStackDeploymentSpec, ValuesKind};
-use osdpl_core::ceph::{self, Ceph, Consumer, Declared, Manifest, Object, Rook, Store, Unready, holds};
+use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeploymentSpec, ValuesKind};
+use osdpl_core::ceph::{
+    self, Ceph, Consumer, DeclaredCeph, Manifest, NotReady, Object, ObjectStore, RookSettings, contains,
+};
 use osdpl_core::desired::{Desired, Facts, Selection, Unavailable};
-use osdpl_core::observed::{Key, Observed};
+use osdpl_core::observed::{Observed, ReleaseKey};
 
 /// The kind that says what the Ceph is, and how it is.
 pub const CLUSTER: &str = "CephCluster";
@@ -35,7 +37,7 @@ pub fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> Vec<Refere
     let Some(feature) = feature(spec) else { return Vec::new() };
     let secret =
         |namespace: &str, name: String| Reference { kind: ValuesKind::Secret, namespace: namespace.to_owned(), name };
-    match Rook::of(feature) {
+    match RookSettings::from_feature(feature) {
         Some(rook) => {
             let secrets = rook.secrets().into_iter().map(|name| secret(&rook.namespace, name));
             secrets.chain([endpoints(&rook)]).collect()
@@ -44,20 +46,20 @@ pub fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> Vec<Refere
     }
 }
 
-fn endpoints(rook: &Rook) -> Reference {
+fn endpoints(rook: &RookSettings) -> Reference {
     Reference { kind: ValuesKind::ConfigMap, namespace: rook.namespace.clone(), name: ceph::ENDPOINTS.into() }
 }
 
 /// The Rook that the features name, where Ceph is used.
-pub fn rook(selection: &Selection) -> Option<Rook> {
+pub fn rook(selection: &Selection) -> Option<RookSettings> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
-    Rook::of(&storage["ceph"])
+    RookSettings::from_feature(&storage["ceph"])
 }
 
 /// The namespace of Rook and the kinds to watch there, where the spec names a Rook.
 pub fn watched(spec: &OpenStackDeploymentSpec) -> Option<(String, Vec<&'static str>)> {
-    let rook = feature(spec).and_then(Rook::of)?;
-    let has_store = feature(spec).and_then(Store::of).is_some();
+    let rook = feature(spec).and_then(RookSettings::from_feature)?;
+    let has_store = feature(spec).and_then(ObjectStore::from_feature).is_some();
     Some((rook.namespace, if has_store { vec![CLUSTER, STORE] } else { vec![CLUSTER] }))
 }
 
@@ -70,24 +72,24 @@ fn consumers(selection: &Selection) -> BTreeSet<Consumer> {
 }
 
 /// What those objects say; none where no Ceph is used.
-pub fn declared(objects: &Objects, spec: &OpenStackDeploymentSpec, selection: &Selection) -> Option<Declared> {
+pub fn declared(objects: &Objects, spec: &OpenStackDeploymentSpec, selection: &Selection) -> Option<DeclaredCeph> {
     if let Some(rook) = rook(selection) {
         let clusters = objects.rooks(CLUSTER).map(|clusters| {
-            clusters.iter().map(|(name, object)| ceph::Cluster::of(&rook.namespace, name, object)).collect()
+            clusters.iter().map(|(name, object)| ceph::Cluster::from_object(&rook.namespace, name, object)).collect()
         });
         let answer = rook.read(&consumers(selection), clusters, |name| of_rook(objects, &rook, name));
-        return Some(Declared::by_rook(answer).with_gateway(store::of_rook(objects, &rook, selection)));
+        return Some(DeclaredCeph::from_rook(answer).with_gateway(store::of_rook(objects, &rook, selection)));
     }
     let is_used = selection.features.get("storage").is_some_and(|storage| storage["backend"] == "ceph");
     let reference = references(spec, &selection.namespace).into_iter().next().filter(|_| is_used)?;
     let data = objects.all(&reference).map_err(|problem| problem.to_string());
     let object = format!("{}/{}", reference.namespace, reference.name);
     let gateway = data.as_ref().ok().and_then(|data| store::of_secret(&object, data, selection));
-    Some(ceph::declared(&object, data, selection.releases.keys().map(String::as_str)).with_gateway(gateway))
+    Some(ceph::read_declared_ceph(&object, data, selection.releases.keys().map(String::as_str)).with_gateway(gateway))
 }
 
 /// An object that Rook makes.
-fn of_rook(objects: &Objects, rook: &Rook, name: &str) -> Result<Bytes, String> {
+fn of_rook(objects: &Objects, rook: &RookSettings, name: &str) -> Result<Bytes, String> {
     let reference = match name {
         ceph::ENDPOINTS => endpoints(rook),
         name => Reference { kind: ValuesKind::Secret, namespace: rook.namespace.clone(), name: name.to_owned() },
@@ -100,14 +102,14 @@ fn of_rook(objects: &Objects, rook: &Rook, name: &str) -> Result<Bytes, String> 
 
 /// The objects that are written for the charts.
 fn objects(ceph: &Ceph, selection: &Selection) -> Vec<Object> {
-    ceph::objects(ceph, &selection.namespace, &namespaces(selection))
+    ceph::desired_objects(ceph, &selection.namespace, &namespaces(selection))
 }
 
 /// The same without the objects that only paused releases mount: these stay as they are.
 fn mounted(ceph: &Ceph, selection: &Selection, paused: &BTreeSet<String>) -> Vec<Object> {
     let mut namespaces = namespaces(selection);
     namespaces.retain(|release, _| !paused.contains(*release));
-    ceph::objects(ceph, &selection.namespace, &namespaces)
+    ceph::desired_objects(ceph, &selection.namespace, &namespaces)
 }
 
 /// The namespace of each release, by the catalogue's name.
@@ -116,19 +118,21 @@ fn namespaces(selection: &Selection) -> BTreeMap<&str, &str> {
 }
 
 /// Plans what Rook is asked for and what the charts mount. What is in the way, or not made yet, makes the Ceph unusable.
-pub fn hand_on(draft: &mut Draft<'_>, declared: &mut Declared, selection: &Selection, facts: &Facts) {
+pub fn hand_on(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
     let paused = policy(&draft.snapshot.deployment).paused_releases;
     if let Some(rook) = rook(selection) {
         ask(draft, &rook, declared, selection);
     }
-    if let Ok(ceph) = &declared.read
+    if let Ok(ceph) = &declared.settings
         && let Some(problem) = write(draft, &selection.name, &mounted(ceph, selection, &paused))
     {
-        declared.read = Err(problem);
+        declared.settings = Err(problem);
     }
     store::hand_back(draft, declared, selection, facts);
-    let looks_again =
-        matches!(declared.trouble(), Some(Unready::Occupied(_) | Unready::Rook(_) | Unready::Another { .. }));
+    let looks_again = matches!(
+        declared.not_ready_reason(),
+        Some(NotReady::Occupied(_) | NotReady::Rook(_) | NotReady::OtherCeph { .. })
+    );
     draft.wake(draft.snapshot.now.checked_add(FRESH).ok().filter(|_| looks_again));
 }
 
@@ -139,48 +143,49 @@ enum Asked {
     /// Rook has not made it yet.
     Pending(String),
     /// It can't be asked for.
-    Refused(Unready),
+    Refused(NotReady),
 }
 
 /// Asks Rook. Pools that are not ready hold back a cloud that never ran, not one that runs.
-fn ask(draft: &mut Draft<'_>, rook: &Rook, declared: &mut Declared, selection: &Selection) {
+fn ask(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut DeclaredCeph, selection: &Selection) {
     let mut pending = None;
     for manifest in rook.manifests(&consumers(selection)) {
         match ask_for(draft, &selection.name, rook, manifest) {
             Asked::Done => {}
             Asked::Pending(problem) => drop(pending.get_or_insert(problem)),
             Asked::Refused(problem) => {
-                declared.read = Err(problem);
+                declared.settings = Err(problem);
                 return;
             }
         }
     }
     // Nothing is made where there is no cluster; that is reported already.
     let Some(problem) = pending.filter(|_| declared.cluster.is_some()) else { return };
-    let is_handed_on =
-        |object: &Object| draft.snapshot.objects.secrets.contains_key(&Key::new(&object.namespace, &object.name));
-    let runs = declared.read.as_ref().is_ok_and(|ceph| objects(ceph, selection).iter().any(is_handed_on));
-    let problem = Unready::Rook(problem);
+    let is_handed_on = |object: &Object| {
+        draft.snapshot.objects.secrets.contains_key(&ReleaseKey::new(&object.namespace, &object.name))
+    };
+    let runs = declared.settings.as_ref().is_ok_and(|ceph| objects(ceph, selection).iter().any(is_handed_on));
+    let problem = NotReady::Rook(problem);
     if runs {
-        declared.note.get_or_insert(problem);
+        declared.warning.get_or_insert(problem);
     } else {
-        declared.read = Err(problem);
+        declared.settings = Err(problem);
     }
 }
 
-fn ask_for(draft: &mut Draft<'_>, deployment: &str, rook: &Rook, manifest: Manifest) -> Asked {
+fn ask_for(draft: &mut Draft<'_>, deployment: &str, rook: &RookSettings, manifest: Manifest) -> Asked {
     let place = format!("{} {}/{}", manifest.kind, rook.namespace, manifest.name);
-    let read = Read::Rook(manifest.kind, Key::new(&rook.namespace, &manifest.name));
+    let read = Read::Rook(manifest.kind, ReleaseKey::new(&rook.namespace, &manifest.name));
     let live = match draft.read(read).map(|answered| &answered.answer) {
         Some(Answer::Rook(Ok(live))) => live,
-        Some(Answer::Rook(Err(error))) => return Asked::Refused(Unready::Rook(error.clone())),
+        Some(Answer::Rook(Err(error))) => return Asked::Refused(NotReady::Rook(error.clone())),
         _ => return Asked::Pending(format!("{place} is being read")),
     };
     if let Some(live) = live {
-        if live["metadata"]["labels"][MANAGED].as_str() != Some(deployment) {
-            return Asked::Refused(Unready::Occupied(place));
+        if live["metadata"]["labels"][DEPLOYMENT_LABEL].as_str() != Some(deployment) {
+            return Asked::Refused(NotReady::Occupied(place));
         }
-        if holds(&live["spec"], &manifest.spec) {
+        if contains(&live["spec"], &manifest.spec) {
             let phase = live["status"]["phase"].as_str().unwrap_or("not looked at yet");
             let problem = || format!("{place} is {phase}; Rook's operator says why in its log");
             return if phase == "Ready" { Asked::Done } else { Asked::Pending(problem()) };
@@ -188,23 +193,25 @@ fn ask_for(draft: &mut Draft<'_>, deployment: &str, rook: &Rook, manifest: Manif
     }
     let action = Action::ApplyRook { namespace: rook.namespace.clone(), manifest };
     match draft.attempt(Planned::new(action, "releases keep their data there")) {
-        Some(refusal) => Asked::Refused(Unready::Rook(refusal.message.clone())),
+        Some(refusal) => Asked::Refused(NotReady::Rook(refusal.message.clone())),
         None => Asked::Pending(format!("{place} was asked for; Rook has not made it yet")),
     }
 }
 
 /// Plans what differs, but nothing where an object that is not ours is in the way and says something else, or where the charts were given another
 /// Ceph: the first such trouble is returned.
-pub fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object]) -> Option<Unready> {
+pub fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object]) -> Option<NotReady> {
     let mut different = Vec::new();
     for object in objects {
         match held(draft, object, deployment) {
             Held::Unread => {}
-            Held::Foreign(data) if object.is_said_by(&data) => drop(draft.requests.occupants.insert(reference(object))),
-            Held::Foreign(_) => return Some(Unready::Occupied(object.to_string())),
+            Held::Foreign(data) if object.is_equivalent_to(&data) => {
+                drop(draft.requests.occupants.insert(reference(object)))
+            }
+            Held::Foreign(_) => return Some(NotReady::Occupied(object.to_string())),
             Held::Ours(data) if data == object.data => {}
             Held::Ours(data) => {
-                if let Some(problem) = object.another(&data) {
+                if let Some(problem) = object.other_ceph_error(&data) {
                     return Some(problem);
                 }
                 different.push(object);
@@ -234,7 +241,7 @@ fn reference(object: &Object) -> Reference {
 /// What exists there: as a watch says, of ours or of an object that was left to others; else as the API server has it.
 fn held(draft: &mut Draft<'_>, object: &Object, deployment: &str) -> Held {
     let known = &draft.snapshot.objects;
-    let key = Key::new(&object.namespace, &object.name);
+    let key = ReleaseKey::new(&object.namespace, &object.name);
     let ours = match object.kind {
         ceph::Kind::ConfigMap => known.maps.get(&key).map(|map| of_map(map, deployment)),
         ceph::Kind::Secret | ceph::Kind::Opaque => known.secrets.get(&key).map(|secret| of_secret(secret, deployment)),
@@ -269,18 +276,18 @@ fn texts<'a>(data: impl Iterator<Item = (&'a String, &'a [u8])>) -> Data {
 }
 
 fn is_of(object: &impl ResourceExt, deployment: &str) -> bool {
-    object.labels().get(MANAGED).is_some_and(|owner| owner == deployment)
+    object.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment)
 }
 
 /// Plans to withdraw what nothing mounts any more: only once every release runs with what is desired, because until then pods that start
 /// anew mount it. A Ceph that can't be read withdraws nothing.
 pub fn withdraw(
     draft: &mut Draft<'_>,
-    declared: Option<&Declared>,
+    declared: Option<&DeclaredCeph>,
     selection: &Selection,
     (desired, observed): (&Desired, &Observed),
 ) {
-    let ceph = match declared.map(|declared| &declared.read) {
+    let ceph = match declared.map(|declared| &declared.settings) {
         Some(Err(_)) => return,
         Some(Ok(ceph)) => Some(ceph),
         None => None,
@@ -293,7 +300,7 @@ pub fn withdraw(
     if draft.paused || draft.kept.ceph.as_ref() == Some(&names) || !is_settled(desired, observed) {
         return;
     }
-    let taken = ceph.map(|ceph| ceph::taken_over(ceph, &namespaces(selection))).unwrap_or_default();
+    let taken = ceph.map(|ceph| ceph::chart_owned_secrets(ceph, &namespaces(selection))).unwrap_or_default();
     let kept: Vec<Object> = wanted.into_iter().chain(taken).collect();
     let is_unanswered = draft.list(Read::OwnStores).is_none();
     let before = draft.actions.len();
@@ -307,7 +314,7 @@ pub fn withdraw(
 /// Plans to delete the objects of Ceph that are not kept.
 pub fn remove(draft: &mut Draft<'_>, deployment: &str, kept: &[Object]) {
     let objects = &draft.snapshot.objects;
-    let is_kept = |kind: Kind, key: &Key| {
+    let is_kept = |kind: Kind, key: &ReleaseKey| {
         kept.iter().any(|object| {
             object.kind.name() == kind.name() && object.namespace == key.namespace && object.name == key.name
         })
@@ -319,7 +326,7 @@ pub fn remove(draft: &mut Draft<'_>, deployment: &str, kept: &[Object]) {
     let secrets = secrets.filter(|(_, secret)| is_of_ceph(&***secret, deployment) && is_left(&secret.metadata));
     let maps = maps.map(|(key, _)| (Kind::ConfigMap, key));
     let obsolete = maps.chain(secrets.map(|(key, _)| (Kind::Secret, key)));
-    let obsolete: Vec<(Kind, Key)> =
+    let obsolete: Vec<(Kind, ReleaseKey)> =
         obsolete.filter(|(kind, key)| !is_kept(*kind, key)).map(|(kind, key)| (kind, key.clone())).collect();
     for (kind, key) in obsolete {
         draft.add(Planned::new(Action::Delete { kind, key }, "no release mounts it any more"));

@@ -10,12 +10,12 @@ use super::named::secret;
 use super::snapshot::Objects;
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Certificate, Finding, Selection, Unavailable};
-use osdpl_lint::rule::{self, Examined, Held};
+use osdpl_lint::rule::{self, CertificateCheck, Held};
 use osdpl_values::digest;
 
 /// Parsed certificates, with the digest of their Secrets.
 #[derive(Clone, Default)]
-pub struct Certificates(BTreeMap<Certificate, (String, Examined)>);
+pub struct Certificates(BTreeMap<Certificate, (String, CertificateCheck)>);
 
 impl Certificates {
     /// The problems of a selection's certificates now, and when that changes by itself. Secrets that can't be read are skipped.
@@ -41,18 +41,18 @@ impl Certificates {
             };
             let examined = self.examined(certificate, &held.collect());
             for problem in examined.problems(now) {
-                warn(certificate, rule::told(certificate, &problem));
+                warn(certificate, rule::describe_problem(certificate, &problem));
             }
             again = again.into_iter().chain(examined.next(now)).min();
         }
         (findings, again)
     }
 
-    fn examined(&mut self, certificate: &Certificate, held: &Held) -> &Examined {
+    fn examined(&mut self, certificate: &Certificate, held: &Held) -> &CertificateCheck {
         let now = digest(held.iter().flat_map(|(key, text)| [key.as_str(), text.as_str()]));
         let known = self.0.entry(certificate.clone()).or_default();
         if known.0 != now {
-            *known = (now, rule::examine(certificate, held));
+            *known = (now, rule::check_certificate(certificate, held));
         }
         &known.1
     }

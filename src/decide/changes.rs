@@ -8,9 +8,9 @@ use super::draft::Draft;
 use super::kept::Changes;
 use super::requests::{Answer, Read};
 use osdpl_core::desired::{Desired, DesiredRelease};
-use osdpl_core::observed::{Key, Observed, Verdict};
-use osdpl_core::plan::{Plan, Why};
-use osdpl_values::{Values, changed};
+use osdpl_core::observed::{ComparisonResult, Observed, ReleaseKey};
+use osdpl_core::plan::{Plan, Reason};
+use osdpl_values::{Values, changed_paths};
 
 /// How many paths a status carries for a release.
 const SHOWN: usize = 20;
@@ -24,8 +24,8 @@ pub fn changes(
     plan: &Plan,
     (desired, observed): (&Desired, &Observed),
 ) -> BTreeMap<String, Vec<String>> {
-    let waiting = plan.awaiting().filter(|(_, why)| **why != Why::Unwanted).map(|(name, _)| name);
-    let (mut all, mut kept) = (BTreeMap::new(), BTreeMap::<Key, Changes>::new());
+    let waiting = plan.awaiting_approval().filter(|(_, why)| **why != Reason::NotDesired).map(|(name, _)| name);
+    let (mut all, mut kept) = (BTreeMap::new(), BTreeMap::<ReleaseKey, Changes>::new());
     let now = draft.snapshot.now;
     for name in waiting {
         let Some(release) = desired.releases.get(name) else { continue };
@@ -44,15 +44,16 @@ pub fn changes(
 
 /// The paths that an upgrade would change; none where the next pass knows.
 fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed: &Observed) -> Option<Changes> {
-    let verdict = observed.likeness.get(&release.key).map(|known| &known.verdict);
+    let verdict = observed.comparisons.get(&release.key).map(|known| &known.verdict);
     // Revisions of others are compared by what templates see: others write values in their own way.
-    let paths: Result<Vec<String>, String> = if let Some(Verdict::Differs { chart, paths }) = verdict {
+    let paths: Result<Vec<String>, String> = if let Some(ComparisonResult::Differs { chart, paths }) = verdict {
         Ok(chart.iter().chain(paths).cloned().collect())
     } else {
         // Changes that wait for approval are no reason to report nothing else.
         let read = Read::Values { release: release.key.clone(), revision, required: false };
         let Answer::Values(recorded) = &draft.read(read)?.answer else { return None };
-        let paths = |recorded: &Values| changed(recorded, &release.values).iter().map(ToString::to_string).collect();
+        let paths =
+            |recorded: &Values| changed_paths(recorded, &release.values).iter().map(ToString::to_string).collect();
         recorded.as_deref().map(paths).map_err(Clone::clone)
     };
     let now = draft.snapshot.now;
@@ -61,7 +62,7 @@ fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed
     Some(Changes { revision, inputs: release.inputs.clone(), paths })
 }
 
-fn again(all: &BTreeMap<Key, Changes>) -> Option<Timestamp> {
+fn again(all: &BTreeMap<ReleaseKey, Changes>) -> Option<Timestamp> {
     all.values().filter_map(|changes| changes.paths.as_ref().err().map(|(_, until)| *until)).min()
 }
 
@@ -106,7 +107,7 @@ mod tests {
         let unknown = with(Err(("it is gone".to_owned(), later)));
         assert_eq!(unknown.shown(), ["(unknown: it is gone)"]);
         assert!(unknown.counts(2, "new", now) && !unknown.counts(2, "new", later));
-        let of = |name: &str, changes| (Key::new("openstack", name), changes);
+        let of = |name: &str, changes| (ReleaseKey::new("openstack", name), changes);
         assert_eq!(again(&[of("nova", unknown), of("heat", with(Ok(Vec::new())))].into()), Some(later));
         assert_eq!(again(&[of("heat", with(Ok(Vec::new())))].into()), None);
     }

@@ -9,7 +9,7 @@ use super::requests::ChartRequest;
 use super::snapshot::{ChartState, Charts};
 use osdpl_core::api::{OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{Blocked, ChartFact, Selection};
+use osdpl_core::desired::{Blocked, ChartInfo, Selection};
 
 /// How long a chart that could not be had rests.
 pub const AGAIN: SignedDuration = SignedDuration::from_secs(30);
@@ -38,7 +38,7 @@ pub fn wanted<'a>(
 #[derive(Default)]
 pub struct Known {
     /// By release: the chart, or why it can't be had.
-    pub facts: BTreeMap<String, Result<ChartFact, Blocked>>,
+    pub facts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// By release: what is requested.
     pub requests: BTreeMap<String, ChartRequest>,
     /// When one that failed is tried again.
@@ -82,7 +82,7 @@ pub fn facts(
     draft: &mut Draft<'_>,
     (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
     selection: &Selection,
-) -> BTreeMap<String, Result<ChartFact, Blocked>> {
+) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
     if let Some(charts) = draft.snapshot.assumed.as_ref().map(|assumed| &assumed.charts) {
         return charts.clone();
     }

@@ -6,9 +6,9 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::draft::Draft;
 use super::requests::{Answer, Read};
-use osdpl_core::adopt::{Compared, compare};
+use osdpl_core::adopt::{Comparison, compare_release};
 use osdpl_core::desired::{Desired, DesiredRelease};
-use osdpl_core::observed::{Key, Likeness, Observed, ReleaseSeen, Verdict};
+use osdpl_core::observed::{ComparisonResult, ManifestComparison, Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::Policy;
 use osdpl_core::release::ADOPTED;
 
@@ -22,7 +22,7 @@ pub fn compare_all(
     (desired, observed): (&Desired, &Observed),
     policy: &Policy,
     strict: bool,
-) -> BTreeMap<String, Compared> {
+) -> BTreeMap<String, Comparison> {
     let (mut all, mut compared) = (BTreeMap::new(), BTreeMap::new());
     let now = draft.snapshot.now;
     for (name, release) in &desired.releases {
@@ -33,7 +33,7 @@ pub fn compare_all(
         if release.blocked.is_some() || strict && release.imprint.is_none() {
             continue;
         }
-        let is_asked = !seen.is_ours() && Policy::names(&policy.adopt, name);
+        let is_asked = !seen.is_ours() && Policy::selects(&policy.adopt, name);
         let known = draft.snapshot.kept.comparisons.get(&release.key);
         if let Some(known) = known.filter(|known| counts(known, (seen.revision, &release.inputs), is_asked, now)) {
             all.insert(release.key.clone(), known.clone());
@@ -43,12 +43,12 @@ pub fn compare_all(
         let read = Read::Source { release: release.key.clone(), revision: seen.revision, owner: !seen.is_ours() };
         let Some(Answer::Source(source)) = draft.read(read).map(|answered| &answered.answer) else { continue };
         let verdict = match source {
-            Err(problem) => Verdict::Unknown(problem.clone()),
+            Err(problem) => ComparisonResult::Unknown(problem.clone()),
             Ok(recorded) => {
                 if let Some(owner) = &recorded.owner {
-                    Verdict::Owned(owner.clone())
+                    ComparisonResult::Owned(owner.clone())
                 } else {
-                    let found = compare(release, &recorded.source);
+                    let found = compare_release(release, &recorded.source);
                     let verdict = found.verdict.clone();
                     compared.insert(name.clone(), found);
                     verdict
@@ -56,7 +56,7 @@ pub fn compare_all(
             }
         };
         let until = until(&verdict, is_asked, now);
-        let likeness = Likeness { revision: seen.revision, inputs: release.inputs.clone(), verdict, until };
+        let likeness = ManifestComparison { revision: seen.revision, inputs: release.inputs.clone(), verdict, until };
         all.insert(release.key.clone(), likeness);
     }
     draft.wake(again(&all));
@@ -66,24 +66,24 @@ pub fn compare_all(
 
 /// Until when a comparison counts; `None` where only the release or the spec changes it. A release that is asked for is compared again as long as it
 /// is not adopted: the spec may be refused meanwhile, and the release get another owner.
-fn until(verdict: &Verdict, is_asked: bool, now: Timestamp) -> Option<Timestamp> {
-    let passes = is_asked || matches!(verdict, Verdict::Owned(_) | Verdict::Unknown(_));
+fn until(verdict: &ComparisonResult, is_asked: bool, now: Timestamp) -> Option<Timestamp> {
+    let passes = is_asked || matches!(verdict, ComparisonResult::Owned(_) | ComparisonResult::Unknown(_));
     now.checked_add(AGAIN).ok().filter(|_| passes)
 }
 
 /// Whether a comparison still counts.
-fn counts(known: &Likeness, (revision, inputs): (i64, &str), is_asked: bool, now: Timestamp) -> bool {
+fn counts(known: &ManifestComparison, (revision, inputs): (i64, &str), is_asked: bool, now: Timestamp) -> bool {
     let lasts = known.until.map_or(!is_asked, |until| now < until);
     lasts && known.revision == revision && known.inputs == inputs
 }
 
 /// When to compare again: no watch tells that another controller has let go.
-fn again(all: &BTreeMap<Key, Likeness>) -> Option<Timestamp> {
+fn again(all: &BTreeMap<ReleaseKey, ManifestComparison>) -> Option<Timestamp> {
     all.values().filter_map(|likeness| likeness.until).min()
 }
 
 /// Whether someone else made the newest revision, or did before we adopted it.
-fn is_in_question(release: &DesiredRelease, seen: &ReleaseSeen) -> bool {
+fn is_in_question(release: &DesiredRelease, seen: &ObservedRelease) -> bool {
     let ours = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
     let adopted = seen.catalog.as_deref() == Some(ADOPTED) && seen.inputs.as_deref() != Some(release.inputs.as_str());
     release.managed && seen.status == "deployed" && seen.undecodable.is_none() && (!ours || adopted)
@@ -97,22 +97,22 @@ mod tests {
     fn counts_for_a_while_where_no_watch_tells() {
         let now = Timestamp::UNIX_EPOCH;
         let later = now.checked_add(AGAIN).unwrap();
-        let of = |verdict: Verdict, is_asked| {
+        let of = |verdict: ComparisonResult, is_asked| {
             let until = until(&verdict, is_asked, now);
-            Likeness { revision: 3, inputs: "new".into(), verdict, until }
+            ManifestComparison { revision: 3, inputs: "new".into(), verdict, until }
         };
-        let owned = of(Verdict::Owned("Flux".into()), false);
+        let owned = of(ComparisonResult::Owned("Flux".into()), false);
         assert!(counts(&owned, (3, "new"), false, now), "not read in each pass");
         assert!(!counts(&owned, (3, "new"), false, later));
         assert!(!counts(&owned, (4, "new"), false, now) && !counts(&owned, (3, "newer"), false, now));
-        let same = of(Verdict::Same, false);
+        let same = of(ComparisonResult::Same, false);
         assert!(counts(&same, (3, "new"), false, later), "that stays so");
         assert!(!counts(&same, (3, "new"), true, now), "someone else may drive it by now");
-        let asked = of(Verdict::Same, true);
+        let asked = of(ComparisonResult::Same, true);
         assert!(counts(&asked, (3, "new"), true, now), "a refused spec reads no record in each pass");
         assert!(!counts(&asked, (3, "new"), true, later));
-        let of_all = |all: &[&Likeness]| {
-            let key = |at: usize| Key::new("openstack", at.to_string());
+        let of_all = |all: &[&ManifestComparison]| {
+            let key = |at: usize| ReleaseKey::new("openstack", at.to_string());
             again(&all.iter().enumerate().map(|(at, one)| (key(at), (*one).clone())).collect())
         };
         assert_eq!(of_all(&[&same, &owned]), Some(later));

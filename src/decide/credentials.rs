@@ -10,11 +10,11 @@ use kube::ResourceExt;
 use super::action::{Action, Planned, SecretWrite};
 use super::draft::Draft;
 use super::requests::{Answer, Read, Reference, Stored};
-use osdpl_core::api::{MANAGED, OpenStackDeploymentSpec, ValuesKind};
+use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeploymentSpec, ValuesKind};
 use osdpl_core::catalog::{Catalog, file};
-use osdpl_core::credentials::{self, Name, Restored};
+use osdpl_core::credentials::{self, Name, RestoredSecret};
 use osdpl_core::desired::Selection;
-use osdpl_core::observed::{Key, Observed, ReleaseSeen};
+use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::status;
 use osdpl_values::Values;
 
@@ -65,9 +65,9 @@ pub fn credentials(draft: &mut Draft<'_>, needed: Needed<'_>) -> Credentials {
     let Needed { spec, catalog, selection, .. } = needed;
     let mut found = Credentials::default();
     let mut services: BTreeMap<String, Service> = BTreeMap::new();
-    for (name, recipe) in credentials::needed(catalog, selection) {
+    for (name, recipe) in credentials::list_needed_credentials(catalog, selection) {
         let service = services.entry(name.0.clone()).or_default();
-        let Some(key) = credentials::given(spec, &name) else {
+        let Some(key) = credentials::user_secret(spec, &name) else {
             service.ours.insert(name, recipe);
             continue;
         };
@@ -125,7 +125,7 @@ impl Service<'_> {
     ) {
         let Selection { name: deployment, namespace, .. } = needed.selection;
         let name = credentials::secret_name(deployment, service);
-        let (exists, mut secret) = match stored(draft, &Key::new(namespace, &name), !self.ours.is_empty()) {
+        let (exists, mut secret) = match stored(draft, &ReleaseKey::new(namespace, &name), !self.ours.is_empty()) {
             Held::Unread => return,
             Held::Absent => (false, Secret::default()),
             Held::Stored(secret) => (true, *secret),
@@ -191,11 +191,16 @@ impl Service<'_> {
         secret.metadata.name = Some(name.clone());
         secret.metadata.namespace = Some(namespace.clone());
         let labels = secret.metadata.labels.get_or_insert_default();
-        labels.insert(MANAGED.into(), deployment.clone());
+        labels.insert(DEPLOYMENT_LABEL.into(), deployment.clone());
         labels.insert("app.kubernetes.io/managed-by".into(), MANAGER.into());
         secret.data.get_or_insert_default();
-        let event = (!restored.is_empty())
-            .then(|| status::restored(&Restored { service: service.to_owned(), secret: name, keys: restored }));
+        let event = (!restored.is_empty()).then(|| {
+            status::credential_restored_event(&RestoredSecret {
+                service: service.to_owned(),
+                secret: name,
+                keys: restored,
+            })
+        });
         let write = SecretWrite { service: service.to_owned(), secret, exists, generated };
         let action = Action::StoreCredentials(Box::new(write));
         draft.add(Planned::new(action, reasons.join(", ")).with_event(event));
@@ -225,7 +230,7 @@ enum Held {
 }
 
 /// Our Secret of this name; `fetched` is whether it matters when the watch does not list it.
-fn stored(draft: &mut Draft<'_>, key: &Key, fetched: bool) -> Held {
+fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, fetched: bool) -> Held {
     if let Some(known) = draft.snapshot.objects.secrets.get(key) {
         return Held::Stored(Box::new((**known).clone()));
     }
@@ -277,7 +282,7 @@ fn unrecorded<'a>(needed: Needed<'a>, name: &Name) -> Option<&'a str> {
     let Needed { catalog, selection, observed, .. } = needed;
     let found = selection.releases.iter().find(|(release, key)| {
         let is_running = observed.running.contains_key(*key) && !observed.releases.contains_key(*key);
-        is_running && !credentials::places(catalog, release, name).is_empty()
+        is_running && !credentials::find_credential_paths(catalog, release, name).is_empty()
     });
     found.map(|(release, _)| release.as_str())
 }
@@ -292,7 +297,7 @@ fn recovered(
     records: &mut Records,
 ) -> Option<Result<Option<String>, String>> {
     for (release, key) in &needed.selection.releases {
-        if credentials::places(needed.catalog, release, name).is_empty() {
+        if credentials::find_credential_paths(needed.catalog, release, name).is_empty() {
             continue;
         }
         if !records.contains_key(release) {
@@ -301,7 +306,7 @@ fn recovered(
         }
         match &records[release] {
             Ok(values) => {
-                if let Some(value) = credentials::read_back(needed.catalog, release, values, name) {
+                if let Some(value) = credentials::read_recorded_credential(needed.catalog, release, values, name) {
                     return Some(Ok(Some(value)));
                 }
             }
@@ -317,7 +322,7 @@ fn recovered(
 }
 
 /// The values that helm recorded for a release of ours; empty where there is no release.
-fn recorded(draft: &mut Draft<'_>, observed: &Observed, key: &Key) -> Option<Result<Arc<Values>, String>> {
+fn recorded(draft: &mut Draft<'_>, observed: &Observed, key: &ReleaseKey) -> Option<Result<Arc<Values>, String>> {
     match observed.releases.get(key).map(own_revision) {
         None | Some(Ok(None)) => Some(Ok(Arc::default())),
         Some(Ok(Some(revision))) => {
@@ -331,7 +336,7 @@ fn recorded(draft: &mut Draft<'_>, observed: &Observed, key: &Key) -> Option<Res
 }
 
 /// The revision whose values are ours: what an upgrade by hand was given is no credential of ours. `None` for a release that never was ours.
-fn own_revision(seen: &ReleaseSeen) -> Result<Option<i64>, String> {
+fn own_revision(seen: &ObservedRelease) -> Result<Option<i64>, String> {
     match seen.own_revision {
         Some(revision) => Ok(Some(revision.into())),
         None if seen.is_ours() => Err(format!(
@@ -344,7 +349,7 @@ fn own_revision(seen: &ReleaseSeen) -> Result<Option<i64>, String> {
 
 /// Whether the watch on our Secrets lists it.
 fn is_labelled(secret: &Secret, deployment: &str) -> bool {
-    secret.labels().get(MANAGED).is_some_and(|owner| owner == deployment)
+    secret.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment)
 }
 
 /// Whether a field manager other than ours owns this key of the data: it wrote it last.
@@ -399,17 +404,17 @@ fn mark(secret: &mut Secret, keys: BTreeSet<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use osdpl_core::observed::{AttemptSeen, Owner};
+    use osdpl_core::observed::{Attempt, Liveness};
 
     #[test]
     fn only_our_own_revisions_hold_our_credentials() {
-        let attempt = AttemptSeen { instance: "me".into(), revision: 2, owner: Owner::Us };
-        let inherited = ReleaseSeen { revision: 3, attempt: Some(attempt), ..ReleaseSeen::default() };
-        let kept = ReleaseSeen { own_revision: Some(2), ..inherited.clone() };
+        let attempt = Attempt { instance: "me".into(), revision: 2, owner: Liveness::Us };
+        let inherited = ObservedRelease { revision: 3, attempt: Some(attempt), ..ObservedRelease::default() };
+        let kept = ObservedRelease { own_revision: Some(2), ..inherited.clone() };
         assert_eq!(own_revision(&kept), Ok(Some(2)));
         let problem = own_revision(&inherited).unwrap_err();
         assert_eq!(problem, "revision 3 was not made by osdpl, and helm has no record of one that was any more");
-        assert_eq!(own_revision(&ReleaseSeen { revision: 3, ..ReleaseSeen::default() }), Ok(None));
+        assert_eq!(own_revision(&ObservedRelease { revision: 3, ..ObservedRelease::default() }), Ok(None));
     }
 
     #[test]

@@ -10,11 +10,11 @@ use super::assume::RecordedValues;
 use super::kept::{Kept, Refusal};
 use super::requests::{Answer, Answered, Read, Requests};
 use super::snapshot::Snapshot;
-use osdpl_core::adopt::Compared;
+use osdpl_core::adopt::Comparison;
 use osdpl_core::api::{OpenStackDeploymentSpec, RoleStatus};
-use osdpl_core::ceph::Declared;
+use osdpl_core::ceph::DeclaredCeph;
 use osdpl_core::desired::{Desired, Facts, Finding, Selection};
-use osdpl_core::observed::{Key, Observed};
+use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan;
 use osdpl_core::rollout::Rollouts;
 
@@ -44,19 +44,19 @@ pub struct Plan {
     /// What is observed.
     pub observed: Observed,
     /// The releases' names in the catalogue, wanted or not.
-    pub names: BTreeMap<Key, String>,
+    pub names: BTreeMap<ReleaseKey, String>,
     /// What is wrong with the spec, or should be known.
     pub findings: Vec<Finding>,
     /// Troubles that belong to no release.
     pub problems: Vec<String>,
     /// The Ceph that the spec declares.
-    pub ceph: Option<Declared>,
+    pub ceph: Option<DeclaredCeph>,
     /// The nodes of each role.
     pub roles: BTreeMap<String, RoleStatus>,
     /// How far rollouts are.
     pub rollouts: Rollouts,
     /// What templates see of releases whose newest revision others made, and would see; of those that were compared for this plan.
-    pub compared: BTreeMap<String, Compared>,
+    pub compared: BTreeMap<String, Comparison>,
     /// The recorded values of releases that are not up to date, or why they can't be read; only where the snapshot makes assumptions.
     pub recorded: RecordedValues,
     /// What changes that wait for approval would change.
@@ -136,7 +136,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The objects of a list that is requested; none where the next pass has it.
-    pub fn list(&mut self, read: Read) -> Option<&'a [(Key, Option<String>)]> {
+    pub fn list(&mut self, read: Read) -> Option<&'a [(ReleaseKey, Option<String>)]> {
         match &self.read(read)?.answer {
             Answer::Objects(objects) => Some(objects),
             _ => None,

@@ -14,10 +14,10 @@ use super::draft::Draft;
 use super::kept::Lookup;
 use super::requests::{Answer, Answered, Published, Read};
 use super::steady::{Lookups, Steady, newest};
-use osdpl_core::api::MANAGED;
+use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{ExternalService, Finding};
-use osdpl_core::observed::{Key, Observed};
+use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::release;
 
 /// The annotation that names the host whose addresses Endpoints have: after a restart a name server may fail, and the spec may name another host.
@@ -33,7 +33,7 @@ pub fn external(
     let held = held(catalog, observed);
     let wanted: BTreeMap<&String, &ExternalService> =
         wanted.iter().filter(|(service, _)| !held.contains(service.as_str())).collect();
-    let keep = wanted.values().map(|external| Key::new(&external.namespace, &external.service)).collect();
+    let keep = wanted.values().map(|external| ReleaseKey::new(&external.namespace, &external.service)).collect();
     withdraw(draft, keep);
     draft.kept.lookups.retain(|name, lookup| wanted.get(name) == Some(&&lookup.external));
     let mut ready = BTreeSet::new();
@@ -59,12 +59,12 @@ fn held<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet<&'a str> {
 }
 
 /// Deletes the Services of ours that are not kept; lists them when what is kept has changed, and after a start.
-fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<Key>) {
+fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     if draft.paused || draft.kept.services.as_ref() == Some(&keep) {
         return;
     }
     let Some(published) = draft.list(Read::OwnServices) else { return };
-    let obsolete: Vec<&Key> = published.iter().map(|(key, _)| key).filter(|key| !keep.contains(key)).collect();
+    let obsolete: Vec<&ReleaseKey> = published.iter().map(|(key, _)| key).filter(|key| !keep.contains(key)).collect();
     for key in &obsolete {
         let action = Action::Delete { kind: Kind::Service, key: (*key).clone() };
         draft.add(Planned::new(action, "the spec names no external service there"));
@@ -82,7 +82,7 @@ enum Outcome {
 
 fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Outcome {
     let found = draft.read(Read::Addresses(external.host.clone(), external.port));
-    let service = draft.read(Read::Service(Key::new(&external.namespace, &external.service)));
+    let service = draft.read(Read::Service(ReleaseKey::new(&external.namespace, &external.service)));
     let (Some(found), Some(service)) = (found, service) else { return Outcome::Waiting };
     let (Answer::Addresses(addresses), Answer::Service(published)) = (&found.answer, &service.answer) else {
         return Outcome::Waiting;
@@ -184,14 +184,16 @@ fn in_the_way(published: &Published, external: &ExternalService, deployment: &st
     let service = published.service.as_ref()?;
     let place = format!("Service {}/{}", external.namespace, external.service);
     if service.labels().get("app.kubernetes.io/managed-by").is_some_and(|manager| manager == "Helm") {
-        let owner = release::owner(&service.metadata).map_or_else(|| "unknown".into(), |owner| owner.to_string());
+        let owner = release::helm_owner(&service.metadata).map_or_else(|| "unknown".into(), |owner| owner.to_string());
         return Some(format!(
             "{place} belongs to helm release {owner}; uninstall that release, or take `external` out"
         ));
     }
-    let is_ours = service.labels().get(MANAGED).is_some_and(|owner| owner == deployment);
+    let is_ours = service.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment);
     let foreign = || {
-        format!("{place} is not ours (it lacks the label {MANAGED}={deployment}); delete it, or take `external` out")
+        format!(
+            "{place} is not ours (it lacks the label {DEPLOYMENT_LABEL}={deployment}); delete it, or take `external` out"
+        )
     };
     (!is_ours).then(foreign)
 }
@@ -219,7 +221,7 @@ fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], external: &ExternalServ
 /// The addresses that we gave these Endpoints for this host; none where they are of another.
 fn addresses_of(endpoints: &Endpoints, deployment: &str, host: &str) -> Vec<IpAddr> {
     let is = |value: Option<&String>, wanted: &str| value.is_some_and(|value| value == wanted);
-    if !is(endpoints.labels().get(MANAGED), deployment) || !is(endpoints.annotations().get(HOST), host) {
+    if !is(endpoints.labels().get(DEPLOYMENT_LABEL), deployment) || !is(endpoints.annotations().get(HOST), host) {
         return Vec::new();
     }
     let subsets = endpoints.subsets.iter().flatten();
@@ -255,17 +257,17 @@ mod tests {
             let published = Published { service: Some(service(&labels)), endpoints: None };
             in_the_way(&published, &external("db"), "cloud")
         };
-        assert_eq!(why(json!({MANAGED: "cloud"})), None);
+        assert_eq!(why(json!({DEPLOYMENT_LABEL: "cloud"})), None);
         let foreign = "Service openstack/mariadb is not ours (it lacks the label osdpl.dev/deployment=cloud); delete it, or take `external` out";
         assert_eq!(why(json!({})).as_deref(), Some(foreign));
-        assert_eq!(why(json!({MANAGED: "other"})).as_deref(), Some(foreign));
+        assert_eq!(why(json!({DEPLOYMENT_LABEL: "other"})).as_deref(), Some(foreign));
         let helms = why(json!({"app.kubernetes.io/managed-by": "Helm"})).unwrap();
         assert!(helms.starts_with("Service openstack/mariadb belongs to helm release unknown; uninstall"), "{helms}");
     }
 
     #[test]
     fn applies_a_service_that_lacks_our_port() {
-        let known = service(&json!({MANAGED: "cloud"}));
+        let known = service(&json!({DEPLOYMENT_LABEL: "cloud"}));
         assert!(has_port(&known, 3306, "mysql"));
         assert!(!has_port(&known, 3307, "mysql") && !has_port(&known, 3306, "db"));
         let ports = json!([{"name": "management", "port": 15672}, {"name": "mysql", "port": 3306}]);
@@ -276,7 +278,7 @@ mod tests {
     #[test]
     fn endpoints_name_the_host_of_their_addresses() {
         let endpoints = |host: &str| -> Endpoints {
-            let metadata = json!({"labels": {MANAGED: "cloud"}, "annotations": {HOST: host}});
+            let metadata = json!({"labels": {DEPLOYMENT_LABEL: "cloud"}, "annotations": {HOST: host}});
             let addresses = json!([{"ip": "10.0.0.2"}, {"ip": "10.0.0.1"}]);
             let subsets = json!([{"addresses": addresses, "ports": [{"name": "mysql", "port": 3306}]}]);
             serde_json::from_value(json!({"metadata": metadata, "subsets": subsets})).unwrap()

@@ -11,7 +11,7 @@ use super::steady::Steady;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Desired, ExternalService, Facts};
-use osdpl_core::observed::{Key, Likeness};
+use osdpl_core::observed::{ManifestComparison, ReleaseKey};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::rollout::{Rollouts, Strategy};
 
@@ -24,13 +24,13 @@ pub struct Kept {
     /// The certificates that were parsed, by the digest of their Secrets. A restart parses them again.
     pub certificates: Arc<Certificates>,
     /// How revisions of others compare with the desired state. A restart reads their records again.
-    pub comparisons: BTreeMap<Key, Likeness>,
+    pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The paths of values that changes which wait for approval would change. A restart reads the records again.
-    pub changes: BTreeMap<Key, Changes>,
+    pub changes: BTreeMap<ReleaseKey, Changes>,
     /// The versions of our Secrets, by name, that were compared with what releases run with. A restart compares again.
     pub verified: BTreeSet<(String, String)>,
     /// The Services that were wanted when those with our label were last listed. A restart lists them again.
-    pub services: Option<BTreeSet<Key>>,
+    pub services: Option<BTreeSet<ReleaseKey>>,
     /// The objects of Ceph that were wanted when those with our label were last cleaned up. A restart cleans up again.
     pub ceph: Option<Vec<String>>,
     /// How lookups of external hosts went. A restart starts counting anew and takes the addresses from the Endpoints.

@@ -16,8 +16,8 @@ use super::{ceph, identified, nodes, releases, store};
 use osdpl_core::api::{DeletionPolicy, FINALIZER, OpenStackDeployment, reason};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Desired, Selection, select};
-use osdpl_core::observed::{Key, Observed};
-use osdpl_core::plan::{self, Decision, Step, Wait, Why};
+use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::plan::{self, Decision, Reason, Step, Wait};
 use osdpl_core::status::{self, Event};
 
 /// When an obstacle to the end is tried again: no watch tells that rights are given back.
@@ -68,11 +68,11 @@ pub fn decide(mut draft: Draft<'_>) -> Plan {
 fn finish(
     mut draft: Draft<'_>,
     selection: Selection,
-    (observed, names): (Observed, BTreeMap<Key, String>),
+    (observed, names): (Observed, BTreeMap<ReleaseKey, String>),
     releases: plan::Plan,
     rest: Option<String>,
 ) -> Plan {
-    draft.wake(releases.wake);
+    draft.wake(releases.requeue_at);
     Plan {
         requests: draft.requests,
         actions: draft.actions,
@@ -94,12 +94,17 @@ fn finish(
 
 /// Detaches the cloud: helm's records lose our labels, and everything runs on. Secrets, objects that charts mount and labels of nodes stay,
 /// because pods use them.
-fn detach(mut draft: Draft<'_>, selection: Selection, (observed, names): (Observed, BTreeMap<Key, String>)) -> Plan {
+fn detach(
+    mut draft: Draft<'_>,
+    selection: Selection,
+    (observed, names): (Observed, BTreeMap<ReleaseKey, String>),
+) -> Plan {
     let table = detached(&observed, &names);
     let busy: Vec<String> = observed.running.keys().map(ToString::to_string).collect();
     if busy.is_empty() {
         for (name, decision) in &table.decisions {
-            let action = Action::Release { name: name.clone(), key: decision.key.clone(), action: plan::Action::LetGo };
+            let action =
+                Action::Release { name: name.clone(), key: decision.key.clone(), action: plan::Action::Unmanage };
             draft.add(Planned::new(action, "deletionPolicy is Detach"));
         }
         draft.add(Planned::new(Action::RemoveFinalizer, "the cloud is detached"));
@@ -112,12 +117,12 @@ fn detach(mut draft: Draft<'_>, selection: Selection, (observed, names): (Observ
 }
 
 /// The decisions of a cloud that is detached, also for the releases that helm installs just now.
-pub fn detached(observed: &Observed, names: &BTreeMap<Key, String>) -> plan::Plan {
+pub fn detached(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> plan::Plan {
     let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
     let ours = ours.map(|(key, seen)| (key, seen.release.as_ref()));
     let made = observed.running.keys().filter(|key| !observed.releases.contains_key(key));
     let decisions = ours.chain(made.map(|key| (key, names.get(key)))).map(|(key, name)| {
-        let step = Step::Do(plan::Action::LetGo, Why::Unmanaged);
+        let step = Step::Do(plan::Action::Unmanage, Reason::Unmanaged);
         let decision = Decision { key: key.clone(), step, sweep: None, mending: None };
         (name.unwrap_or(&key.name).clone(), decision)
     });
@@ -142,7 +147,7 @@ fn clear(draft: &mut Draft<'_>, selection: &Selection, observed: &Observed) -> (
         store::release(draft, None);
     }
     ceph::remove(draft, &selection.name, &needed.ceph);
-    let farewell = snapshot.nodes.as_deref().map(osdpl_core::nodes::farewell).unwrap_or_default();
+    let farewell = snapshot.nodes.as_deref().map(osdpl_core::nodes::labels_to_remove).unwrap_or_default();
     let mut problems = Vec::new();
     if !needed.labels {
         problems = nodes::label(draft, &farewell, "no release chooses nodes by it any more");
@@ -170,7 +175,7 @@ pub fn keeps_labels(snapshot: &super::Snapshot, plan: &Plan) -> bool {
 /// Plans to delete what holds data: volume claims of the releases, Secrets that upstream keeps, our credentials; nothing of releases that stay.
 fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     let reason = "deletionPolicy is Purge";
-    let delete = |draft: &mut Draft<'_>, kind, key: &Key| {
+    let delete = |draft: &mut Draft<'_>, kind, key: &ReleaseKey| {
         draft.add(Planned::new(Action::Delete { kind, key: key.clone() }, reason));
     };
     for release in &left.releases {
@@ -179,12 +184,12 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
         }
     }
     for (namespace, name) in &left.secrets {
-        delete(draft, Kind::Secret, &Key::new(namespace, name));
+        delete(draft, Kind::Secret, &ReleaseKey::new(namespace, name));
     }
     let snapshot = draft.snapshot;
     for (key, secret) in &snapshot.objects.secrets {
         let is_left = secret.metadata.deletion_timestamp.is_none();
-        let is_ours = is_left && secret.labels().get(osdpl_core::api::MANAGED) == Some(&selection.name);
+        let is_ours = is_left && secret.labels().get(osdpl_core::api::DEPLOYMENT_LABEL) == Some(&selection.name);
         // Objects of Ceph that were not deleted before stay.
         let stays = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &selection.name);
         if is_ours && key.namespace == selection.namespace && !stays {
@@ -211,7 +216,7 @@ fn retained(needed: &Needed, nodes: usize) -> Option<Event> {
     let objects = needed.ceph.iter().map(ToString::to_string);
     let kept: Vec<String> = labels.into_iter().chain(services).chain(objects).collect();
     let releases: Vec<String> = needed.releases.iter().map(ToString::to_string).collect();
-    (!kept.is_empty()).then(|| status::retained(&releases, &kept))
+    (!kept.is_empty()).then(|| status::retained_event(&releases, &kept))
 }
 
 /// Whether a resource that is being deleted is finalized: another finalizer may keep it for long.
@@ -223,7 +228,7 @@ pub fn is_finalized(deployment: &OpenStackDeployment) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use osdpl_core::testing::world::{child, seen, world};
+    use osdpl_core::testing::world::{running_helm, seen, world};
 
     #[test]
     fn a_resource_without_our_finalizer_is_finalized() {
@@ -254,23 +259,23 @@ mod tests {
 
     #[test]
     fn detaches_releases_that_helm_still_installs() {
-        let foreign = osdpl_core::observed::ReleaseSeen { status: "deployed".into(), ..Default::default() };
+        let foreign = osdpl_core::observed::ObservedRelease { status: "deployed".into(), ..Default::default() };
         let world = world().see("front", seen("deployed")).see("store", seen("pending-upgrade")).see("theirs", foreign);
         let mut observed = world.observed;
-        let first = Key::new("openstack", "dashboard");
-        for key in [Key::new("openstack", "store"), first.clone()] {
-            observed.running.insert(key, child("new"));
+        let first = ReleaseKey::new("openstack", "dashboard");
+        for key in [ReleaseKey::new("openstack", "store"), first.clone()] {
+            observed.running.insert(key, running_helm("new"));
         }
         let plan = detached(&observed, &[(first, "horizon".to_owned())].into());
         assert_eq!(plan.decisions.keys().collect::<Vec<_>>(), ["front", "horizon", "store"]);
-        let is_detached = |step: &Step| matches!(step, Step::Do(plan::Action::LetGo, _));
+        let is_detached = |step: &Step| matches!(step, Step::Do(plan::Action::Unmanage, _));
         assert!(plan.decisions.values().all(|decision| is_detached(&decision.step)), "{plan:?}");
     }
 
     #[test]
     fn names_what_stays() {
         let external = [("openstack".to_owned(), "mariadb".to_owned())].into();
-        let releases = [Key::new("openstack", "nova")].into();
+        let releases = [ReleaseKey::new("openstack", "nova")].into();
         let needed = Needed { releases, labels: true, external, ..Needed::default() };
         let note = retained(&needed, 2).unwrap().note;
         assert!(note.contains("openstack/nova"), "{note}");

@@ -8,15 +8,15 @@ use osdpl_core::catalog::{Catalog, Release};
 use osdpl_core::ceph::{self, Object};
 use osdpl_core::credentials::secret_name;
 use osdpl_core::desired::Selection;
-use osdpl_core::observed::{Key, ReleaseSeen};
+use osdpl_core::observed::{ObservedRelease, ReleaseKey};
 
 /// What an uninstall of a cloud leaves behind.
 #[derive(Clone, Debug, Default)]
 pub struct Leftovers {
     /// The releases that were there, and were ours.
-    pub releases: BTreeSet<Key>,
+    pub releases: BTreeSet<ReleaseKey>,
     /// Those that are there and are not ours.
-    pub stay: BTreeSet<Key>,
+    pub stay: BTreeSet<ReleaseKey>,
     /// Our Secrets with the credentials of services of which a release stays.
     pub credentials: BTreeSet<String>,
     /// Secrets that upstream keeps, as (namespace, name).
@@ -29,7 +29,7 @@ pub struct Leftovers {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needed {
     /// Whose pods.
-    pub releases: BTreeSet<Key>,
+    pub releases: BTreeSet<ReleaseKey>,
     /// Whether they may choose nodes by the labels of roles.
     pub labels: bool,
     /// Services that lead outside, as (namespace, name).
@@ -42,7 +42,11 @@ pub struct Needed {
 
 /// The cloud's own releases, and those of its names that are not its own: let go, or made by others and never taken over. Which of both no record
 /// tells, so nothing of theirs is touched, and what their pods may live on stays with them.
-pub fn leftovers(selection: &Selection, releases: &BTreeMap<Key, ReleaseSeen>, catalog: &Catalog) -> Leftovers {
+pub fn leftovers(
+    selection: &Selection,
+    releases: &BTreeMap<ReleaseKey, ObservedRelease>,
+    catalog: &Catalog,
+) -> Leftovers {
     let mut left = Leftovers::default();
     let mut living = BTreeMap::new();
     for (key, name) in known(selection) {
@@ -63,16 +67,16 @@ pub fn leftovers(selection: &Selection, releases: &BTreeMap<Key, ReleaseSeen>, c
 
 /// Whether its pods may live on what the operator made: what has a namespace of its own, such as cert-manager or Rook, serves whole clusters and
 /// knows nothing of a cloud; another chart under the same name neither, and what was uninstalled has no pods.
-fn is_of_the_cloud(release: &Release, seen: &ReleaseSeen) -> bool {
+fn is_of_the_cloud(release: &Release, seen: &ObservedRelease) -> bool {
     let is_another = seen.body.as_ref().is_some_and(|body| !body.chart.is_empty() && body.chart != release.chart);
     release.namespace.is_none() && seen.status != "uninstalled" && !is_another
 }
 
-fn needed(selection: &Selection, living: &BTreeMap<String, Key>, catalog: &Catalog) -> Needed {
+fn needed(selection: &Selection, living: &BTreeMap<String, ReleaseKey>, catalog: &Catalog) -> Needed {
     let namespaces: BTreeMap<&str, &str> =
         living.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect();
     let releases = living.keys().filter_map(|name| Some(catalog.release(name)?.1));
-    let needs = releases.flat_map(|release| release.needs.iter().chain(&release.awaits));
+    let needs = releases.flat_map(|release| release.needs.iter().chain(&release.waits_for));
     let services = needs.filter_map(|need| Some(catalog.provider(&need.component)?.0));
     let external = services.filter_map(|service| selection.external.get(service));
     let gateways = store::held(selection, &namespaces);
@@ -81,7 +85,7 @@ fn needed(selection: &Selection, living: &BTreeMap<String, Key>, catalog: &Catal
         labels: !living.is_empty(),
         external: external.map(|external| (external.namespace.clone(), external.service.clone())).collect(),
         store: !gateways.is_empty(),
-        ceph: ceph::mounted(&namespaces).into_iter().chain(gateways).collect(),
+        ceph: ceph::mountable_objects(&namespaces).into_iter().chain(gateways).collect(),
     }
 }
 
@@ -92,22 +96,22 @@ mod tests {
     use super::*;
     use osdpl_core::api::OpenStackDeploymentSpec;
     use osdpl_core::desired::select;
-    use osdpl_core::observed::BodySeen;
+    use osdpl_core::observed::RecordBody;
     use osdpl_core::testing::world::seen;
 
-    fn key(name: &str) -> Key {
-        Key::new("openstack", name)
+    fn key(name: &str) -> ReleaseKey {
+        ReleaseKey::new("openstack", name)
     }
 
-    fn foreign(status: &str) -> ReleaseSeen {
-        ReleaseSeen { attempt: None, own_inputs: None, ..seen(status) }
+    fn foreign(status: &str) -> ObservedRelease {
+        ObservedRelease { attempt: None, own_inputs: None, ..seen(status) }
     }
 
     fn catalog(files: &[(&str, &str)]) -> Catalog {
         Catalog::load(&osdpl_core::testing::files(files)).unwrap()
     }
 
-    fn left(spec: &serde_json::Value, releases: &[(Key, ReleaseSeen)], catalog: &Catalog) -> Leftovers {
+    fn left(spec: &serde_json::Value, releases: &[(ReleaseKey, ObservedRelease)], catalog: &Catalog) -> Leftovers {
         let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
         let selection = select("nimbus", "openstack", &spec, catalog);
         leftovers(&selection, &releases.iter().cloned().collect(), catalog)
@@ -116,7 +120,7 @@ mod tests {
     #[test]
     fn what_is_not_ours_stays_with_its_jobs_claims_and_credentials() {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
-        let all = |releases: &[(Key, ReleaseSeen)]| left(&spec, releases, &catalog(&[]));
+        let all = |releases: &[(ReleaseKey, ObservedRelease)]| left(&spec, releases, &catalog(&[]));
         assert_eq!(all(&[]).releases, [key("front"), key("store")].into(), "what is gone was ours");
         let found = all(&[(key("store"), foreign("deployed"))]);
         assert_eq!((found.releases, found.stay), ([key("front")].into(), [key("store")].into()));
@@ -130,11 +134,11 @@ mod tests {
         let certificates = "service: certificates\ndescription: x\ngroup: infra\nreleases:\n  cert-manager:\n    namespace: cert-manager\n    components: {}\n";
         let lock = "charts:\n  front: {version: 1.0.0}\n  store: {version: 1.0.0}\n  cert-manager: {version: 1.0.0}\n";
         let catalog = catalog(&[("values/services/certificates.yaml", certificates), ("values/lock.yaml", lock)]);
-        let another = BodySeen { chart: "shop".into(), ..BodySeen::default() };
+        let another = RecordBody { chart: "shop".into(), ..RecordBody::default() };
         for (key, seen) in [
-            (Key::new("cert-manager", "cert-manager"), foreign("deployed")),
+            (ReleaseKey::new("cert-manager", "cert-manager"), foreign("deployed")),
             (key("store"), foreign("uninstalled")),
-            (key("store"), ReleaseSeen { body: Some(another), ..foreign("deployed") }),
+            (key("store"), ObservedRelease { body: Some(another), ..foreign("deployed") }),
         ] {
             let found = left(&spec, &[(key.clone(), seen)], &catalog);
             assert_eq!((found.stay, found.needed), ([key].into(), Needed::default()), "and nothing of it is purged");
@@ -163,7 +167,7 @@ mod tests {
             "openstackRelease": "2026.1", "presets": ["compute"], "features": {"storage": storage},
             "services": {"ceph_rgw": {"enabled": true}},
         });
-        let catalog = osdpl_core::files::catalog(None).unwrap();
+        let catalog = osdpl_core::files::load_catalog(None).unwrap();
         let names = |release: &str| {
             let needed = left(&spec, &[(key(release), foreign("deployed"))], &catalog).needed;
             (needed.store, needed.ceph.iter().map(ToString::to_string).collect::<Vec<_>>())

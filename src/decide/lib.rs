@@ -69,16 +69,16 @@ pub use spec::{known as known_releases, selection};
 
 use assume::RecordedValues;
 use draft::Draft;
-use osdpl_core::adopt::Compared;
+use osdpl_core::adopt::Comparison;
 use osdpl_core::api::{DriftPolicy, FINALIZER, OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{Desired, Facts, Selection};
 use osdpl_core::endpoint;
 use osdpl_core::maintenance::setting;
-use osdpl_core::observed::{Key, Observed, ReleaseSeen};
+use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::openstack::{access, has_nova};
 use osdpl_core::plan::{self, Step, Wait};
-use osdpl_core::rollout::{self, Next};
+use osdpl_core::rollout::{self, NextRollouts};
 use osdpl_lint::rule;
 use spec::{anchored, frozen, is_fetching, known, policy};
 
@@ -116,21 +116,22 @@ pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Selection, Obser
     let (deployment, catalog) = (&snapshot.deployment, &*snapshot.catalog);
     let first = selection(deployment, &deployment.spec, catalog);
     let observed = identified(snapshot, &known(&first));
-    let anchor = osdpl_core::desired::anchored(&first, &deployment.spec, catalog, &observed);
+    let anchor = osdpl_core::desired::reject_moves(&first, &deployment.spec, catalog, &observed);
     let (spec, selection) = anchored(deployment, anchor.as_ref(), first, catalog);
     (spec.clone(), selection, observed)
 }
 
 /// The observed state with the releases' names in the catalogue, and the causes of what is not ready.
-fn identified(snapshot: &Snapshot, names: &BTreeMap<Key, String>) -> Observed {
+fn identified(snapshot: &Snapshot, names: &BTreeMap<ReleaseKey, String>) -> Observed {
     let mut observed = snapshot.observed.clone();
     for (key, release) in &mut observed.releases {
-        release.release = osdpl_core::desired::identify(key, release, names, &snapshot.catalog);
+        release.release = osdpl_core::desired::identify_release(key, release, names, &snapshot.catalog);
     }
     // Releases of others are no causes of this cloud, not even as affected objects.
-    let own = |key: &Key| names.contains_key(key) || observed.releases.get(key).is_some_and(ReleaseSeen::is_ours);
+    let own =
+        |key: &ReleaseKey| names.contains_key(key) || observed.releases.get(key).is_some_and(ObservedRelease::is_ours);
     let victims = snapshot.victims.iter().filter(|victim| own(&victim.release));
-    observed.causes = osdpl_core::cause::roots(victims);
+    observed.causes = osdpl_core::cause::group_by_root_cause(victims);
     observed.causes.extend(endpoint::causes(&observed.endpoints));
     observed
 }
@@ -147,9 +148,10 @@ fn cloud(mut draft: Draft<'_>) -> Plan {
     }
     let names = known(&first);
     let mut observed = identified(snapshot, &names);
-    let anchor = osdpl_core::desired::anchored(&first, &deployment.spec, catalog, &observed);
+    let anchor = osdpl_core::desired::reject_moves(&first, &deployment.spec, catalog, &observed);
     let (spec, selection) = anchored(deployment, anchor.as_ref(), first, catalog);
-    let survey = snapshot.nodes.as_deref().map(|all| osdpl_core::nodes::survey(spec, catalog, all)).unwrap_or_default();
+    let survey =
+        snapshot.nodes.as_deref().map(|all| osdpl_core::nodes::build_inventory(spec, catalog, all)).unwrap_or_default();
     let mut facts = Facts { helm_major: snapshot.helm.major, ..Facts::default() };
     let (mut assumed, mut generated) = (pending::Pending::new(), false);
     if !selection.is_refused() {
@@ -182,7 +184,7 @@ fn cloud(mut draft: Draft<'_>) -> Plan {
     let fetching = is_fetching(desired);
     let withheld =
         pending::is_withheld(deployment, (fetching, !assumed.is_empty(), refused), &table) && snapshot.helm.idle;
-    draft.wake(table.wake);
+    draft.wake(table.requeue_at);
     Plan {
         requests: draft.requests,
         actions: draft.actions,
@@ -239,7 +241,7 @@ fn learn(
     facts.written = named::written(&snapshot.objects, catalog, selection);
     facts.charts = charts::facts(draft, (spec, catalog), selection);
     let assumed = pending::remembered(&snapshot.deployment, catalog, &mut facts.charts);
-    facts.claim_classes = osdpl_core::desired::claim_classes(&snapshot.claims, &selection.releases);
+    facts.claim_classes = osdpl_core::desired::collect_claim_classes(&snapshot.claims, &selection.releases);
     observed.external_ready = external::external(draft, catalog, &selection.external, observed);
     facts.ceph = ceph::declared(&snapshot.objects, spec, selection);
     if let Some(mut declared) = facts.ceph.take() {
@@ -282,9 +284,9 @@ struct Decided {
     policy: plan::Policy,
     refused: bool,
     table: plan::Plan,
-    rolled: Next,
+    rolled: NextRollouts,
     changes: BTreeMap<String, Vec<String>>,
-    compared: BTreeMap<String, Compared>,
+    compared: BTreeMap<String, Comparison>,
 }
 
 /// Decides about releases, rollouts, hosts and annotations.
@@ -293,7 +295,7 @@ fn decided(
     (spec, selection): (&OpenStackDeploymentSpec, &Selection),
     resolved: &Resolved,
     mut observed: Observed,
-    (names, survey, assumed): (&BTreeMap<Key, String>, Vec<osdpl_core::desired::Finding>, &pending::Pending),
+    (names, survey, assumed): (&BTreeMap<ReleaseKey, String>, Vec<osdpl_core::desired::Finding>, &pending::Pending),
 ) -> Decided {
     let snapshot = draft.snapshot;
     let (deployment, catalog, desired) = (&snapshot.deployment, &*snapshot.catalog, &*resolved.desired);
@@ -301,10 +303,10 @@ fn decided(
     let mut compared = BTreeMap::new();
     if !selection.is_refused() {
         compared = comparison::compare_all(draft, (desired, &observed), &asked, snapshot.assumed.is_none());
-        observed.likeness.clone_from(&draft.kept.comparisons);
+        observed.comparisons.clone_from(&draft.kept.comparisons);
         ceph::withdraw(draft, resolved.facts.ceph.as_ref(), selection, (desired, &observed));
     }
-    observed.renewed = rollout::renewed(&rollouts::last(draft), desired);
+    observed.rolling_batches = rollout::rolling_batches(&rollouts::last(draft), desired);
     let mut findings = desired.findings.clone();
     findings.extend(survey);
     findings.append(&mut draft.findings);
@@ -315,7 +317,7 @@ fn decided(
     hosts::hosts(draft, hosts::Scene { catalog, desired, observed: &observed, policy: &policy, refused });
     releases::delete_jobs(draft, &snapshot.uninstalled);
     let mut table;
-    let mut rolled = Next { rollouts: rollouts::last(draft), ..Next::default() };
+    let mut rolled = NextRollouts { rollouts: rollouts::last(draft), ..NextRollouts::default() };
     let mut changes = BTreeMap::new();
     if refused {
         table = frozen(desired, &observed);
@@ -345,15 +347,15 @@ fn decided(
 fn warnings(
     draft: &mut Draft<'_>,
     selection: &Selection,
-    (names, observed): (&BTreeMap<Key, String>, &Observed),
+    (names, observed): (&BTreeMap<ReleaseKey, String>, &Observed),
     policy: &plan::Policy,
 ) -> Vec<osdpl_core::desired::Finding> {
     let snapshot = draft.snapshot;
     let deployment = &snapshot.deployment;
     let mut findings = Vec::new();
-    if let Some(deployed) = rule::moves_from(deployment) {
+    if let Some(deployed) = rule::previous_release(deployment) {
         let held = named::values_from(&snapshot.objects, &deployment.spec, &selection.namespace);
-        let pinned = rule::pinned_beside(deployed, &deployment.spec, &held);
+        let pinned = rule::pinned_in_values_from(deployed, &deployment.spec, &held);
         findings.extend(pinned.into_iter().map(osdpl_core::desired::Finding::from));
     }
     findings.extend(annotations::unknown_names(policy, names, observed));

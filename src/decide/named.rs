@@ -7,7 +7,7 @@ use super::snapshot::Objects;
 use osdpl_core::api::{OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
 use osdpl_core::catalog::{Catalog, SecretField};
 use osdpl_core::desired::{self, Selection, Unavailable, Written};
-use osdpl_core::observed::Key;
+use osdpl_core::observed::ReleaseKey;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
@@ -20,10 +20,10 @@ pub fn references(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: 
         services.clone().flat_map(|service| service.releases.values().flat_map(|release| &release.values_from));
     let values = values.map(|source| reference(source.kind, &source.name));
     let credentials = services.flat_map(|service| service.credentials.values());
-    let features = desired::secrets(spec, catalog).into_iter().map(|field| secret(namespace, &field.name));
+    let features = desired::list_feature_secrets(spec, catalog).into_iter().map(|field| secret(namespace, &field.name));
     let credentials = credentials.map(|key| secret(namespace, &key.name)).chain(features);
     let certificates = selection.certificates.iter().map(|one| secret(&one.namespace, &one.name));
-    let facts = desired::written(catalog, selection).into_values().map(map);
+    let facts = desired::fact_config_maps(catalog, selection).into_values().map(map);
     values.chain(credentials).chain(certificates).chain(facts).chain(super::ceph::references(spec, namespace)).collect()
 }
 
@@ -84,10 +84,10 @@ pub fn written(
         };
         (release, facts)
     };
-    desired::written(catalog, selection).into_iter().map(read).collect()
+    desired::fact_config_maps(catalog, selection).into_iter().map(read).collect()
 }
 
-fn map(place: Key) -> Reference {
+fn map(place: ReleaseKey) -> Reference {
     Reference { kind: ValuesKind::ConfigMap, namespace: place.namespace, name: place.name }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use osdpl_core::api::{OpenStackDeployment, reason};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{Blocked, ChartFact};
+use osdpl_core::desired::{Blocked, ChartInfo};
 use osdpl_core::plan::{Action, Plan, Step, Wait};
 
 /// What releases wait for whose charts are on their way, by name.
@@ -18,7 +18,7 @@ pub type Pending = BTreeMap<String, Blocked>;
 pub fn remembered(
     deployment: &OpenStackDeployment,
     catalog: &Catalog,
-    charts: &mut BTreeMap<String, Result<ChartFact, Blocked>>,
+    charts: &mut BTreeMap<String, Result<ChartInfo, Blocked>>,
 ) -> Pending {
     let mut pending = Pending::new();
     let Some(status) = deployment.status.as_ref() else { return pending };
@@ -36,7 +36,7 @@ pub fn remembered(
         let Some(digest) = told.filter(|_| blocked.reason == reason::CHART_PENDING) else { continue };
         pending.insert(name.clone(), blocked.clone());
         let version = child.version.clone().unwrap_or_default();
-        *fact = Ok(ChartFact { version, digest, ..ChartFact::default() });
+        *fact = Ok(ChartInfo { version, digest, ..ChartInfo::default() });
     }
     pending
 }
@@ -63,7 +63,7 @@ pub fn is_withheld(
     if is_current(deployment) {
         return fetching;
     }
-    pending && !fetching && !refused && plan.is_at_rest()
+    pending && !fetching && !refused && plan.is_idle()
 }
 
 /// Whether the status speaks of this very spec.
@@ -123,10 +123,10 @@ mod tests {
 
     #[test]
     fn what_would_be_started_waits_for_its_chart_and_what_stands_is_shown_as_it_is() {
-        use osdpl_core::observed::Key;
-        use osdpl_core::plan::{Decision, Why};
-        let decide = |step| Decision { key: Key::new("openstack", "store"), step, sweep: None, mending: None };
-        let upgrade = Step::Do(Action::Upgrade { delete_jobs: Vec::new() }, Why::Spec);
+        use osdpl_core::observed::ReleaseKey;
+        use osdpl_core::plan::{Decision, Reason};
+        let decide = |step| Decision { key: ReleaseKey::new("openstack", "store"), step, sweep: None, mending: None };
+        let upgrade = Step::Do(Action::Upgrade { delete_jobs: Vec::new() }, Reason::Spec);
         let blocked = Blocked { reason: reason::CHART_PENDING.into(), message: "chart x is being fetched".into() };
         let pending = Pending::from([("front".to_owned(), blocked.clone()), ("store".to_owned(), blocked)]);
         let decisions = [("front".to_owned(), decide(upgrade)), ("store".to_owned(), decide(Step::Ready))].into();
@@ -140,10 +140,10 @@ mod tests {
 
     #[test]
     fn nothing_is_said_while_charts_are_read_but_what_they_are_needed_for() {
-        use osdpl_core::observed::Key;
+        use osdpl_core::observed::ReleaseKey;
         use osdpl_core::plan::Decision;
         let plan = |step| {
-            let decision = Decision { key: Key::new("openstack", "store"), step, sweep: None, mending: None };
+            let decision = Decision { key: ReleaseKey::new("openstack", "store"), step, sweep: None, mending: None };
             Plan { decisions: [("store".to_owned(), decision)].into(), ..Plan::default() }
         };
         let (rests, waits) = (plan(Step::Ready), plan(Step::Wait(Wait::Paused)));

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::action::{Action, Approval, Planned};
 use super::draft::Draft;
 use osdpl_core::desired::Desired;
-use osdpl_core::observed::{Key, Observed};
-use osdpl_core::plan::{self, Plan, Step, Wait, Why};
+use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::plan::{self, Plan, Reason, Step, Wait};
 use osdpl_core::release::Status;
 
 /// How long helm may take to render before others start beside it: it waits for something then.
@@ -50,13 +50,13 @@ pub fn act(draft: &mut Draft<'_>, releases: &mut Plan, (desired, observed): (&De
             }
             Step::Wait(Wait::Approval(why)) => {
                 let action = match why {
-                    Why::Unwanted => plan::Action::Uninstall { skip_hooks: false },
+                    Reason::NotDesired => plan::Action::Uninstall { skip_hooks: false },
                     _ => plan::Action::Upgrade { delete_jobs: Vec::new() },
                 };
                 let planned = Planned::new(Action::Release { name, key, action }, why.to_string());
                 Planned { approval: Approval::Missing, ..planned }
             }
-            Step::Wait(_) | Step::Settle(_) | Step::Ready => continue,
+            Step::Wait(_) | Step::Settling(_) | Step::Ready => continue,
         };
         draft.add(planned);
     }
@@ -64,7 +64,7 @@ pub fn act(draft: &mut Draft<'_>, releases: &mut Plan, (desired, observed): (&De
 }
 
 /// The revisions of all other releases of ours that say what is theirs: the newest, and the deployed one.
-fn others(key: &Key, observed: &Observed) -> Vec<(Key, u32)> {
+fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
     let ours = observed.releases.iter().filter(|(other, seen)| *other != key && seen.is_ours());
     let revisions = ours.flat_map(|(other, seen)| {
         let newest = seen.history.iter().map(|past| past.revision).max();
@@ -77,7 +77,7 @@ fn others(key: &Key, observed: &Observed) -> Vec<(Key, u32)> {
 
 /// Plans to delete the Jobs that helm left of releases that were uninstalled: hooks belong to no release, so an uninstall does not delete them.
 /// Returns whether some are left.
-pub fn delete_jobs<'k>(draft: &mut Draft<'_>, releases: impl IntoIterator<Item = &'k Key>) -> bool {
+pub fn delete_jobs<'k>(draft: &mut Draft<'_>, releases: impl IntoIterator<Item = &'k ReleaseKey>) -> bool {
     let mut left = false;
     for release in releases {
         let Some(jobs) = draft.list(super::requests::Read::Jobs(release.clone())) else {

@@ -14,9 +14,9 @@ use serde_json::Value;
 use osdpl_core::api::ValuesKind;
 use osdpl_core::endpoint::Target;
 use osdpl_core::maintenance::Setting;
-use osdpl_core::observed::{Daemons, Key, Range};
-use osdpl_core::openstack::Question;
-use osdpl_core::release::Source;
+use osdpl_core::observed::{DaemonSetGroup, Range, ReleaseKey};
+use osdpl_core::openstack::HostQuery;
+use osdpl_core::release::RevisionSource;
 use osdpl_values::Values;
 
 /// How long an answer counts that no watch corrects.
@@ -69,7 +69,7 @@ pub struct Requests {
     /// What the tasks watch; `None` leaves them as they are.
     pub watches: Option<Watches>,
     /// What is asked of Nova about its hosts.
-    pub hosts: Option<Question>,
+    pub hosts: Option<HostQuery>,
     /// What the cloud means for nodes in maintenance; `None` leaves it as it is.
     pub setting: Option<Setting>,
 }
@@ -78,11 +78,11 @@ pub struct Requests {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Watches {
     /// The releases whose objects are watched for drift.
-    pub drift: BTreeSet<Key>,
+    pub drift: BTreeSet<ReleaseKey>,
     /// The APIs that are probed; `None` leaves them as they are.
-    pub endpoints: Option<BTreeMap<Key, Target>>,
+    pub endpoints: Option<BTreeMap<ReleaseKey, Target>>,
     /// The daemons whose pods are watched.
-    pub daemons: BTreeSet<Daemons>,
+    pub daemons: BTreeSet<DaemonSetGroup>,
 }
 
 /// A read of one thing that no watch covers.
@@ -91,7 +91,7 @@ pub enum Read {
     /// The values in helm's record of a revision.
     Values {
         /// The release.
-        release: Key,
+        release: ReleaseKey,
         /// The revision.
         revision: i64,
         /// Whether the plan can't be made without.
@@ -100,7 +100,7 @@ pub enum Read {
     /// What a revision was made from, and where asked for, who else drives the release.
     Source {
         /// The release.
-        release: Key,
+        release: ReleaseKey,
         /// The revision.
         revision: i64,
         /// Whether its owner matters.
@@ -109,11 +109,11 @@ pub enum Read {
     /// The object that has the name of one of ours and not our label.
     Stored(Reference),
     /// A Service and its Endpoints.
-    Service(Key),
+    Service(ReleaseKey),
     /// The addresses of a host.
     Addresses(String, u16),
     /// An object that Rook is asked for: kind, namespace, name.
-    Rook(&'static str, Key),
+    Rook(&'static str, ReleaseKey),
     /// The networks of Services, for this generation of the spec.
     ServiceNetworks(i64),
     /// The Services with our label.
@@ -123,9 +123,9 @@ pub enum Read {
     /// Whether a node exists.
     Node(String),
     /// The Jobs that helm left of a release.
-    Jobs(Key),
+    Jobs(ReleaseKey),
     /// The volume claims of a release.
-    Claims(Key),
+    Claims(ReleaseKey),
 }
 
 /// What came of a read. It may hold secrets, and does not show itself.
@@ -146,7 +146,7 @@ pub enum Answer {
     /// See [`Read::ServiceNetworks`]; an error says why they can't be read.
     Networks(Result<Vec<Range>, String>),
     /// Namespaces and names, with the uid where it matters.
-    Objects(Vec<(Key, Option<String>)>),
+    Objects(Vec<(ReleaseKey, Option<String>)>),
     /// See [`Read::Node`].
     Node(bool),
 }
@@ -154,7 +154,7 @@ pub enum Answer {
 /// What a revision that someone else made holds.
 pub struct Recorded {
     /// What it was made from.
-    pub source: Source,
+    pub source: RevisionSource,
     /// Who else drives the release, where that was asked for.
     pub owner: Option<String>,
 }

@@ -8,7 +8,7 @@ use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{Desired, Finding};
 use osdpl_core::observed::Observed;
 use osdpl_core::plan::{Plan, Policy};
-use osdpl_core::rollout::{self, Eviction, Next, Rollouts, Scene, Strategy};
+use osdpl_core::rollout::{self, Eviction, Input, NextRollouts, Rollouts, Strategy};
 
 /// What the last status says: the watch may be older.
 pub fn last(draft: &Draft<'_>) -> Rollouts {
@@ -23,7 +23,7 @@ pub fn guard(draft: &mut Draft<'_>, (desired, observed): (&Desired, &Observed), 
     if draft.paused {
         return;
     }
-    let wanted = rollout::strategies(desired, observed, catalog, plan);
+    let wanted = rollout::strategies_to_set(desired, observed, catalog, plan);
     draft.kept.strategies.retain(|known| wanted.contains(known));
     draft.kept.unguarded.retain(|known| wanted.contains(known));
     for strategy in wanted {
@@ -47,12 +47,12 @@ pub fn roll(
     (desired, observed): (&Desired, &Observed),
     catalog: &Catalog,
     (plan, policy): (&Plan, &Policy),
-) -> Next {
+) -> NextRollouts {
     let snapshot = draft.snapshot;
     let shown = || snapshot.rolling.values().flat_map(|rolling| &rolling.pods).map(|pod| &pod.uid);
     draft.kept.evicted.retain(|uid| shown().any(|shown| shown == uid));
     let before = last(draft);
-    let mut next = rollout::next(&Scene {
+    let mut next = rollout::decide(&Input {
         desired,
         observed,
         catalog,
@@ -72,18 +72,18 @@ pub fn roll(
     match refused {
         Some((pod, refusal)) => {
             draft.wake([refusal.until]);
-            if let Some(rollout) = next.of.as_ref().and_then(|name| next.rollouts.get_mut(name)) {
+            if let Some(rollout) = next.component.as_ref().and_then(|name| next.rollouts.get_mut(name)) {
                 held(rollout, Vec::new(), &pod, refusal);
             }
         }
         None => {
             for pod in &next.evict {
-                let reason = next.of.clone().unwrap_or_default();
+                let reason = next.component.clone().unwrap_or_default();
                 draft.add(Planned::new(Action::Evict(pod.clone()), format!("rollout of {reason}")));
             }
         }
     }
-    draft.wake(next.wake);
+    draft.wake(next.requeue_at);
     draft.kept.rollouts = Some(next.rollouts.clone());
     next
 }

@@ -6,36 +6,36 @@ use super::draft::Draft;
 use super::requests::{Answer, Answered, Read};
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
-use osdpl_core::nodes::{self, Change, Inventory};
-use osdpl_core::observed::{Class, Range, Site};
+use osdpl_core::nodes::{self, Inventory, LabelChange};
+use osdpl_core::observed::{Class, ClusterInfo, Range};
 use osdpl_lint::rule;
 
 /// The cluster as a spec sees it: nodes with the labels that they are about to have, classes, and the networks of Services and pods.
 pub fn site(
     (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
     (nodes, classes): (Option<&Inventory>, Option<&[Class]>),
-    changes: &BTreeMap<String, Change>,
+    changes: &BTreeMap<String, LabelChange>,
     services: Vec<Range>,
-) -> Site {
+) -> ClusterInfo {
     let mut networks = services;
     if rule::names_networks(spec) {
         let range = |name: &String, cidr: &String| {
-            let what = format!("the pods of node {name}");
-            Range { what, is_of_pods: true, cidr: cidr.clone() }
+            let description = format!("the pods of node {name}");
+            Range { description, is_of_pods: true, cidr: cidr.clone() }
         };
         let nodes = nodes.into_iter().flatten();
         networks.extend(nodes.flat_map(|(name, node)| node.pod_networks.iter().map(move |cidr| range(name, cidr))));
     }
-    let census = |all| nodes::census(all, changes, rule::node_labels(spec, catalog));
-    Site { nodes: nodes.map(census), classes: classes.map(<[_]>::to_vec), networks }
+    let census = |all| nodes::count_labelled_nodes(all, changes, rule::node_labels(spec, catalog));
+    ClusterInfo { nodes: nodes.map(census), classes: classes.map(<[_]>::to_vec), networks }
 }
 
 /// The same for a decision. The networks of Services hardly ever change: they are read when a spec that names networks is new.
 pub fn decided(
     draft: &mut Draft<'_>,
     (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
-    changes: &BTreeMap<String, Change>,
-) -> Site {
+    changes: &BTreeMap<String, LabelChange>,
+) -> ClusterInfo {
     let mut services = Vec::new();
     if rule::names_networks(spec) {
         let generation = draft.snapshot.deployment.metadata.generation.unwrap_or_default();

@@ -11,11 +11,11 @@ use super::kept::Kept;
 use super::requests::{Answers, ChartRequest, Reference};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Catalog, file};
-use osdpl_core::cause::Victim;
-use osdpl_core::desired::{Blocked, ChartFact, Finding, Unavailable};
+use osdpl_core::cause::AffectedObject;
+use osdpl_core::desired::{Blocked, ChartInfo, Finding, Unavailable};
 use osdpl_core::nodes::Inventory;
-use osdpl_core::observed::{Claim, Class, Daemons, Key, Observed, Rolling};
-use osdpl_core::openstack::Heard;
+use osdpl_core::observed::{Claim, Class, DaemonSetGroup, Observed, ReleaseKey, RolloutPods};
+use osdpl_core::openstack::HostObservation;
 
 /// Everything that a decision is made from.
 pub struct Snapshot {
@@ -34,7 +34,7 @@ pub struct Snapshot {
     /// What is seen of the cluster; the releases' names in the catalogue and the causes are not filled in yet.
     pub observed: Observed,
     /// What is not ready, each with the chain to its root.
-    pub victims: Vec<Victim>,
+    pub victims: Vec<AffectedObject>,
     /// The nodes; none where they may not be listed.
     pub nodes: Option<Arc<Inventory>>,
     /// The volume claims of releases.
@@ -42,9 +42,9 @@ pub struct Snapshot {
     /// The `StorageClasses`; none where they may not be listed.
     pub classes: Option<Vec<Class>>,
     /// The pods of daemons that are rolled.
-    pub rolling: Arc<BTreeMap<Daemons, Rolling>>,
+    pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,
     /// What Nova said about its hosts.
-    pub hosts: Option<Arc<Heard>>,
+    pub hosts: Option<Arc<HostObservation>>,
     /// What keeps the tasks from seeing the cluster.
     pub problems: Vec<String>,
     /// Objects that are watched.
@@ -52,7 +52,7 @@ pub struct Snapshot {
     /// Answers to one-off reads.
     pub answers: Answers,
     /// Releases that were uninstalled and whose Jobs are still to be deleted.
-    pub uninstalled: BTreeSet<Key>,
+    pub uninstalled: BTreeSet<ReleaseKey>,
     /// What the last decision left for this one.
     pub kept: Kept,
     /// What is assumed beside the operator, which alone knows it; none where the operator itself decides.
@@ -63,7 +63,7 @@ pub struct Snapshot {
 #[derive(Clone, Debug, Default)]
 pub struct Assumed {
     /// Charts, as the operator's status reports them where none are read.
-    pub charts: BTreeMap<String, Result<ChartFact, Blocked>>,
+    pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// Whether charts are read, so that the images that they name are known.
     pub has_charts: bool,
     /// The releases of which something is not known here, so that their digests are not the operator's.
@@ -102,7 +102,7 @@ pub enum ChartState {
     /// It is being fetched.
     Pending,
     /// It is at hand.
-    Ready(ChartFact),
+    Ready(ChartInfo),
     /// It can't be had; it is tried again then.
     Failed(Blocked, Timestamp),
 }
@@ -132,9 +132,9 @@ pub struct Objects {
     /// Those of others in place of ours.
     pub occupants: BTreeMap<Reference, ObjectState>,
     /// Secrets with our label, by namespace and name.
-    pub secrets: BTreeMap<Key, Arc<Secret>>,
+    pub secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     /// `ConfigMap`s with our label, by namespace and name.
-    pub maps: BTreeMap<Key, Arc<ConfigMap>>,
+    pub maps: BTreeMap<ReleaseKey, Arc<ConfigMap>>,
     /// Whether the Secrets with our label were listed, or refused.
     pub own_listed: bool,
     /// Rook's objects by kind: those that were listed, or why they can't be.

@@ -7,9 +7,9 @@ use kube::ResourceExt;
 
 use osdpl_core::api::{ADOPT, APPROVE, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS, reason};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{self, Anchored, Desired, Selection, select};
-use osdpl_core::observed::{Key, Observed};
-use osdpl_core::plan::{Decision, Plan, Policy, State, Step, Wait, classify, settling};
+use osdpl_core::desired::{self, Desired, RejectedMoves, Selection, select};
+use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::plan::{Decision, Plan, Policy, State, Step, Wait, classify, settle_step};
 use osdpl_lint::rule;
 
 /// Selects services and releases for a spec of this resource, with what is wrong with it.
@@ -17,17 +17,17 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
     let mut selection = select(&name, &namespace, spec, catalog);
     let deployed = deployment.status.as_ref().and_then(|status| status.openstack_release.deployed.as_ref());
-    let moved = deployed.map(|deployed| rule::moved(deployed, spec, catalog)).unwrap_or_default();
+    let moved = deployed.map(|deployed| rule::check_release_move(deployed, spec, catalog)).unwrap_or_default();
     selection.findings.extend(moved.into_iter().map(desired::Finding::from));
     let applied = deployment.annotations().get("kubectl.kubernetes.io/last-applied-configuration");
-    selection.findings.extend(applied.map(|text| desired::lost_nulls(text, &deployment.spec)).unwrap_or_default());
+    selection.findings.extend(applied.map(|text| desired::find_lost_nulls(text, &deployment.spec)).unwrap_or_default());
     selection
 }
 
 /// The spec, corrected by the releases that exist, and its selection; `first` is the selection without that.
 pub fn anchored<'a>(
     deployment: &'a OpenStackDeployment,
-    anchored: Option<&'a Anchored>,
+    anchored: Option<&'a RejectedMoves>,
     first: Selection,
     catalog: &Catalog,
 ) -> (&'a OpenStackDeploymentSpec, Selection) {
@@ -38,11 +38,11 @@ pub fn anchored<'a>(
 }
 
 /// The catalogue's names of releases, wanted or not.
-pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
+pub fn known(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
     let all = selection.scope.variable("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
     all.map(|(name, release)| {
         let text = |field: &str| release[field].as_str().unwrap_or_default().to_owned();
-        (Key::new(text("namespace"), text("name")), name.clone())
+        (ReleaseKey::new(text("namespace"), text("name")), name.clone())
     })
     .collect()
 }
@@ -82,7 +82,7 @@ fn paused(spec: &OpenStackDeploymentSpec) -> BTreeSet<String> {
 pub fn frozen(desired: &Desired, observed: &Observed) -> Plan {
     let decisions = desired.releases.iter().map(|(name, release)| {
         let step = match classify(Some(release), &release.key, observed, Timestamp::UNIX_EPOCH) {
-            State::InSync(seen) => settling(release, seen, observed),
+            State::InSync(seen) => settle_step(release, seen, observed),
             _ => Step::Wait(Wait::Refused),
         };
         (name.clone(), Decision { key: release.key.clone(), step, sweep: None, mending: None })

@@ -3,7 +3,7 @@
 use k8s_openapi::ByteString;
 use k8s_openapi::jiff::Timestamp;
 use osdpl_core::api::FINALIZER;
-use osdpl_core::desired::ChartFact;
+use osdpl_core::desired::ChartInfo;
 use osdpl_core::plan::Action as Step_;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn snapshot(change: Value) -> Snapshot {
     osdpl_values::merge(&mut object, map(change));
     let chart = |name: &str| {
         let request = ChartRequest { name: name.into(), version: Some("1.0.0".into()), repository: None };
-        let fact = ChartFact { digest: "sha256:1".into(), imprint: "1".into(), ..ChartFact::default() };
+        let fact = ChartInfo { digest: "sha256:1".into(), imprint: "1".into(), ..ChartInfo::default() };
         (name.to_owned(), (request, ChartState::Ready(fact)))
     };
     Snapshot {
@@ -68,7 +68,7 @@ fn store(snapshot: &mut Snapshot, plan: &Plan) {
         for key in write.generated.keys() {
             secret.data.get_or_insert_default().insert(key.clone(), ByteString(b"generated".to_vec()));
         }
-        snapshot.objects.secrets.insert(Key::new(write.namespace(), write.name()), Arc::new(secret));
+        snapshot.objects.secrets.insert(ReleaseKey::new(write.namespace(), write.name()), Arc::new(secret));
     }
 }
 

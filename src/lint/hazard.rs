@@ -10,14 +10,14 @@ mod layer;
 mod shape;
 mod tally;
 
-pub use cloud::{Cloud, Spot, place, taken_by};
+pub use cloud::{Cloud, Location, including_field, user_field};
 
-use osdpl_core::desired::{OVERRIDES, by_node};
+use osdpl_core::desired::{OVERRIDES, list_node_layers};
 use osdpl_values::{Layer, Origin};
 
 /// A lint warning.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Hazard {
+pub struct LintWarning {
     /// The kind, one of [`KINDS`].
     pub kind: &'static str,
     /// The field of the resource.
@@ -45,7 +45,7 @@ pub const KINDS: [(&str, &str); 8] = [
 const IDLE: [&str; 3] = ["no-effect", "preset-repeated", "null-nothing"];
 
 /// Returns all hazards of a cloud.
-pub fn hazards(cloud: &Cloud<'_>) -> Vec<Hazard> {
+pub fn lint_warnings(cloud: &Cloud<'_>) -> Vec<LintWarning> {
     let mut tally = tally::Tally::default();
     // The keys of a chart are only loaded if there are layers to check.
     let is_checked = |layers: &&Vec<Layer>| layers.iter().any(|layer| cloud.spot(&layer.origin).is_some());
@@ -65,7 +65,7 @@ pub fn hazards(cloud: &Cloud<'_>) -> Vec<Hazard> {
 
 /// Checks the values for some nodes: each entry by itself on top of the layers for all nodes.
 fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], tally: &mut tally::Tally) {
-    let entries: Vec<Layer> = by_node(cloud.spec, name).into_iter().map(|(_, layer)| layer).collect();
+    let entries: Vec<Layer> = list_node_layers(cloud.spec, name).into_iter().map(|(_, layer)| layer).collect();
     if entries.is_empty() {
         return;
     }

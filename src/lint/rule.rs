@@ -33,18 +33,18 @@ mod unknown;
 mod values;
 
 pub use address::{check_network, names_networks};
-pub use admission::asked;
-pub use beside::unseen;
-pub use certificate::{Examined, Held, examine, told};
-pub use connections::connections;
+pub use admission::spec_to_check;
+pub use beside::missing_sources;
+pub use certificate::{CertificateCheck, Held, check_certificate, describe_problem};
+pub use connections::count_connections;
 pub use controllers::labels as node_labels;
-pub use document::{Kind, Question, Schemas, is_ours};
-pub use file::{Content, Document, Read, split};
-pub use kinds::{meant, objects};
-pub use made_up::made_up_beside;
-pub use place::keys_of;
-pub use release::{moved, moves_from, pinned_beside};
-pub use report::{Finding as Reported, Named, Report, Summary, other_kinds, report};
+pub use document::{Kind, ReviewInput, Schemas, is_deployment};
+pub use file::{Content, Document, ParsedDocument, split_documents};
+pub use kinds::{likely_mistake, objects};
+pub use made_up::placeholder_facts_with;
+pub use place::keys_of_field;
+pub use release::{check_release_move, pinned_in_values_from, previous_release};
+pub use report::{Argument, Finding as Reported, Report, Summary, describe_kinds, report};
 pub use served::read_spec;
 
 use std::collections::BTreeSet;
@@ -58,7 +58,7 @@ use osdpl_core::desired::{self, Desired, Facts, Finding, Selection};
 
 /// A finding of one rule about a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Judged {
+pub struct Violation {
     /// The rule's name, one of [`rules`].
     pub rule: &'static str,
     /// An error refuses the resource, a warning does not.
@@ -69,7 +69,7 @@ pub struct Judged {
     pub message: String,
 }
 
-impl Judged {
+impl Violation {
     /// Returns a finding that refuses the resource.
     pub fn error(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { rule, level: Level::Error, field: field.into(), message: message.into() }
@@ -85,8 +85,8 @@ impl Judged {
     }
 }
 
-impl From<Judged> for Finding {
-    fn from(judged: Judged) -> Self {
+impl From<Violation> for Finding {
+    fn from(judged: Violation) -> Self {
         Self { level: judged.level, field: judged.field, message: judged.message }
     }
 }
@@ -94,7 +94,7 @@ impl From<Judged> for Finding {
 /// Returns the findings of all rules about a cloud, beside those of [`osdpl_core::desired::resolve`].
 ///
 /// Expiry is checked only if `now` is given.
-pub fn judge(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Judged> {
+pub fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Violation> {
     let mut found = values::check(cloud);
     found.extend(certificate::check_values(cloud, now));
     let counts = replicas::check(cloud);
@@ -108,10 +108,10 @@ pub fn judge(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Judged> {
     // One wrong map can cause many unknown keys: a shortened report begins with the other findings.
     let unknown = unknown::check(cloud);
     let fields: BTreeSet<&String> = unknown.iter().map(|finding| &finding.field).collect();
-    let hazards = hazard::hazards(cloud).into_iter();
+    let hazards = hazard::lint_warnings(cloud).into_iter();
     // An unknown key removes nothing anyway.
     let hazards = hazards.filter(|found| found.kind != "null-nothing" || !fields.contains(&found.field));
-    let hazards = hazards.map(|found| Judged::warning(found.kind, found.field, found.message));
+    let hazards = hazards.map(|found| Violation::warning(found.kind, found.field, found.message));
     found.extend(hazards.filter(|finding| !counts.iter().any(|count| count.covers(finding))));
     found.extend(unknown);
     found
@@ -119,8 +119,8 @@ pub fn judge(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Judged> {
 
 /// Resolves a selection and adds the findings of all rules.
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
-    let mut layered = desired::layered(spec, catalog, selection, facts);
-    let judged = judge(&Cloud::new(spec, catalog, selection, facts, &layered), None);
+    let mut layered = desired::resolve_with_layers(spec, catalog, selection, facts);
+    let judged = check(&Cloud::new(spec, catalog, selection, facts, &layered), None);
     layered.desired.findings.extend(judged.into_iter().map(Finding::from));
     layered.desired
 }

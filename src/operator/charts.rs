@@ -36,15 +36,15 @@ mod source;
 mod stock;
 mod store;
 
-pub use cache::write_whole;
-pub use chart::{Chart, Pin, Wanted};
-pub use contents::{LARGEST_CHART, LARGEST_FILE, MOST_ENTRIES};
-pub use digest::{Digest, NoDigest};
+pub use cache::write_atomically;
+pub use chart::{Chart, ChartRequest, LockState};
+pub use contents::{MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
+pub use digest::{Digest, InvalidDigest};
 pub use error::{Error, Mismatch};
-pub use lock::{Invalid, Lock, Pinned};
-pub use problem::Problem;
+pub use lock::{InvalidLock, Lock, LockEntry};
+pub use problem::ChartProblem;
 pub use pull::Pull;
-pub use source::{NoSource, Source, UPSTREAM};
+pub use source::{InvalidSource, Source, UPSTREAM};
 pub use store::Store;
 
 #[cfg(test)]

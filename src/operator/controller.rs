@@ -143,7 +143,7 @@ pub async fn run(context: Arc<Context>, poke: Arc<Notify>, stop: CancellationTok
         .reconcile_all_on(futures::stream::select(pokes, helm))
         .graceful_shutdown_on(stop.clone().cancelled_owned())
         .run(reconcile, failed, context);
-    drive(passes, "pass failed", (&store, || metrics.ready()), &stop).await;
+    drive(passes, "pass failed", (&store, || metrics.set_ready()), &stop).await;
 }
 
 fn tokio_stream(changes: tokio::sync::watch::Receiver<u64>) -> impl futures::Stream<Item = ()> + Send {
@@ -152,7 +152,7 @@ fn tokio_stream(changes: tokio::sync::watch::Receiver<u64>) -> impl futures::Str
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
 fn failed(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Context>) -> Action {
-    context.metrics.failed();
+    context.metrics.count_failure();
     Action::requeue(Duration::from_secs(3))
 }
 
@@ -171,14 +171,14 @@ const NEXT: Duration = Duration::from_millis(5);
 
 /// One pass: read, decide, apply, report.
 async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Action, Error> {
-    let _measured = context.metrics.pass();
+    let _measured = context.metrics.start_pass();
     let mut memory = context.memory.lock().await;
     if context.is_over(deployment) {
         return Ok(Action::await_change());
     }
     let newer = memory.written.as_mut().and_then(|written| written.untold(deployment));
     let deployment = newer.as_ref().unwrap_or(deployment);
-    if let Some(older) = context.older(deployment) {
+    if let Some(older) = context.older_deployment(deployment) {
         let plan = yields(deployment, older);
         context.apply(deployment, &plan, &mut memory).await?;
         if plan.hold.is_none() {
@@ -238,14 +238,14 @@ impl Context {
         self.inputs.subscribe(&plan.requests);
         self.charts.request(&plan.requests.charts);
         if let Some(watches) = &plan.requests.watches {
-            self.tasks.attend(watches.drift.clone());
-            self.tasks.roll(watches.daemons.clone());
+            self.tasks.watch_drift_of(watches.drift.clone());
+            self.tasks.watch_rollouts(watches.daemons.clone());
             if let Some(endpoints) = &watches.endpoints {
-                self.tasks.probe(endpoints.clone());
+                self.tasks.set_probe_targets(endpoints.clone());
             }
         }
         if matches!(plan.hold, None | Some(Hold::Charts | Hold::Watch)) {
-            self.tasks.ask_hosts(plan.requests.hosts.clone());
+            self.tasks.set_host_query(plan.requests.hosts.clone());
         }
         if let Some(setting) = &plan.requests.setting {
             self.say(setting.clone());
@@ -253,7 +253,7 @@ impl Context {
     }
 
     /// The resource that rules instead of this one.
-    fn older(&self, deployment: &OpenStackDeployment) -> Option<String> {
+    fn older_deployment(&self, deployment: &OpenStackDeployment) -> Option<String> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
         older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_over(other)), Some(deployment))
     }

@@ -32,12 +32,12 @@ mod spawner;
 mod tail;
 pub mod template;
 
-pub use arguments::{Apply, ChartReference, Uninstall, Upgrade, Verb};
-pub use child::{Exit, Outcome, Stop};
+pub use arguments::{ApplyMode, ChartReference, Uninstall, Upgrade, Verb};
+pub use child::{Exit, Outcome, StopReason};
 pub use error::Error;
 pub use failure::{Failure, Subject};
-pub use instance::{Instance, Verdict};
+pub use instance::{Instance, InstanceState};
 pub use program::{Program, Version};
-pub use runner::{Config, Job, Refused, Runner, Running, Tally, VerbTally};
+pub use runner::{Config, Counters, Job, JobRejection, Runner, RunningJob, VerbTally};
 
-pub use osdpl_core::release::Key;
+pub use osdpl_core::release::ReleaseKey;

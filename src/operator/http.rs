@@ -18,11 +18,11 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, RootCertStore};
 
 pub use cloud::Cloud;
 
-use osdpl_core::endpoint::{Answer, Token, Url};
+use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 
 /// The maximum size of a response body: Keystone's catalogue has some hundred bytes per endpoint, Nova's list some
 /// thousand per instance of a page.
@@ -36,7 +36,7 @@ const SUBJECT_TOKEN: &str = "x-subject-token";
 
 /// How to reach the APIs of services.
 #[derive(Clone, Debug)]
-pub struct Reach {
+pub struct HttpConfig {
     /// A `host:port` to connect to instead of the URL's, for tests.
     pub address: Option<String>,
     /// The timeout for the connection and for the response.
@@ -50,7 +50,7 @@ pub(crate) type Headers = [(&'static str, String)];
 
 /// An HTTP client.
 pub(crate) struct Http {
-    reach: Reach,
+    reach: HttpConfig,
     /// The timeout for responses.
     response_timeout: Duration,
     /// Created on first use, because the system's certificates take half a megabyte.
@@ -58,28 +58,34 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    pub(crate) fn new(reach: Reach) -> Self {
+    pub(crate) fn new(reach: HttpConfig) -> Self {
         Self { response_timeout: reach.timeout, reach, tls: OnceLock::new() }
     }
 
     /// Returns a client that waits at least `response_timeout` for a response once it is connected.
-    pub(crate) fn patient(reach: Reach, response_timeout: Duration) -> Self {
+    pub(crate) fn with_response_timeout(reach: HttpConfig, response_timeout: Duration) -> Self {
         Self { response_timeout: response_timeout.max(reach.timeout), ..Self::new(reach) }
     }
 
     /// Sends a `GET`; `None` if the connection failed.
-    pub(crate) async fn get(&self, url: &Url) -> Option<Answer> {
-        self.ask(url, Method::GET, &[], Vec::new()).await
+    pub(crate) async fn get(&self, url: &Url) -> Option<ProbeResponse> {
+        self.send(url, Method::GET, &[], Vec::new()).await
     }
 
     /// Sends a `POST` with JSON; `None` if the connection failed.
-    pub(crate) async fn post(&self, url: &Url, body: Vec<u8>) -> Option<Answer> {
-        self.ask(url, Method::POST, &[], body).await
+    pub(crate) async fn post(&self, url: &Url, body: Vec<u8>) -> Option<ProbeResponse> {
+        self.send(url, Method::POST, &[], body).await
     }
 
     /// Sends a request; `None` if the connection failed.
-    pub(crate) async fn ask(&self, url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Option<Answer> {
-        let Reach { address, timeout, ca: _ } = &self.reach;
+    pub(crate) async fn send(
+        &self,
+        url: &Url,
+        method: Method,
+        headers: &Headers,
+        body: Vec<u8>,
+    ) -> Option<ProbeResponse> {
+        let HttpConfig { address, timeout, ca: _ } = &self.reach;
         let stream = match address {
             Some(address) => tokio::time::timeout(*timeout, TcpStream::connect(address.as_str())).await,
             None => tokio::time::timeout(*timeout, TcpStream::connect((url.host.as_str(), url.port))).await,
@@ -93,7 +99,7 @@ impl Http {
                 exchange(stream, request).await
             }
         };
-        let silence = |_| Answer::Silence(self.response_timeout.as_secs());
+        let silence = |_| ProbeResponse::Silence(self.response_timeout.as_secs());
         let answer = tokio::time::timeout(self.response_timeout, answer).await;
         Some(answer.map_or_else(silence, |answer| answer.unwrap_or_else(|error| error)))
     }
@@ -102,34 +108,34 @@ impl Http {
         &self,
         url: &Url,
         stream: TcpStream,
-    ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, Answer> {
-        let connector = self.tls.get_or_init(|| connector(&self.reach.ca)).clone().map_err(Answer::Broken)?;
-        let name = ServerName::try_from(url.host.clone()).map_err(|error| Answer::Broken(error.to_string()))?;
+    ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, ProbeResponse> {
+        let connector = self.tls.get_or_init(|| connector(&self.reach.ca)).clone().map_err(ProbeResponse::Broken)?;
+        let name = ServerName::try_from(url.host.clone()).map_err(|error| ProbeResponse::Broken(error.to_string()))?;
         connector.connect(name, stream).await.map_err(|error| {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
             match inner {
-                Some(rustls::Error::InvalidCertificate(why)) => Answer::Certificate(why.to_string()),
-                Some(other) => Answer::Broken(format!("TLS: {other}")),
-                None => Answer::Broken(format!("TLS: {error}")),
+                Some(rustls::Error::InvalidCertificate(why)) => ProbeResponse::Certificate(why.to_string()),
+                Some(other) => ProbeResponse::Broken(format!("TLS: {other}")),
+                None => ProbeResponse::Broken(format!("TLS: {error}")),
             }
         })
     }
 }
 
-fn request(url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Result<Request<Full<Bytes>>, Answer> {
+fn request(url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Result<Request<Full<Bytes>>, ProbeResponse> {
     let request =
         Request::builder().method(method).uri(&url.path).header(header::HOST, format!("{}:{}", url.host, url.port));
     let request = request.header(header::USER_AGENT, AGENT).header(header::ACCEPT, "application/json");
     let request = request.header(header::CONTENT_TYPE, "application/json").header(header::CONNECTION, "close");
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
-    request.body(Full::from(body)).map_err(|error| Answer::Broken(error.to_string()))
+    request.body(Full::from(body)).map_err(|error| ProbeResponse::Broken(error.to_string()))
 }
 
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     request: Request<Full<Bytes>>,
-) -> Result<Answer, Answer> {
-    let broken = |error: hyper::Error| Answer::Broken(format!("no HTTP: {error}"));
+) -> Result<ProbeResponse, ProbeResponse> {
+    let broken = |error: hyper::Error| ProbeResponse::Broken(format!("no HTTP: {error}"));
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let answer = async {
         let response = sender.send_request(request).await.map_err(broken)?;
@@ -137,8 +143,13 @@ async fn exchange(
         let token = response.headers().get(SUBJECT_TOKEN).and_then(|token| token.to_str().ok()).map(Token::new);
         let text = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
         let body = Limited::new(response.into_body(), MAX_BODY).collect().await;
-        let body = body.map_err(|error| Answer::Broken(format!("its response ended early: {error}")))?;
-        Ok(Answer::Status { code: status.as_u16(), text: text.trim_end().into(), body: body.to_bytes().into(), token })
+        let body = body.map_err(|error| ProbeResponse::Broken(format!("its response ended early: {error}")))?;
+        Ok(ProbeResponse::Status {
+            code: status.as_u16(),
+            text: text.trim_end().into(),
+            body: body.to_bytes().into(),
+            token,
+        })
     };
     // The connection must be polled until the response is complete, and is then dropped.
     let (mut answer, mut connection) = (std::pin::pin!(answer), std::pin::pin!(connection));
@@ -157,7 +168,7 @@ fn connector(ca: &[u8]) -> Result<TlsConnector, String> {
         roots.add(certificate).map_err(|error| format!("OSDPL_PROBE_CA cannot be used: {error}"))?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| error.to_string())?.with_root_certificates(roots).with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
 }

@@ -11,7 +11,7 @@
 #![allow(clippy::disallowed_methods, reason = "the shell's clock: windows, and when something was done")]
 
 mod act;
-mod look;
+mod observe;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -31,10 +31,10 @@ use crate::controller::{Context, drive};
 use crate::http::Cloud;
 use act::ActError;
 use osdpl_core::api::{MAINTENANCE_FINALIZER, NodeMaintenance, RETRY};
-use osdpl_core::maintenance::{Act, Again, Case, Decision, Facts, Setting, decide};
+use osdpl_core::maintenance::{Act, Case, Decision, Facts, RequeueDelay, Setting, decide};
 
 /// The default requeue delay for state that no watch reports.
-pub const LOOK_AGAIN: Duration = Duration::from_secs(10);
+pub const REQUEUE_DELAY: Duration = Duration::from_secs(10);
 
 /// The requeue delay while instances are migrating.
 const MIGRATION_REQUEUE: Duration = Duration::from_secs(2);
@@ -49,7 +49,7 @@ const RESTART_DELAY: Duration = Duration::from_secs(2);
 const MAX_ACTIONS: usize = 16;
 
 /// The context of the passes.
-struct Maintaining {
+struct MaintenanceController {
     context: Arc<Context>,
     cloud: Cloud,
     trigger: Arc<Notify>,
@@ -89,19 +89,24 @@ fn trigger_of(maintenance: &NodeMaintenance) -> Trigger {
 
 /// Runs until `stop`, then completes the current pass.
 pub async fn run(context: Arc<Context>, cloud: Cloud, requeue_delay: Duration, stop: CancellationToken) {
-    let this =
-        Arc::new(Maintaining { context, cloud, trigger: Arc::default(), requeue_delay, states: Mutex::default() });
+    let this = Arc::new(MaintenanceController {
+        context,
+        cloud,
+        trigger: Arc::default(),
+        requeue_delay,
+        states: Mutex::default(),
+    });
     while !stop.is_cancelled() {
         // The panic hook has already printed the panic, whose text may contain secrets.
         if AssertUnwindSafe(control(&this, stop.clone())).catch_unwind().await.is_err() {
             tracing::error!("the maintenance task panicked and is restarted");
-            this.context.metrics.maintenance_failed();
+            this.context.metrics.count_maintenance_failure();
             tokio::time::sleep(RESTART_DELAY).await;
         }
     }
 }
 
-async fn control(this: &Arc<Maintaining>, stop: CancellationToken) {
+async fn control(this: &Arc<MaintenanceController>, stop: CancellationToken) {
     tokio::select! {
         () = this.context.tasks.ready() => {}
         () = stop.cancelled() => return,
@@ -118,13 +123,13 @@ async fn control(this: &Arc<Maintaining>, stop: CancellationToken) {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
-fn failed(_: Arc<NodeMaintenance>, _: &Error, this: Arc<Maintaining>) -> Action {
-    this.context.metrics.maintenance_failed();
+fn failed(_: Arc<NodeMaintenance>, _: &Error, this: Arc<MaintenanceController>) -> Action {
+    this.context.metrics.count_maintenance_failure();
     Action::requeue(this.requeue_delay.min(MIGRATION_REQUEUE))
 }
 
 /// A pass for one maintenance: executes as many actions as possible.
-async fn reconcile(maintenance: Arc<NodeMaintenance>, this: Arc<Maintaining>) -> Result<Action, Error> {
+async fn reconcile(maintenance: Arc<NodeMaintenance>, this: Arc<MaintenanceController>) -> Result<Action, Error> {
     let name = maintenance.name_any();
     let mut states = this.states.lock().await;
     let setting = this.context.setting();
@@ -154,7 +159,7 @@ async fn reconcile(maintenance: Arc<NodeMaintenance>, this: Arc<Maintaining>) ->
             // The object changed at the same time: inspect it again.
             Err(ActError::Cluster(error)) if error.is_conflict() => continue,
             Err(trouble) => {
-                this.context.metrics.maintenance_failed();
+                this.context.metrics.count_maintenance_failure();
                 tracing::warn!(maintenance = name, error = %trouble, "an action failed");
                 let failed = own.record_failure(trouble.to_string(), trigger_of(&now), this.requeue_delay);
                 let mut status = decision.status;
@@ -186,7 +191,7 @@ impl State {
     }
 }
 
-impl Maintaining {
+impl MaintenanceController {
     /// Decides the next action; `None` if everything is done and only a change can lead to another action.
     async fn decision(
         &self,
@@ -212,9 +217,9 @@ impl Maintaining {
         if case.deleting && !case.begun {
             return Ok(None);
         }
-        let node = look::node(self.context.cluster.node(&maintenance.spec.node).await?.as_ref(), setting);
+        let node = observe::node(self.context.cluster.node(&maintenance.spec.node).await?.as_ref(), setting);
         let mut facts = Facts { node, refused: refused.clone(), ..Facts::default() };
-        if (Case { facts: &facts, ..case }).is_at_rest() {
+        if (Case { facts: &facts, ..case }).is_idle() {
             return Ok(None);
         }
         self.look(maintenance, &case, &mut facts).await?;
@@ -222,12 +227,13 @@ impl Maintaining {
     }
 
     fn later(&self, decision: &Decision) -> Action {
-        let requeue_delay = decision.again.map(|requeue_delay| match requeue_delay {
-            Again::Soon => self.requeue_delay.min(MIGRATION_REQUEUE),
-            Again::Later => self.requeue_delay,
+        let requeue_delay = decision.requeue.map(|requeue_delay| match requeue_delay {
+            RequeueDelay::Soon => self.requeue_delay.min(MIGRATION_REQUEUE),
+            RequeueDelay::Later => self.requeue_delay,
         });
-        let wake =
-            decision.wake.map(|time| Duration::try_from(time.duration_since(Timestamp::now())).unwrap_or_default());
+        let wake = decision
+            .requeue_at
+            .map(|time| Duration::try_from(time.duration_since(Timestamp::now())).unwrap_or_default());
         requeue_delay.into_iter().chain(wake).min().map_or_else(Action::await_change, Action::requeue)
     }
 

@@ -41,14 +41,16 @@ use tokio::sync::{Notify, watch as latest};
 use tokio::task::JoinSet;
 
 pub use endpoints::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
-pub use seen::Seen;
+pub use seen::Observation;
 pub use watch::Scope;
 
 use osdpl_core::cause::Chain;
-use osdpl_core::drift::Tolerated;
+use osdpl_core::drift::ToleratedChanges;
 use osdpl_core::endpoint::Target;
-use osdpl_core::observed::{Daemons, DriftSeen, EndpointSeen, Key, Owner, ReleaseSeen, Rolling};
-use osdpl_core::openstack::{Heard, Question};
+use osdpl_core::observed::{
+    DaemonSetGroup, EndpointProbe, Liveness, ObservedDrift, ObservedRelease, ReleaseKey, RolloutPods,
+};
+use osdpl_core::openstack::{HostObservation, HostQuery};
 use osdpl_core::scrub::Scrubber;
 use problems::Problems;
 
@@ -64,7 +66,7 @@ pub const NODE_GRACE: Duration = Duration::from_secs(40);
 /// Returns whether the operator process with this identity is alive (the fence; see [`crate::helm`]).
 ///
 /// The tasks call it from async code, so it must not block for long.
-pub type OwnerOf = Arc<dyn Fn(&str) -> Owner + Send + Sync>;
+pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 
 /// The settings of the tasks.
 #[derive(Clone)]
@@ -72,10 +74,10 @@ pub struct Options {
     /// The namespaces to watch.
     pub scope: Scope,
     /// Whether the process that made a release record is alive.
-    pub owner: OwnerOf,
+    pub liveness: LivenessCheck,
     /// Kinds (plural names) that are not watched because the operator may not read them; what depends on them is not
     /// reported.
-    pub without: BTreeSet<&'static str>,
+    pub unreadable_kinds: BTreeSet<&'static str>,
     /// Removes secrets from logs and from helm's messages; the latest value is used.
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
     /// How long a node may be `NotReady` before it is reported; see [`NODE_GRACE`].
@@ -83,22 +85,22 @@ pub struct Options {
     /// How the services' APIs are probed; `None` disables the probes.
     pub probing: Option<Probing>,
     /// The changes that others may make to the objects of releases; `None` disables the drift watch.
-    pub tolerated: Option<Arc<Tolerated>>,
+    pub tolerated_changes: Option<Arc<ToleratedChanges>>,
 }
 
 /// The running tasks. Dropping this stops them.
 pub struct Tasks {
-    releases: latest::Receiver<Option<Arc<BTreeMap<Key, ReleaseSeen>>>>,
+    releases: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedRelease>>>>,
     health: latest::Receiver<Option<Arc<health::Health>>>,
     health_shared: health::Shared,
-    drift: latest::Receiver<Option<Arc<BTreeMap<Key, DriftSeen>>>>,
-    drift_scope: latest::Sender<Option<BTreeSet<Key>>>,
-    probe_targets: latest::Sender<BTreeMap<Key, Target>>,
-    endpoints: latest::Receiver<Arc<BTreeMap<Key, EndpointSeen>>>,
-    host_query: latest::Sender<Option<Question>>,
-    hosts: latest::Receiver<Option<Arc<Heard>>>,
-    rollout_targets: latest::Sender<BTreeSet<Daemons>>,
-    rolling: latest::Receiver<Arc<BTreeMap<Daemons, Rolling>>>,
+    drift: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedDrift>>>>,
+    drift_scope: latest::Sender<Option<BTreeSet<ReleaseKey>>>,
+    probe_targets: latest::Sender<BTreeMap<ReleaseKey, Target>>,
+    endpoints: latest::Receiver<Arc<BTreeMap<ReleaseKey, EndpointProbe>>>,
+    host_query: latest::Sender<Option<HostQuery>>,
+    hosts: latest::Receiver<Option<Arc<HostObservation>>>,
+    rollout_targets: latest::Sender<BTreeSet<DaemonSetGroup>>,
+    rolling: latest::Receiver<Arc<BTreeMap<DaemonSetGroup, RolloutPods>>>,
     problems: Problems,
     _running: Spawner,
 }
@@ -124,7 +126,7 @@ impl Tasks {
         let (host_query, hosts) = hosts::spawn(&mut spawner, reach, &problems, trigger);
         let (rollout_targets, rolling) = rollouts::spawn(&mut spawner, client, &problems, trigger);
         let (own_problems, trigger) = (problems.clone(), Arc::clone(trigger));
-        spawner.spawn("problems", &problems, move || own_problems.clone().follow(Arc::clone(&trigger)));
+        spawner.spawn("problems", &problems, move || own_problems.clone().notify_changes(Arc::clone(&trigger)));
         Self {
             releases,
             health,
@@ -160,8 +162,8 @@ impl Tasks {
     }
 
     /// Returns the current observation.
-    pub fn observe(&self) -> Seen {
-        Seen {
+    pub fn observe(&self) -> Observation {
+        Observation {
             releases: self.releases.borrow().clone().unwrap_or_default(),
             health: self.health.borrow().clone().unwrap_or_default(),
             drift: self.drift.borrow().clone().unwrap_or_default(),
@@ -173,12 +175,12 @@ impl Tasks {
 
     /// Returns the chain of causes that keeps a pod from being ready; `None` for a ready pod and for one without a
     /// release.
-    pub fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
+    pub fn explain_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         self.health_shared.explain_pod(namespace, name)
     }
 
     /// Limits the drift watch to these releases. Until the first call, it covers all releases of this operator.
-    pub fn attend(&self, releases: BTreeSet<Key>) {
+    pub fn watch_drift_of(&self, releases: BTreeSet<ReleaseKey>) {
         self.drift_scope.send_if_modified(|known| {
             let different = known.as_ref() != Some(&releases);
             *known = Some(releases);
@@ -187,7 +189,7 @@ impl Tasks {
     }
 
     /// Replaces the set of APIs to probe. New and changed targets are probed immediately.
-    pub fn probe(&self, targets: BTreeMap<Key, Target>) {
+    pub fn set_probe_targets(&self, targets: BTreeMap<ReleaseKey, Target>) {
         self.probe_targets.send_if_modified(|known| {
             let different = *known != targets;
             if different {
@@ -198,7 +200,7 @@ impl Tasks {
     }
 
     /// Replaces the query about Nova's hosts; `None` stops the queries.
-    pub fn ask_hosts(&self, query: Option<Question>) {
+    pub fn set_host_query(&self, query: Option<HostQuery>) {
         self.host_query.send_if_modified(|known| {
             let different = *known != query;
             *known = query;
@@ -207,7 +209,7 @@ impl Tasks {
     }
 
     /// Replaces the set of `DaemonSet` components whose pods are watched during a rollout. An empty set costs nothing.
-    pub fn roll(&self, targets: BTreeSet<Daemons>) {
+    pub fn watch_rollouts(&self, targets: BTreeSet<DaemonSetGroup>) {
         self.rollout_targets.send_if_modified(|known| {
             let different = *known != targets;
             if different {
@@ -225,7 +227,7 @@ impl Tasks {
 
     /// Describes what keeps the tasks from seeing the cluster, one line each. Observations may be out of date
     /// meanwhile.
-    pub fn problems(&self) -> Vec<String> {
+    pub fn describe_problems(&self) -> Vec<String> {
         self.problems.list()
     }
 }

@@ -21,7 +21,7 @@ const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
 /// Starts logging to stderr: JSON lines, or plain lines, which are coloured on a terminal unless `NO_COLOR` is set.
 ///
 /// `RUST_LOG` sets the filter; the default is the operator's `info`.
-pub fn logs(json: bool) {
+pub fn init_logging(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(QUIET));
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
@@ -80,7 +80,7 @@ pub struct CloudState {
     /// Whether it is Ready.
     pub ready: bool,
     /// Releases with a change that waits for approval.
-    pub awaiting: usize,
+    pub awaiting_approval: usize,
     /// Running helm processes.
     pub running: usize,
     /// Releases whose last operation failed.
@@ -126,30 +126,30 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Counts a reconcile pass, and measures its duration until the result is dropped.
-    pub fn pass(&self) -> Pass {
+    pub fn start_pass(&self) -> Pass {
         self.0.passes.inc();
         Pass { metrics: self.clone(), since: now() }
     }
 
     /// Counts a failed pass.
-    pub fn failed(&self) {
+    pub fn count_failure(&self) {
         self.0.failures.inc();
     }
 
     /// Counts a failed step of a node maintenance.
-    pub fn maintenance_failed(&self) {
+    pub fn count_maintenance_failure(&self) {
         self.0.maintenance_failures.inc();
     }
 
     /// Sets the number of ready and of desired releases.
-    pub fn releases(&self, ready: usize, wanted: usize) {
+    pub fn set_releases(&self, ready: usize, wanted: usize) {
         self.0.ready_releases.set(i64::try_from(ready).unwrap_or(i64::MAX));
         self.0.wanted_releases.set(i64::try_from(wanted).unwrap_or(i64::MAX));
     }
 
     /// Sets the metrics of the resource with this name, on which alerts are based.
-    pub fn cloud(&self, name: &str, state: CloudState) {
-        let CloudState { ready, awaiting, running, failing, drifted } = state;
+    pub fn set_cloud(&self, name: &str, state: CloudState) {
+        let CloudState { ready, awaiting_approval: awaiting, running, failing, drifted } = state;
         let label = vec![("name", name.to_owned())];
         let clouds = &self.0.clouds;
         for (family, value) in [
@@ -164,12 +164,12 @@ impl Metrics {
     }
 
     /// Marks the resource with this name as not Ready, and keeps its other metrics.
-    pub fn not_ready(&self, name: &str) {
+    pub fn set_not_ready(&self, name: &str) {
         self.0.clouds.ready.get_or_create(&vec![("name", name.to_owned())]).set(0);
     }
 
     /// Removes the metrics of a deleted resource.
-    pub fn gone(&self, name: &str) {
+    pub fn remove_cloud(&self, name: &str) {
         let label = vec![("name", name.to_owned())];
         let Clouds { ready, awaiting, running, failing, drifted } = &self.0.clouds;
         for family in [ready, awaiting, running, failing, drifted] {
@@ -178,7 +178,7 @@ impl Metrics {
     }
 
     /// Marks the first full observation as complete.
-    pub fn ready(&self) {
+    pub fn set_ready(&self) {
         self.0.ready.store(true, Ordering::Relaxed);
     }
 
@@ -188,7 +188,7 @@ impl Metrics {
     }
 
     /// Returns all metrics in the `OpenMetrics` text format, with those of helm processes from `tally`.
-    pub fn text(&self, tally: &crate::helm::Tally) -> String {
+    pub fn encode(&self, tally: &crate::helm::Counters) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = encode(&mut text, &self.0.registry);
@@ -197,7 +197,7 @@ impl Metrics {
 }
 
 /// Returns the metrics of helm processes, which the Runner counts.
-fn helm(tally: &crate::helm::Tally) -> String {
+fn helm(tally: &crate::helm::Counters) -> String {
     let mut text = String::from("# HELP osdpl_helm_runs Helm processes that ended.\n# TYPE osdpl_helm_runs counter\n");
     for (verb, counts) in &tally.verbs {
         let outcomes = [("succeeded", counts.succeeded), ("failed", counts.failed), ("stopped", counts.stopped)];
@@ -238,15 +238,16 @@ fn now() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::helm::{Tally, VerbTally};
+    use crate::helm::{Counters, VerbTally};
 
     #[test]
     fn counts_helm_processes_and_removes_deleted_clouds() {
         let metrics = Metrics::default();
-        metrics.cloud("cloud", CloudState { ready: true, awaiting: 1, running: 2, failing: 3, drifted: 4 });
+        metrics
+            .set_cloud("cloud", CloudState { ready: true, awaiting_approval: 1, running: 2, failing: 3, drifted: 4 });
         let counts = VerbTally { started: 3, succeeded: 1, failed: 1, ..VerbTally::default() };
-        let tally = Tally { verbs: [("upgrade", counts)].into() };
-        let text = metrics.text(&tally);
+        let tally = Counters { verbs: [("upgrade", counts)].into() };
+        let text = metrics.encode(&tally);
         for line in [
             "osdpl_helm_starts_total{verb=\"upgrade\"} 3",
             "osdpl_ready{name=\"cloud\"} 1",
@@ -259,12 +260,12 @@ mod tests {
         }
         let runs = text.lines().filter(|line| line.starts_with("osdpl_helm_runs_total{"));
         assert_eq!(runs.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>(), 2);
-        metrics.not_ready("cloud");
-        let text = metrics.text(&tally);
+        metrics.set_not_ready("cloud");
+        let text = metrics.encode(&tally);
         assert!(
             text.contains("osdpl_ready{name=\"cloud\"} 0") && text.contains("osdpl_helm_running{name=\"cloud\"} 2")
         );
-        metrics.gone("cloud");
-        assert!(!metrics.text(&tally).contains("name=\"cloud\""));
+        metrics.remove_cloud("cloud");
+        assert!(!metrics.encode(&tally).contains("name=\"cloud\""));
     }
 }

@@ -26,15 +26,15 @@ use listener::TlsListener;
 use osdpl_core::api::{OpenStackDeploymentSpec, SchemaError};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::Finding;
-use osdpl_core::observed::Site;
-use osdpl_lint::rule::{Question, Schemas, asked};
+use osdpl_core::observed::ClusterInfo;
+use osdpl_lint::rule::{ReviewInput, Schemas, spec_to_check};
 
 /// The path of the webhook.
 pub const PATH: &str = "/validate";
 
 /// The paths of the certificate and its key, in PEM format.
 #[derive(Clone, Debug)]
-pub struct Files {
+pub struct CertificateFiles {
     /// The certificate with its chain.
     pub certificate: PathBuf,
     /// Its key.
@@ -48,20 +48,20 @@ pub struct Files {
 const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A catalogue, and the findings about the additions to it.
-pub type Whole = (Arc<Catalog>, Vec<Finding>);
+pub type CatalogWithFindings = (Arc<Catalog>, Vec<Finding>);
 
 /// Returns the catalogue for resources of a namespace, once the additions in that namespace were read.
-pub type CatalogOf = Arc<dyn Fn(String) -> BoxFuture<'static, Whole> + Send + Sync>;
+pub type CatalogOf = Arc<dyn Fn(String) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
 
 /// How long a review waits for the observation of the cluster. Checks without an observation are skipped.
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns the operator's current knowledge of the cluster that a spec is for.
-pub type SiteOf = Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, Site> + Send + Sync>;
+pub type SiteOf = Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
 /// The sources of the operator's knowledge, for reviews.
 #[derive(Clone)]
-pub struct Known {
+pub struct Sources {
     /// The catalogue.
     pub catalog_of: CatalogOf,
     /// The cluster.
@@ -70,7 +70,7 @@ pub struct Known {
 
 /// Answers reviews.
 struct Reviewer {
-    known: Known,
+    known: Sources,
     schemas: Schemas,
 }
 
@@ -80,8 +80,8 @@ struct Reviewer {
 /// Immediately if the certificate cannot be read or does not match its key; later if serving fails.
 pub fn serve(
     listener: TcpListener,
-    files: Files,
-    (catalog, known): (&Catalog, Known),
+    files: CertificateFiles,
+    (catalog, known): (&Catalog, Sources),
     stop: CancellationToken,
 ) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<>> {
     let schemas = Schemas::new(catalog).map_err(|error: SchemaError| anyhow::anyhow!("{error}"))?;
@@ -106,18 +106,18 @@ impl Reviewer {
     /// # Errors
     /// Why it cannot be answered yet.
     async fn answer(&self, review: &Value) -> Result<Value, &'static str> {
-        let Known { catalog_of, site_of } = &self.known;
+        let Sources { catalog_of, site_of } = &self.known;
         // The resource may be the first one of its namespace, so no pass may have read the additions there.
         let namespace = review["request"]["namespace"].as_str().unwrap_or_default().to_owned();
         let catalog = tokio::time::timeout(CATALOGUE_TIMEOUT, catalog_of(namespace)).await;
         let (catalog, findings) =
             catalog.map_err(|_| "the operator has not read the ConfigMaps of the catalogue yet; try again")?;
-        let (mut site, mut relevant) = (Site::default(), Vec::new());
-        if let Some(spec) = asked(review) {
+        let (mut site, mut relevant) = (ClusterInfo::default(), Vec::new());
+        if let Some(spec) = spec_to_check(review) {
             let observed = tokio::time::timeout(OBSERVATION_TIMEOUT, site_of(spec, Arc::clone(&catalog))).await;
             (site, relevant) = (observed.unwrap_or_default(), findings);
         }
-        let question = Question { catalog: &catalog, schemas: &self.schemas, beside: &[], site: &site, now: None };
+        let question = ReviewInput { catalog: &catalog, schemas: &self.schemas, beside: &[], site: &site, now: None };
         let is_whole = relevant.iter().all(|finding| finding.level != Level::Error);
         Ok(with_warnings(question.admission(review, is_whole), &relevant))
     }
@@ -139,21 +139,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use osdpl_core::observed::{Census, Class, Range};
+    use osdpl_core::observed::{Class, NodeCount, Range};
 
-    fn reviewer(observe: impl Fn() -> BoxFuture<'static, Site> + Send + Sync + 'static) -> Reviewer {
+    fn reviewer(observe: impl Fn() -> BoxFuture<'static, ClusterInfo> + Send + Sync + 'static) -> Reviewer {
         reviewer_with_findings(Vec::new(), observe)
     }
 
     fn reviewer_with_findings(
         findings: Vec<Finding>,
-        observe: impl Fn() -> BoxFuture<'static, Site> + Send + Sync + 'static,
+        observe: impl Fn() -> BoxFuture<'static, ClusterInfo> + Send + Sync + 'static,
     ) -> Reviewer {
-        let catalog = Arc::new(osdpl_core::files::catalog(None).unwrap());
+        let catalog = Arc::new(osdpl_core::files::load_catalog(None).unwrap());
         let schemas = Schemas::new(&catalog).unwrap();
         let catalog_of: CatalogOf =
             Arc::new(move |_| Box::pin(std::future::ready((Arc::clone(&catalog), findings.clone()))));
-        Reviewer { known: Known { catalog_of, site_of: Arc::new(move |_, _| observe()) }, schemas }
+        Reviewer { known: Sources { catalog_of, site_of: Arc::new(move |_, _| observe()) }, schemas }
     }
 
     async fn answer(reviewer: &Reviewer, presets: &[&str], old: Value) -> Value {
@@ -181,7 +181,7 @@ mod tests {
     #[tokio::test]
     async fn checks_a_resource_against_its_cluster() {
         let class = Class { name: "fast".into(), provisioner: "example.com/disks".into(), is_default: true };
-        let site = Site { nodes: Some(Census::All(1)), classes: Some(vec![class]), ..Site::default() };
+        let site = ClusterInfo { nodes: Some(NodeCount::All(1)), classes: Some(vec![class]), ..ClusterInfo::default() };
         let reviewer = reviewer(move || Box::pin(std::future::ready(site.clone())));
         let text = warnings(&reviewer, Value::Null).await;
         assert!(text.contains("spec.storageClass: there is no StorageClass \\\"slow\\\""), "{text}");
@@ -202,7 +202,7 @@ mod tests {
     async fn a_broken_catalogue_locks_only_conflicting_presets() {
         let message = "the catalogue: ConfigMaps can't be listed".to_owned();
         let finding = Finding { level: Level::Error, field: "the catalogue".into(), message };
-        let reviewer = reviewer_with_findings(vec![finding], || Box::pin(std::future::ready(Site::default())));
+        let reviewer = reviewer_with_findings(vec![finding], || Box::pin(std::future::ready(ClusterInfo::default())));
         let backends = json!({"conf": {"glance": {"DEFAULT": {"enabled_backends": "fast:rbd"}}}});
         let services = json!({"services": {"glance": {"releases": {"glance": {"values": backends}}}}});
         let existing = json!({"spec": {"openstackRelease": "2026.1"}});
@@ -217,9 +217,9 @@ mod tests {
 
     #[tokio::test]
     async fn warnings_about_the_whole_resource_start_with_the_problem() {
-        let range = |is_of_pods, cidr: &str| Range { what: "one".into(), is_of_pods, cidr: cidr.into() };
+        let range = |is_of_pods, cidr: &str| Range { description: "one".into(), is_of_pods, cidr: cidr.into() };
         let networks = vec![range(true, "10.96.0.0/16"), range(false, "10.96.0.0/12")];
-        let site = Site { networks, ..Site::default() };
+        let site = ClusterInfo { networks, ..ClusterInfo::default() };
         let reviewer = reviewer(move || Box::pin(std::future::ready(site.clone())));
         let text: Value = serde_json::from_str(&warnings(&reviewer, Value::Null).await).unwrap();
         let warnings = text.as_array().unwrap().iter().filter_map(Value::as_str);
@@ -241,7 +241,8 @@ mod tests {
     async fn catalogue_warnings_come_first_for_checked_resources_only() {
         let message = "ConfigMap openstack/edge: there is no service \"keystne\"".to_owned();
         let finding = Finding { level: Level::Warning, field: "ConfigMap openstack/edge".into(), message };
-        let reviewer = reviewer_with_findings(vec![finding.clone()], || Box::pin(std::future::ready(Site::default())));
+        let reviewer =
+            reviewer_with_findings(vec![finding.clone()], || Box::pin(std::future::ready(ClusterInfo::default())));
         let text: Value = serde_json::from_str(&warnings(&reviewer, Value::Null).await).unwrap();
         assert_eq!(text[0], finding.to_string());
         let same =
@@ -257,7 +258,7 @@ mod tests {
         };
         let allowed_for = async |level, domain: &str, old: Value| {
             let reviewer =
-                reviewer_with_findings(vec![finding(level)], || Box::pin(std::future::ready(Site::default())));
+                reviewer_with_findings(vec![finding(level)], || Box::pin(std::future::ready(ClusterInfo::default())));
             let more = json!({"publicDomain": domain});
             answer_to(&reviewer, &["compute", "edge"], &more, old).await["response"].take()
         };

@@ -36,11 +36,11 @@ fn table(defaults: &Values, given: &Values) -> Values {
 }
 
 /// Removes nulls that removed no default, and maps that hold only such nulls. Templates see nothing in either case.
-pub fn without_nulls(values: &mut Values) {
+pub fn remove_nulls(values: &mut Values) {
     values.retain(|_, value| match value {
         Value::Null => false,
         Value::Object(map) if !map.is_empty() => {
-            without_nulls(map);
+            remove_nulls(map);
             !map.is_empty()
         }
         _ => true,
@@ -48,15 +48,15 @@ pub fn without_nulls(values: &mut Values) {
 }
 
 /// Writes equal numbers the same way: helm's release record has `1` where a chart or a user wrote `1.0`.
-pub fn plain_numbers(values: &mut Values) {
-    values.values_mut().for_each(normalize_numbers);
+pub fn normalize_numbers(values: &mut Values) {
+    values.values_mut().for_each(normalize_number);
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "only whole numbers below 2^53")]
-fn normalize_numbers(value: &mut Value) {
+fn normalize_number(value: &mut Value) {
     match value {
-        Value::Object(map) => plain_numbers(map),
-        Value::Array(items) => items.iter_mut().for_each(normalize_numbers),
+        Value::Object(map) => normalize_numbers(map),
+        Value::Array(items) => items.iter_mut().for_each(normalize_number),
         Value::Number(number) => {
             let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < EXACT);
             if let Some(whole) = whole {
@@ -98,14 +98,14 @@ mod tests {
     #[test]
     fn removes_nulls_and_keeps_empty_maps() {
         let mut values = map(json!({"a": {"b": {"c": null}, "d": 1}, "e": {"f": null}, "g": {}, "h": [null]}));
-        without_nulls(&mut values);
+        remove_nulls(&mut values);
         assert_eq!(Value::Object(values), json!({"a": {"d": 1}, "g": {}, "h": [null]}));
     }
 
     #[test]
     fn normalizes_whole_numbers() {
         let mut one = map(json!({"a": [1.0, 0.5], "b": {"c": -3.0, "d": "1.0"}}));
-        plain_numbers(&mut one);
+        normalize_numbers(&mut one);
         assert_eq!(Value::Object(one), json!({"a": [1, 0.5], "b": {"c": -3, "d": "1.0"}}));
     }
 }

@@ -19,7 +19,7 @@ mod ssh;
 mod syntax;
 
 pub use functions::{FUNCTIONS, Secrets};
-pub use pattern::{matches, pattern_problem};
+pub use pattern::{matches, pattern_error};
 pub use scalar::Template;
 pub use scope::Scope;
 
@@ -73,7 +73,7 @@ pub enum Error {
     },
     /// It reads a Secret that is not available.
     #[error("`{expression}` reads key {key:?} of Secret {name}, which is not available")]
-    Secret {
+    UnavailableSecret {
         /// The expression as written.
         expression: String,
         /// The Secret's name.
@@ -82,12 +82,12 @@ pub enum Error {
         key: String,
     },
     /// It returns a value of the wrong type.
-    #[error("`{expression}` must return {wanted}")]
+    #[error("`{expression}` must return {expected}")]
     Type {
         /// The expression as written.
         expression: String,
         /// The expected type.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// A `${` is not closed.
     #[error("{0:?} has a `${{` without its `}}`; write `$${{` for a literal `${{`")]
@@ -101,7 +101,7 @@ impl Error {
             Self::Syntax { expression, .. }
             | Self::Variable { expression, .. }
             | Self::Evaluation { expression, .. }
-            | Self::Secret { expression, .. }
+            | Self::UnavailableSecret { expression, .. }
             | Self::Type { expression, .. }
             | Self::Unclosed(expression) => expression,
         }
@@ -121,13 +121,13 @@ impl Expression {
     /// # Errors
     /// If it is not valid CEL or uses an unknown variable.
     pub fn compile(source: &str) -> Result<Self, Error> {
-        let expression = Self::late(source);
+        let expression = Self::lazy(source);
         expression.compiled()?;
         Ok(expression)
     }
 
     /// Creates an expression that is compiled when it is first evaluated. If it is wrong, the evaluation fails.
-    pub fn late(source: &str) -> Self {
+    pub fn lazy(source: &str) -> Self {
         Self { source: source.into(), compiled: OnceLock::new() }
     }
 
@@ -152,7 +152,11 @@ impl Expression {
         let result = cel::Value::resolve(tree, scope.context()).map_err(|error| match &error {
             cel::ExecutionError::FunctionError { function, message } if function == functions::SECRET => {
                 let (name, key) = message.split_once('/').unwrap_or((message, ""));
-                Error::Secret { expression: self.source.to_string(), name: name.to_owned(), key: key.to_owned() }
+                Error::UnavailableSecret {
+                    expression: self.source.to_string(),
+                    name: name.to_owned(),
+                    key: key.to_owned(),
+                }
             }
             error => failed(describe(error)),
         })?;
@@ -163,10 +167,10 @@ impl Expression {
     ///
     /// # Errors
     /// As [`Expression::evaluate`], and if the result is not a boolean.
-    pub fn holds(&self, scope: &Scope) -> Result<bool, Error> {
+    pub fn evaluate_condition(&self, scope: &Scope) -> Result<bool, Error> {
         self.evaluate(scope)?
             .as_bool()
-            .ok_or_else(|| Error::Type { expression: self.source.to_string(), wanted: "true or false" })
+            .ok_or_else(|| Error::Type { expression: self.source.to_string(), expected: "true or false" })
     }
 
     /// Whether the result may contain a secret: any expression that uses credentials or reads a Secret.
@@ -180,7 +184,7 @@ impl Expression {
     }
 
     /// Whether it uses this variable; `false` if it is not valid CEL.
-    pub fn asks(&self, variable: &str) -> bool {
+    pub fn uses_variable(&self, variable: &str) -> bool {
         let uses = |compiled: &Compiled| compiled.tree.references().has_variable(variable);
         self.source.contains(variable) && self.compiled().is_ok_and(uses)
     }

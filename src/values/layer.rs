@@ -46,13 +46,13 @@ pub struct Layer {
     /// Paths whose values must never be shown. A path covers everything below it.
     pub secret: Vec<Path>,
     /// The secret paths whose value a user wrote in plain text, so that it is not a credential of the operator.
-    pub clear: Vec<Path>,
+    pub plain_text: Vec<Path>,
 }
 
 impl Layer {
     /// Creates a layer without secrets and removals.
     pub fn new(origin: Origin, values: Values) -> Self {
-        Self { origin, values, unset: Vec::new(), secret: Vec::new(), clear: Vec::new() }
+        Self { origin, values, unset: Vec::new(), secret: Vec::new(), plain_text: Vec::new() }
     }
 
     /// Whether the layer sets nothing.
@@ -62,21 +62,21 @@ impl Layer {
 }
 
 /// Merges layers, low to high, into final values.
-pub fn fold<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
+pub fn merge_layers<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
     let mut values = Values::new();
-    layers.into_iter().for_each(|layer| lay(&mut values, layer.values.clone(), &layer.unset));
+    layers.into_iter().for_each(|layer| merge_layer(&mut values, layer.values.clone(), &layer.unset));
     values
 }
 
 /// As [`fold`], but consumes the layers.
-pub fn fold_up(layers: impl IntoIterator<Item = Layer>) -> Values {
+pub fn merge_owned_layers(layers: impl IntoIterator<Item = Layer>) -> Values {
     let mut values = Values::new();
-    layers.into_iter().for_each(|layer| lay(&mut values, layer.values, &layer.unset));
+    layers.into_iter().for_each(|layer| merge_layer(&mut values, layer.values, &layer.unset));
     values
 }
 
 /// Merges the values of one layer into `values`, then sets the `unset` paths to null.
-pub fn lay(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
+pub fn merge_layer(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
     merge(values, over);
     for (_, path) in unset {
         set(values, path, Value::Null);
@@ -87,7 +87,7 @@ pub fn lay(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
 ///
 /// A user may override a value from an object that the spec names with plain text, which is then shown. A path that the
 /// catalogue marks as secret stays secret whichever layer sets it.
-pub fn secret(layers: &[Layer]) -> Vec<Path> {
+pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     let is_overridden = |(index, own): (usize, &Layer), path: &Path| {
         let is_map = get(&own.values, path).is_some_and(Value::is_object);
         let replaces = |value: &Value| !is_map || !value.is_object();
@@ -100,14 +100,14 @@ pub fn secret(layers: &[Layer]) -> Vec<Path> {
 }
 
 /// Returns the paths that any layer marks as secret. Needed for values of earlier revisions, whose layer is unknown.
-pub fn marked(layers: &[Layer]) -> Vec<Path> {
+pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
     let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect();
     all.into_iter().cloned().collect()
 }
 
 /// The contribution of one layer to a path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trace<'a> {
+pub struct LayerValue<'a> {
     /// The source of the layer.
     pub origin: &'a Origin,
     /// The value that the layer sets. `None` if it sets a parent of the path to something that is not a map.
@@ -118,20 +118,20 @@ pub struct Trace<'a> {
 
 /// Returns the contribution of each layer to `path`, highest first. The first one wins; if all are maps, they are
 /// merged.
-pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<Trace<'a>> {
+pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<LayerValue<'a>> {
     let contribution = |layer: &'a Layer| {
         let secret = layer.secret.iter().any(|hidden| hidden.covers(path) || path.covers(hidden));
         if layer.unset.iter().any(|(_, unset)| unset.covers(path)) {
-            return Some(Trace { origin: &layer.origin, value: Some(Value::Null), secret });
+            return Some(LayerValue { origin: &layer.origin, value: Some(Value::Null), secret });
         }
         if let Some(value) = get(&layer.values, path) {
-            return Some(Trace { origin: &layer.origin, value: Some(value.clone()), secret });
+            return Some(LayerValue { origin: &layer.origin, value: Some(value.clone()), secret });
         }
         let hides = (1..path.keys().len()).any(|length| {
             let above: Path = path.keys()[..length].iter().cloned().collect();
             get(&layer.values, &above).is_some_and(|value| !value.is_object())
         });
-        hides.then_some(Trace { origin: &layer.origin, value: None, secret })
+        hides.then_some(LayerValue { origin: &layer.origin, value: None, secret })
     };
     layers.iter().rev().filter_map(contribution).collect()
 }

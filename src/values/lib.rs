@@ -15,8 +15,10 @@ mod path;
 pub mod yaml;
 
 pub use canonical::{Digest, canonical, canonical_map, digest};
-pub use coalesce::{coalesce, plain_numbers, without_nulls};
-pub use layer::{Layer, Origin, Trace, fold, fold_up, lay, marked, secret, trace};
+pub use coalesce::{coalesce, normalize_numbers, remove_nulls};
+pub use layer::{
+    Layer, LayerValue, Origin, marked_paths, merge_layer, merge_layers, merge_owned_layers, secret_paths, trace,
+};
 pub use path::{Path, PathError};
 
 use serde_json::{Map, Value};
@@ -68,11 +70,11 @@ pub fn set(values: &mut Values, path: &Path, value: Value) {
 
 /// Returns every leaf (scalar, list, null or empty map) with its path, in order.
 pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
-    leaves_named(values, |_| true)
+    leaves_with_key(values, |_| true)
 }
 
 /// Returns the leaves whose own key is wanted, with their paths, in order.
-pub fn leaves_named(values: &Values, is_wanted: impl Fn(&str) -> bool) -> Vec<(Path, &Value)> {
+pub fn leaves_with_key(values: &Values, is_wanted: impl Fn(&str) -> bool) -> Vec<(Path, &Value)> {
     type Found<'a> = Vec<(Path, &'a Value)>;
     fn walk<'a>(map: &'a Values, above: &mut Vec<&'a str>, is_wanted: &impl Fn(&str) -> bool, found: &mut Found<'a>) {
         for (key, value) in map {
@@ -91,7 +93,7 @@ pub fn leaves_named(values: &Values, is_wanted: impl Fn(&str) -> bool) -> Vec<(P
 }
 
 /// Returns the paths at which two trees differ, in order.
-pub fn changed(before: &Values, after: &Values) -> Vec<Path> {
+pub fn changed_paths(before: &Values, after: &Values) -> Vec<Path> {
     let paths: std::collections::BTreeSet<Path> =
         leaves(before).into_iter().chain(leaves(after)).map(|(path, _)| path).collect();
     paths.into_iter().filter(|path| get(before, path) != get(after, path)).collect()

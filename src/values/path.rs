@@ -18,7 +18,7 @@ pub enum PathError {
     #[error(
         "{0:?} is not a valid path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\""
     )]
-    Quote(String),
+    UnclosedQuote(String),
 }
 
 impl Path {
@@ -54,7 +54,7 @@ impl Path {
         let mut rest = text;
         loop {
             let (key, after) = if let Some(quoted) = rest.strip_prefix('"') {
-                let end = quoted.find('"').ok_or_else(|| PathError::Quote(text.into()))?;
+                let end = quoted.find('"').ok_or_else(|| PathError::UnclosedQuote(text.into()))?;
                 (&quoted[..end], &quoted[end + 1..])
             } else {
                 let end = rest.find('.').unwrap_or(rest.len());
@@ -67,7 +67,7 @@ impl Path {
             match after.strip_prefix('.') {
                 Some(next) => rest = next,
                 None if after.is_empty() => return Ok(Self(keys)),
-                None => return Err(PathError::Quote(text.into())),
+                None => return Err(PathError::UnclosedQuote(text.into())),
             }
         }
     }

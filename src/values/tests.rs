@@ -61,7 +61,7 @@ fn merges_unset_as_null_and_traces_every_layer() {
     let mut user = Layer::new(Origin::Field("spec.common.values".into()), map(json!({"conf": {"debug": false}})));
     user.unset.push((0, Path::parse("conf.list").unwrap()));
     let layers = [base, user];
-    assert_eq!(Value::Object(fold(&layers)), json!({"conf": {"debug": false, "list": null}}));
+    assert_eq!(Value::Object(merge_layers(&layers)), json!({"conf": {"debug": false, "list": null}}));
     let path = Path::parse("conf.debug").unwrap();
     let traced: Vec<_> = trace(&layers, &path).into_iter().map(|t| (t.origin.to_string(), t.value)).collect();
     assert_eq!(traced, [("spec.common.values".into(), Some(json!(false))), ("base".into(), Some(json!(true)))]);
@@ -81,7 +81,7 @@ fn canonical_form_ignores_key_order() {
 fn lists_changed_paths() {
     let before = map(json!({"a": {"b": 1, "c": 2}, "d": [1], "e": 1}));
     let after = map(json!({"a": {"b": 1, "c": 3}, "d": [2], "f": null}));
-    let paths: Vec<_> = changed(&before, &after).iter().map(ToString::to_string).collect();
+    let paths: Vec<_> = changed_paths(&before, &after).iter().map(ToString::to_string).collect();
     assert_eq!(paths, ["a.c", "d", "e", "f"]);
 }
 
@@ -106,7 +106,7 @@ fn keeps_credentials_secret_when_overridden() {
             &["own"],
         ),
     ];
-    let found: Vec<String> = secret(&layers).iter().map(ToString::to_string).collect();
+    let found: Vec<String> = secret_paths(&layers).iter().map(ToString::to_string).collect();
     assert_eq!(found, ["auth.password", "kept", "data", "own"]);
 }
 

@@ -3,8 +3,8 @@
 mod located;
 mod read;
 
-pub use located::Located;
-pub use read::problem::without_literals;
+pub use located::LocatedNode;
+pub use read::problem::redact_literals;
 pub use read::{Error, parse};
 
 /// Writes a value as YAML.
@@ -47,13 +47,13 @@ mod tests {
             parse::<std::collections::BTreeMap<String, Strict>>("x", "a: |\n  password: hunter2\n").unwrap_err();
         assert!(!block.to_string().contains("hunter2"), "a block instead of a map: {block}");
         let null = parse::<Vec<String>>("x", "[~]").unwrap_err();
-        assert_eq!(null.problem, "expected a string, found null");
+        assert_eq!(null.message, "expected a string, found null");
         let aliases = format!(
             "a0: &a0 [x]\n{}",
             (1..9).fold(String::new(), |text, index| {
                 format!("{text}a{index}: &a{index} [{}]\n", vec![format!("*a{}", index - 1); 10].join(","))
             })
         );
-        assert!(parse::<Value>("x", &aliases).unwrap_err().problem.starts_with("it is too large"));
+        assert!(parse::<Value>("x", &aliases).unwrap_err().message.starts_with("it is too large"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use osdpl_core::catalog::{Addition, Catalog, extend};
+use osdpl_core::catalog::{Addition, Catalog, extend_catalog};
 use osdpl_core::ceph;
 use osdpl_values as values;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn manila_and_gnocchi_are_served_by_rook() {
     let values = |release: &str, path: &str| at(&desired.releases[release].values, path).cloned();
     assert_eq!(values("manila", "conf.manila.cephfs.cephfs_auth_id"), Some(json!("manila")));
     assert_eq!(values("gnocchi", "conf.gnocchi.storage.ceph_pool"), Some(json!("gnocchi.metrics")));
-    let rook = ceph::Rook::of(&json!({"mode": "rook"})).unwrap();
+    let rook = ceph::RookSettings::from_feature(&json!({"mode": "rook"})).unwrap();
     let consumers = ceph::consumers(["manila", "gnocchi"].into_iter());
     let asked: Vec<(&str, String, Value)> =
         rook.manifests(&consumers).into_iter().map(|asked| (asked.kind, asked.name, asked.spec)).collect();
@@ -29,7 +29,7 @@ fn manila_and_gnocchi_are_served_by_rook() {
     assert_eq!(asked[0].2["dataPools"][0]["replicated"]["size"], 3);
     assert_eq!(asked[3].2["caps"], json!({"mon": "allow r", "mgr": "allow rw"}));
     let releases = [("manila", "openstack"), ("gnocchi", "openstack")].into();
-    let written = ceph::objects(&ceph::example(), "openstack", &releases);
+    let written = ceph::desired_objects(&ceph::example(), "openstack", &releases);
     let names: Vec<&str> = written.iter().map(|object| object.name.as_str()).collect();
     assert!(["ceph-etc", "manila-keyring", "gnocchi-rbd-keyring"].iter().all(|name| names.contains(name)), "{names:?}");
 }
@@ -110,8 +110,8 @@ fn the_same_is_added_by_config_maps() {
         data: [(key(path), (*text).to_owned())].into(),
     };
     let additions: Vec<_> = MADE_UP.iter().enumerate().map(addition).collect();
-    let extended = extend(&files(), &additions).unwrap_or_else(|errors| panic!("{errors}"));
-    assert_eq!(extended.refused, Vec::new());
+    let extended = extend_catalog(&files(), &additions).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(extended.rejected, Vec::new());
     is_a_lighthouse(&extended.catalog);
     let before = resolved(&catalogue(), &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
     let after = resolved(&extended.catalog, &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use osdpl_core::adopt::{Answers, Cloud, Description, Found, Known, Storage, known, uses};
+use osdpl_core::adopt::{
+    CephDeclaration, CephState, CloudInventory, Description, IdentifiedReleases, InstalledRelease, find_ceph_uses,
+    identify_releases,
+};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::ceph::example;
 use osdpl_core::desired::{Desired, Facts, Selection};
-use osdpl_core::observed::Verdict;
+use osdpl_core::observed::ComparisonResult;
 use osdpl_core::placeholder;
-use osdpl_core::release::{Chart, Source};
+use osdpl_core::release::{Chart, RevisionSource};
 use osdpl_values::Values;
 use serde::Deserialize;
 use serde_json::Value;
@@ -41,25 +44,25 @@ fn defaults(chart: &str) -> Values {
 }
 
 /// The cloud as helm's records tell of it.
-fn recorded(catalog: &Catalog, desired: &Desired) -> Vec<Found> {
+fn recorded(catalog: &Catalog, desired: &Desired) -> Vec<InstalledRelease> {
     let found = desired.releases.values().map(|release| {
         let version = catalog.lock.get(&release.chart).map(|pin| pin.version.clone()).unwrap_or_default();
         let chart = Chart { name: release.chart.clone(), version, app_version: String::new() };
         let defaults = defaults(&release.chart);
-        let source = Source { config: release.values.clone(), chart, defaults, imprint: String::new() };
-        Found::new(release.key.clone(), 1, source)
+        let source = RevisionSource { config: release.values.clone(), chart, defaults, imprint: String::new() };
+        InstalledRelease::new(release.key.clone(), 1, source)
     });
     found.collect()
 }
 
 /// The Ceph that a cluster tells of, where the cloud uses one.
-fn storage(known: &Known<'_>) -> Option<Storage> {
-    let uses = uses(known)?;
+fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
+    let uses = find_ceph_uses(known)?;
     let ceph = example();
     let mounted = uses.consumers.iter().filter(|(_, own)| own.keyring.is_some());
     let keys = mounted.map(|(consumer, _)| (*consumer, ceph.users[consumer].key.reveal().to_owned())).collect();
     let configuration = format!("[global]\nfsid = {}\nmon_host = {}\n", ceph.fsid.as_deref().unwrap(), ceph.monitors);
-    let answers = Answers { configuration: Some(configuration), keys, ..Answers::default() };
+    let answers = CephState { configuration: Some(configuration), keys, ..CephState::default() };
     let names = known.releases.keys().map(String::as_str);
     Some(
         uses.storage(&answers, ("openstack", "cloud-adopted-ceph"), names)
@@ -67,13 +70,13 @@ fn storage(known: &Known<'_>) -> Option<Storage> {
     )
 }
 
-fn described(catalog: &Catalog, found: &[Found], spec: &Value) -> Description {
-    let known = known(found, catalog);
+fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Description {
+    let known = identify_releases(found, catalog);
     assert!(known.strangers.is_empty(), "{:?}", known.strangers);
     // Charts name a Ceph in their defaults: where none is there, none is described.
     let storage = spec["features"]["storage"]["ceph"].is_object().then(|| storage(&known)).flatten();
     let invent = |selection: &Selection| -> Facts { placeholder::facts(catalog, selection) };
-    Cloud::new(("openstack", "cloud"), &known, catalog, &invent).with_storage(storage.as_ref()).describe()
+    CloudInventory::new(("openstack", "cloud"), &known, catalog, &invent).with_storage(storage.as_ref()).describe()
 }
 
 /// What a release keeps of its own, by path.
@@ -100,7 +103,7 @@ fn check(catalog: &Catalog, row: &Row) {
     assert_eq!(description.installs, [""; 0], "{cloud}");
     for name in desired.releases.keys() {
         let verdict = description.compared.get(name).map(|compared| &compared.verdict);
-        assert_eq!(verdict, Some(&Verdict::Same), "{cloud}: {name}");
+        assert_eq!(verdict, Some(&ComparisonResult::Same), "{cloud}: {name}");
     }
     let errors = description.findings.iter().filter(|finding| finding.level == Level::Error);
     assert_eq!(errors.map(ToString::to_string).collect::<Vec<_>>(), [""; 0], "{cloud}");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Level, Service};
-use osdpl_core::desired::{Certificate, Desired, Known, known, select};
+use osdpl_core::desired::{Certificate, Desired, KeyState, classify_key, select};
 use osdpl_values::{Path, leaves};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ const BACKED_UP: [&str; 5] =
 /// Every release whose chart has a default at `path`, with its service.
 fn having(catalog: &Catalog, path: &str) -> Vec<(String, String)> {
     let path = Path::parse(path).unwrap();
-    let has = |chart: &str| matches!(known(catalog, chart, &path), Some(Known::Has(_)));
+    let has = |chart: &str| matches!(classify_key(catalog, chart, &path), Some(KeyState::Has(_)));
     let of = |(service, entry): (&String, &Service)| -> Vec<(String, String)> {
         let releases = entry.releases.iter().filter(|(name, release)| **name == release.chart && has(&release.chart));
         releases.map(|(name, _)| (service.clone(), name.clone())).collect()

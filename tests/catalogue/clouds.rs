@@ -6,7 +6,7 @@ use std::path::Path;
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Files, Level};
-use osdpl_core::ceph::{self, Declared};
+use osdpl_core::ceph::{self, DeclaredCeph};
 use osdpl_core::credentials;
 use osdpl_core::desired::{Desired, Facts, resolve, select};
 use osdpl_values::{self as values, Values};
@@ -81,12 +81,12 @@ pub fn kit(change: &Value) -> Value {
 
 /// What a spec comes to, with made-up credentials: `the-<service>-<name>`, and a Ceph that is none.
 pub fn resolved(catalog: &Catalog, spec: &Value) -> Desired {
-    let ceph = Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
+    let ceph = DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
     resolved_with(catalog, spec, ceph)
 }
 
 /// The same with this Ceph.
-pub fn resolved_with(catalog: &Catalog, spec: &Value, ceph: Declared) -> Desired {
+pub fn resolved_with(catalog: &Catalog, spec: &Value, ceph: DeclaredCeph) -> Desired {
     resolved_from(catalog, spec, Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() })
 }
 
@@ -109,7 +109,7 @@ pub fn resolved_reading(catalog: &Catalog, spec: &Value, name: &str, key: &str, 
 fn resolved_from(catalog: &Catalog, spec: &Value, mut facts: Facts) -> Desired {
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     let selection = select("cloud", "openstack", &spec, catalog);
-    for (service, name) in credentials::needed(catalog, &selection).into_keys() {
+    for (service, name) in credentials::list_needed_credentials(catalog, &selection).into_keys() {
         let value = format!("the-{service}-{name}");
         facts.credentials.entry(service).or_default().insert(name, value);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use osdpl_core::desired::redacted;
+use osdpl_core::desired::redact;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -94,7 +94,7 @@ fn what_came_out_of_a_secret_never_shows() {
         let desired = resolved(&catalog, &public(&features, &services));
         let release = &desired.releases[&release];
         assert!(Value::Object(release.values.clone()).to_string().contains(&text), "{features}");
-        assert!(!Value::Object(redacted(&release.values, &release.secret)).to_string().contains(&text), "{features}");
+        assert!(!Value::Object(redact(&release.values, &release.secret)).to_string().contains(&text), "{features}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Files};
-use osdpl_core::desired::{ChartFact, Facts, resolve, select};
+use osdpl_core::desired::{ChartInfo, Facts, resolve, select};
 
 const FILES: &[(&str, &str)] = &[
     (
@@ -51,7 +51,7 @@ const FILES: &[(&str, &str)] = &[
 fn the_same_catalogue_and_the_same_spec_have_the_same_digests_for_ever() {
     let files: Files = FILES.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned().into())).collect();
     let catalog = Catalog::load(&files).unwrap_or_else(|errors| panic!("{errors}"));
-    let chart = ChartFact { version: "1.0.0".into(), digest: "d1".into(), ..ChartFact::default() };
+    let chart = ChartInfo { version: "1.0.0".into(), digest: "d1".into(), ..ChartInfo::default() };
     let facts = Facts {
         helm_major: 4,
         credentials: [("store".to_owned(), BTreeMap::from([("admin".to_owned(), "geheim".to_owned())]))].into(),

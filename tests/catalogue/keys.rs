@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::catalog::{Addition, Catalog, extend};
-use osdpl_core::desired::{Known, known};
-use osdpl_core::observed::Site;
-use osdpl_lint::rule::{Question, Schemas};
+use osdpl_core::catalog::{Addition, Catalog, extend_catalog};
+use osdpl_core::desired::{KeyState, classify_key};
+use osdpl_core::observed::ClusterInfo;
+use osdpl_lint::rule::{ReviewInput, Schemas};
 use osdpl_values::Path;
 use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, clouds, files, resolved};
 
 /// What a chart says of a path.
-fn asked(catalog: &Catalog, chart: &str, path: &str) -> Known {
-    known(catalog, chart, &Path::parse(path).unwrap()).unwrap_or_else(|| panic!("the keys of {chart} are not known"))
+fn asked(catalog: &Catalog, chart: &str, path: &str) -> KeyState {
+    classify_key(catalog, chart, &Path::parse(path).unwrap())
+        .unwrap_or_else(|| panic!("the keys of {chart} are not known"))
 }
 
 #[test]
@@ -43,7 +44,7 @@ fn what_templates_read_is_known_though_their_chart_has_no_default_for_it() {
         ("octavia", "conf.rally_tests"),
     ] {
         let said = asked(&catalog, chart, path);
-        assert!(!matches!(said, Known::No(_)), "{chart} {path}: {said:?}");
+        assert!(!matches!(said, KeyState::No(_)), "{chart} {path}: {said:?}");
     }
 }
 
@@ -64,7 +65,7 @@ fn slips_are_told_of_below_what_is_the_users_as_well() {
         ("libvirt", "conf.libvirt.listen_tpc", "listen_tcp"),
         ("horizon", "conf.horizon.local_settings.confg", "config"),
     ] {
-        let expected = Known::No(format!(", did you mean {meant:?}?"));
+        let expected = KeyState::No(format!(", did you mean {meant:?}?"));
         assert_eq!(asked(&catalog, chart, path), expected, "{chart} {path}");
     }
 }
@@ -83,7 +84,7 @@ fn options_that_charts_do_not_show_are_no_slips() {
         ("keystone", "endpoints.identity.auth.test2.password"),
     ] {
         let said = asked(&catalog, chart, path);
-        assert!(!matches!(said, Known::No(_)), "{chart} {path}: {said:?}");
+        assert!(!matches!(said, KeyState::No(_)), "{chart} {path}: {said:?}");
     }
 }
 
@@ -95,9 +96,10 @@ fn a_preset_in_a_config_map_is_judged_like_what_users_write_in_their_resource() 
         source: "ConfigMap openstack/edge".into(),
         data: [("presets.edge.yaml".to_owned(), EDGE.to_owned())].into(),
     };
-    let catalog = extend(&files(), &[addition]).unwrap_or_else(|errors| panic!("{errors}")).catalog;
+    let catalog = extend_catalog(&files(), &[addition]).unwrap_or_else(|errors| panic!("{errors}")).catalog;
     let schemas = Schemas::new(&catalog).unwrap();
-    let question = Question { catalog: &catalog, schemas: &schemas, beside: &[], site: &Site::default(), now: None };
+    let question =
+        ReviewInput { catalog: &catalog, schemas: &schemas, beside: &[], site: &ClusterInfo::default(), now: None };
     let resource: Value = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},
         "spec": {"openstackRelease": "2026.1", "presets": ["core", "edge"]},

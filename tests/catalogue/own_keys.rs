@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{Known, known};
+use osdpl_core::desired::{KeyState, classify_key};
 use osdpl_values as values;
 use serde_json::Value;
 
@@ -23,16 +23,17 @@ fn every_value_goes_to_a_key_that_its_chart_reads() {
     let keys_alone = Catalog::load(&keys).unwrap();
     for slip in ["pod.replicass.api", "conf.keystone.databse.max_retries", "endpoints.identity.prot.api"] {
         let path = values::Path::parse(slip).unwrap();
-        assert!(matches!(known(&keys_alone, "keystone", &path), Some(Known::No(_))), "{slip}");
+        assert!(matches!(classify_key(&keys_alone, "keystone", &path), Some(KeyState::No(_))), "{slip}");
     }
     let mut wrong = BTreeSet::new();
     for (name, release) in catalog.services.values().flat_map(|service| &service.releases) {
         for body in catalog.bodies(name) {
             let values = body.values();
             let set = values::leaves(&values).into_iter().map(|(path, _)| path).chain(body.unset.iter().cloned());
-            let known = |path: &values::Path| known(&keys_alone, &release.chart, path).unwrap();
-            let unread = set
-                .filter(|path| matches!(known(path), Known::No(_)) && ![WITHIN, SISTER].contains(&&*path.to_string()));
+            let known = |path: &values::Path| classify_key(&keys_alone, &release.chart, path).unwrap();
+            let unread = set.filter(|path| {
+                matches!(known(path), KeyState::No(_)) && ![WITHIN, SISTER].contains(&&*path.to_string())
+            });
             wrong.extend(unread.map(|path| format!("{name}: {path}")));
         }
     }
@@ -47,7 +48,7 @@ fn every_value_that_is_meant_for_every_chart_reaches_one() {
         for (index, fragment) in parsed["fragments"].as_array().into_iter().flatten().enumerate() {
             let Some(every) = fragment["every"]["values"].as_object() else { continue };
             for (path, _) in values::leaves(every) {
-                let reached = catalog.keys().any(|tree| tree.knows(&path));
+                let reached = catalog.keys().any(|tree| tree.has_path(&path));
                 assert!(reached, "{file} fragments[{index}]: no chart knows {path}");
             }
         }

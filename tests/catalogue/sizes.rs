@@ -1,6 +1,6 @@
 //! The presets that say how large a cloud is: what the services may ask of the database, and what can't be together.
 
-use osdpl_core::catalog::{Catalog, Pool};
+use osdpl_core::catalog::{Catalog, ConnectionPool};
 use osdpl_core::desired::Desired;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn said(text: &str, key: &str) -> u64 {
 /// The most connections that a cloud asks its database for.
 fn connections(catalog: &Catalog, desired: &Desired) -> u64 {
     let values = desired.releases.iter().map(|(name, release)| (name.as_str(), &release.values)).collect();
-    osdpl_lint::rule::connections(&catalog.judgements.pools, &values).into_values().sum()
+    osdpl_lint::rule::count_connections(&catalog.cross_checks.pools, &values).into_values().sum()
 }
 
 /// What the preset lets the database take.
@@ -73,7 +73,7 @@ fn rows(text: &str) -> impl Iterator<Item = [u64; 4]> {
 #[test]
 fn every_release_whose_pools_a_size_sets_is_counted() {
     let catalog = catalogue();
-    let counted = |release: &str| catalog.judgements.pools.iter().any(|pool| pool.release == release);
+    let counted = |release: &str| catalog.cross_checks.pools.iter().any(|pool| pool.release == release);
     for size in SIZES {
         let preset: Value = osdpl_values::yaml::parse(size, &files()[&format!("presets/{size}.yaml")]).unwrap();
         let fragments = preset["fragments"].as_array().unwrap().iter();
@@ -111,7 +111,7 @@ fn a_larger_size_is_larger_in_every_respect() {
     let clouds = SIZES.map(|size| resolved(&catalog, &spec(&["compute", size])));
     for pair in clouds.windows(2) {
         assert!(connections(&catalog, &pair[0]) < connections(&catalog, &pair[1]) && most(&pair[0]) < most(&pair[1]));
-        for Pool { release, pods, workers, .. } in &catalog.judgements.pools {
+        for ConnectionPool { release, pods, workers, .. } in &catalog.cross_checks.pools {
             let paths = std::iter::once(pods).chain(workers).map(ToString::to_string);
             for path in paths.filter(|path| pair[0].releases.contains_key(release) && path != "conf.wsgi_keystone") {
                 assert!(number(&pair[0], release, &path) <= number(&pair[1], release, &path), "{release}: {path}");

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use osdpl_core::ceph::{Ceph, Cluster, Declared, Gateway, Object, Rook, consumers, declared, objects, taken_over};
+use osdpl_core::ceph::{
+    Ceph, Cluster, DeclaredCeph, Gateway, Object, RookSettings, chart_owned_secrets, consumers, desired_objects,
+    read_declared_ceph,
+};
 use serde_json::{Value, json};
 
 use crate::{clouds, render, shipped};
@@ -24,7 +27,7 @@ fn data(pairs: &[(&str, &str)]) -> Data {
 }
 
 /// A Ceph that a Secret describes, in which nova is a user of its own or not.
-fn external(own: bool) -> Declared {
+fn external(own: bool) -> DeclaredCeph {
     let [glance, cinder, backup, nova] = KEYS;
     let mut held = data(&[
         ("mon_host", "10.0.0.1"),
@@ -42,14 +45,14 @@ fn external(own: bool) -> Declared {
         held.extend(data(&[("nova.key", nova)]));
     }
     let gateway = Gateway::external("openstack/ceph", &held).unwrap();
-    declared("openstack/ceph", Ok(held), RELEASES.into_iter()).with_gateway(Some(Ok(gateway)))
+    read_declared_ceph("openstack/ceph", Ok(held), RELEASES.into_iter()).with_gateway(Some(Ok(gateway)))
 }
 
 /// A Ceph that Rook runs.
-fn rook(access: &str) -> Declared {
-    let rook = Rook::of(&json!({"mode": "rook", "rook": {"access": access}})).unwrap();
+fn rook(access: &str) -> DeclaredCeph {
+    let rook = RookSettings::from_feature(&json!({"mode": "rook", "rook": {"access": access}})).unwrap();
     let status = json!({"status": {"phase": "Ready", "ceph": {"health": "HEALTH_OK", "fsid": FSID}}});
-    let cluster = Cluster::of("rook-ceph", "main", &status);
+    let cluster = Cluster::from_object("rook-ceph", "main", &status);
     let answer = rook.read(&consumers(RELEASES.into_iter()), Ok(vec![cluster]), |name| {
         Ok(match name {
             "rook-ceph-mon-endpoints" => data(&[("data", "a=10.0.0.1:6789")]),
@@ -58,11 +61,11 @@ fn rook(access: &str) -> Declared {
         })
     });
     let store = json!({"endpoints": {"insecure": ["http://rgw.rook-ceph.svc:80"]}});
-    Declared::by_rook(answer).with_gateway(Some(Gateway::rook("rook-ceph/objects", &store)))
+    DeclaredCeph::from_rook(answer).with_gateway(Some(Gateway::rook("rook-ceph/objects", &store)))
 }
 
 /// What each release that speaks to Ceph renders.
-fn rendered(ceph: &Declared) -> BTreeMap<&'static str, Vec<Value>> {
+fn rendered(ceph: &DeclaredCeph) -> BTreeMap<&'static str, Vec<Value>> {
     let features = json!({"storage": {"ceph": {"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}}}});
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute", "storage"], "features": features});
     let desired = clouds::resolved_with(&shipped(), &spec, ceph.clone());
@@ -120,10 +123,10 @@ fn is_cephs(name: &str) -> bool {
 }
 
 /// What osdpl writes for these releases, by kind and name.
-fn written(ceph: &Ceph, declared: &Declared) -> BTreeMap<(String, String), Object> {
+fn written(ceph: &Ceph, declared: &DeclaredCeph) -> BTreeMap<(String, String), Object> {
     let releases: BTreeMap<&str, &str> = RELEASES.into_iter().map(|release| (release, "openstack")).collect();
     let gateway = declared.gateway.iter().flatten().flat_map(|gateway| gateway.objects("openstack"));
-    let all = objects(ceph, "openstack", &releases).into_iter().chain(gateway);
+    let all = desired_objects(ceph, "openstack", &releases).into_iter().chain(gateway);
     all.map(|object| ((object.kind.name().to_owned(), object.name.clone()), object)).collect()
 }
 
@@ -132,10 +135,11 @@ fn every_pod_finds_what_it_mounts_of_ceph_and_nothing_is_written_for_nobody() {
     for (case, declared) in
         [("own", external(true)), ("lent", external(false)), ("rook", rook("leastPrivilege")), ("admin", rook("admin"))]
     {
-        let ceph = declared.read.clone().unwrap();
+        let ceph = declared.settings.clone().unwrap();
         let written = written(&ceph, &declared);
         let releases = RELEASES.into_iter().map(|release| (release, "openstack")).collect();
-        let by_jobs: BTreeSet<String> = taken_over(&ceph, &releases).into_iter().map(|object| object.name).collect();
+        let by_jobs: BTreeSet<String> =
+            chart_owned_secrets(&ceph, &releases).into_iter().map(|object| object.name).collect();
         let mut mounted = BTreeMap::new();
         for (release, documents) in rendered(&declared) {
             let mut found = BTreeMap::new();

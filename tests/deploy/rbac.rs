@@ -94,7 +94,7 @@ fn the_operator_may_watch_every_kind_that_it_looks_after_and_overlooks_none_that
     }
     let text = |object: &Value, field: &str| object[field].as_str().unwrap_or_default().to_owned();
     let overlooked = OBJECTS.iter().map(|object| (text(object, "apiVersion"), text(object, "kind")));
-    let overlooked = overlooked.filter(|(version, kind)| osdpl_core::drift::kind(version, kind).is_none());
+    let overlooked = overlooked.filter(|(version, kind)| osdpl_core::drift::find_kind(version, kind).is_none());
     let overlooked: BTreeSet<_> = overlooked.map(|(_, kind)| kind).collect();
     assert!(overlooked.is_subset(&["CustomResourceDefinition".to_owned()].into()), "{overlooked:?}");
 }

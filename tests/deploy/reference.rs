@@ -38,7 +38,7 @@ fn the_reference_names_every_field_of_every_feature() {
     for line in reference.list(Kind::Features) {
         let described = reference.describe(Kind::Features, &line.name).unwrap();
         let page = one_line(&described.page);
-        for field in described.facts["fields"].as_array().unwrap() {
+        for field in described.data["fields"].as_array().unwrap() {
             let (path, meaning) = (field["path"].as_str().unwrap(), one_line(field["meaning"].as_str().unwrap()));
             // In a cell of the table bars are escaped.
             let is_described = page.contains(&meaning) || page.contains(&meaning.replace('|', "\\|"));

@@ -78,7 +78,7 @@ const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     let is_refused = |rule: &&Rule| rule.level == Level::Error && rule.when.source() == "true";
     let services = |rule: &Rule| rule.releases.iter().filter_map(|name| Some(catalog.release(name)?.0)).collect();
-    let sets = catalog.judgements.rules.iter().filter(is_refused).map(services);
+    let sets = catalog.cross_checks.rules.iter().filter(is_refused).map(services);
     sets.filter(|set: &BTreeSet<&str>| set.len() > 1).collect()
 }
 

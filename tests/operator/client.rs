@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::SignedDuration;
 use osdpl_core::endpoint::{Login, Url};
 use osdpl_core::openstack::{Access, Error, neutron, nova};
-use osdpl_operator::http::{Cloud, Reach};
+use osdpl_operator::http::{Cloud, HttpConfig};
 use serde_json::json;
 
 use crate::nova::Moves;
@@ -23,7 +23,7 @@ fn access() -> Access {
     };
     let values = json!({"endpoints": {"identity": {"auth": {"admin": {"password": PASSWORD}}}}});
     Access {
-        login: Login::of(&serde_json::from_value(values).unwrap()).unwrap(),
+        login: Login::from_values(&serde_json::from_value(values).unwrap()).unwrap(),
         identity: url("keystone-api", 5000, "/v3"),
         compute: Some(url("nova-api", 8774, "/")),
         network: Some(url("neutron-server", 9696, "/")),
@@ -34,7 +34,7 @@ fn told(tell: impl AsyncFnOnce(&StandIn, &Cloud, &Access)) {
     RUNTIME.block_on(async {
         let server = StandIn::start(&["compute", "network"]).await;
         let reach =
-            Reach { address: Some(server.address.to_string()), timeout: Duration::from_secs(2), ca: Vec::new() };
+            HttpConfig { address: Some(server.address.to_string()), timeout: Duration::from_secs(2), ca: Vec::new() };
         tell(&server, &Cloud::new(reach), &access()).await;
     });
 }
@@ -48,12 +48,12 @@ fn services_are_disabled_and_forgotten_and_instances_moved_page_by_page() {
             server.nova.server("n1", id, "ACTIVE");
         }
         let services = cloud.call(access, &nova::services()).await.unwrap().services;
-        let own = nova::of_node(&services, "n1").unwrap().clone();
+        let own = nova::find_service(&services, "n1").unwrap().clone();
         cloud.call(access, &nova::disable(&own.id, "tired")).await.unwrap();
         assert_eq!(server.nova.service("n1"), (false, "tired".into()));
         let servers = cloud.servers(access, "n1").await.unwrap();
         assert_eq!(servers.iter().map(|server| server.id.as_str()).collect::<String>(), "abcde");
-        let refused = cloud.call(access, &nova::forget(&own.id)).await.unwrap_err();
+        let refused = cloud.call(access, &nova::delete_service(&own.id)).await.unwrap_err();
         assert!(refused.is_conflict() && refused.to_string().ends_with("that is hosting instances."), "{refused}");
         server.nova.moves(Moves::Fail);
         cloud.call(access, &nova::live_migrate("a")).await.unwrap();
@@ -63,13 +63,13 @@ fn services_are_disabled_and_forgotten_and_instances_moved_page_by_page() {
             cloud.call(access, &nova::live_migrate(&server.id)).await.unwrap();
         }
         assert_eq!(cloud.servers(access, "n1").await.unwrap(), []);
-        cloud.call(access, &nova::forget(&own.id)).await.unwrap();
+        cloud.call(access, &nova::delete_service(&own.id)).await.unwrap();
         let hypervisors = cloud.hypervisors(access).await.unwrap();
         assert_eq!(hypervisors.iter().map(|one| one.service.host.as_str()).collect::<Vec<_>>(), ["n2"]);
         let agents = cloud.call(access, &neutron::agents("n1")).await.unwrap().agents;
         assert!(agents[0].alive && agents[0].enabled && agents.len() == 1, "{agents:?}");
-        cloud.call(access, &neutron::forget(&agents[0].id)).await.unwrap();
-        assert!(cloud.call(access, &neutron::forget(&agents[0].id)).await.unwrap_err().is_not_found());
+        cloud.call(access, &neutron::delete_agent(&agents[0].id)).await.unwrap();
+        assert!(cloud.call(access, &neutron::delete_agent(&agents[0].id)).await.unwrap_err().is_not_found());
         assert_eq!(server.logins().len(), 1, "one token for all of it");
     });
 }
@@ -80,23 +80,23 @@ fn a_host_that_is_gone_is_forgotten_with_its_agents_once_no_instance_is_there() 
         server.nova.compute("n1");
         server.nova.compute("n2");
         server.nova.server("n1", "a", "ACTIVE");
-        assert!(cloud.forget_host(access, "n1", "compute-n1").await.unwrap_err().is_conflict());
+        assert!(cloud.delete_host(access, "n1", "compute-n1").await.unwrap_err().is_conflict());
         let agents = async || cloud.call(access, &neutron::agents("n1")).await.unwrap().agents.len();
         server.nova.remove_server("a");
         server.answers("neutron-server", Manner::Badly);
-        cloud.forget_host(access, "n1", "compute-n1").await.unwrap_err();
+        cloud.delete_host(access, "n1", "compute-n1").await.unwrap_err();
         let services = cloud.call(access, &nova::services()).await.unwrap().services;
         assert_eq!(services.len(), 2, "what could not be forgotten whole is still found");
         server.answers("neutron-server", Manner::Well);
-        cloud.forget_host(access, "n1", "compute-n1").await.unwrap();
+        cloud.delete_host(access, "n1", "compute-n1").await.unwrap();
         assert_eq!(agents().await, 0);
         assert_eq!(
-            cloud.forget_host(access, "n1", "compute-n1").await.unwrap(),
+            cloud.delete_host(access, "n1", "compute-n1").await.unwrap(),
             0,
             "what is gone is as good as forgotten"
         );
         let alone = Access { network: None, ..access.clone() };
-        assert_eq!(cloud.forget_host(&alone, "n2", "compute-n2").await.unwrap(), 0);
+        assert_eq!(cloud.delete_host(&alone, "n2", "compute-n2").await.unwrap(), 0);
     });
 }
 
@@ -130,7 +130,7 @@ fn what_is_too_old_or_away_or_refuses_is_told_without_a_secret() {
         server.nova.expire();
         server.answers("nova-api", Manner::Well);
         let alone = Access { compute: None, ..access.clone() };
-        let other = Cloud::new(Reach {
+        let other = Cloud::new(HttpConfig {
             address: Some(server.address.to_string()),
             timeout: Duration::from_secs(2),
             ca: Vec::new(),
@@ -139,7 +139,8 @@ fn what_is_too_old_or_away_or_refuses_is_told_without_a_secret() {
         assert!(login.to_string().contains("as the cloud's administrator: 503"), "{login}");
         let absent = cloud.call(&alone, &nova::services()).await.unwrap_err();
         assert_eq!(absent.to_string(), "nova is not part of this cloud");
-        let nobody = Reach { address: Some("127.0.0.1:1".into()), timeout: Duration::from_secs(2), ca: Vec::new() };
+        let nobody =
+            HttpConfig { address: Some("127.0.0.1:1".into()), timeout: Duration::from_secs(2), ca: Vec::new() };
         let away = Cloud::new(nobody).call(access, &nova::services()).await.unwrap_err();
         assert!(away.to_string().contains(":5000/v3/auth/tokens: connection failed"), "{away}");
         let all = format!("{access:?} {old:?} {busy:?} {login:?} {absent:?} {away:?} {old} {busy} {login} {away}");

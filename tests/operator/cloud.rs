@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
-use osdpl_core::api::{ChildStatus, OpenStackDeployment, OpenStackDeploymentStatus, condition};
+use osdpl_core::api::{HelmReleaseStatus, OpenStackDeployment, OpenStackDeploymentStatus, condition};
 use serde_json::{Value, json};
 
 use crate::world::{World, patience};
@@ -38,7 +38,7 @@ pub trait Told {
     /// Why it is, or is not, by the condition of the newest spec; empty before there is one.
     fn reason(&self) -> String;
     /// One release.
-    fn child(&self, release: &str) -> ChildStatus;
+    fn child(&self, release: &str) -> HelmReleaseStatus;
 }
 
 impl Told for OpenStackDeployment {
@@ -59,7 +59,7 @@ impl Told for OpenStackDeployment {
         self.condition(condition::READY).map(|condition| condition.reason).unwrap_or_default()
     }
 
-    fn child(&self, release: &str) -> ChildStatus {
+    fn child(&self, release: &str) -> HelmReleaseStatus {
         self.status().children.get(release).cloned().unwrap_or_default()
     }
 }

@@ -34,10 +34,11 @@ fn an_edited_secret_is_put_back_to_what_runs_and_no_release_is_upgraded() {
         };
         world.until_object::<Secret>("it is put back", &secret(), put_back).await;
         assert_eq!(world.credentials(MARIADB).await, before);
-        let unlabelled = Patch::Merge(json!({"metadata": {"labels": {osdpl_core::api::MANAGED: null}}}));
+        let unlabelled = Patch::Merge(json!({"metadata": {"labels": {osdpl_core::api::DEPLOYMENT_LABEL: null}}}));
         world.api::<Secret>().patch(&secret(), &by_hand, &unlabelled).await.unwrap();
-        let labelled =
-            |found: Option<&Secret>| found.is_some_and(|found| found.labels().contains_key(osdpl_core::api::MANAGED));
+        let labelled = |found: Option<&Secret>| {
+            found.is_some_and(|found| found.labels().contains_key(osdpl_core::api::DEPLOYMENT_LABEL))
+        };
         world.until_object::<Secret>("it has its label again", &secret(), labelled).await;
         assert_eq!(world.credentials(MARIADB).await, before);
         world.until_ready().await;
@@ -65,7 +66,7 @@ fn credentials_that_are_deleted_while_helm_installs_are_the_same_again() {
         let _operator = world.operator().start().await;
         world.apply(&services(&[MARIADB, "memcached"])).await;
         world.until("helm is at mariadb", |cloud| (cloud.child(MARIADB).status == "starting").then_some(())).await;
-        let ours = ListParams::default().labels(osdpl_core::api::MANAGED);
+        let ours = ListParams::default().labels(osdpl_core::api::DEPLOYMENT_LABEL);
         let secrets: Api<Secret> = world.api();
         secrets.delete_collection(&DeleteParams::default(), &ours).await.unwrap();
         world.until_object::<Secret>("it is back", &secret(), |found| found.is_some()).await;

@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Service};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use osdpl_core::api::{ChildStatus, OpenStackDeployment, REPAIR, condition, reason};
+use osdpl_core::api::{HelmReleaseStatus, OpenStackDeployment, REPAIR, condition, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services, with_values};
@@ -35,7 +35,7 @@ async fn delete_service(world: &World, name: &str) {
 }
 
 /// What is told of a release's objects, each as `object change by`.
-fn drift(child: &ChildStatus) -> Vec<String> {
+fn drift(child: &HelmReleaseStatus) -> Vec<String> {
     let line = |drift: &osdpl_core::api::ObjectDrift| {
         format!("{} {} {}", drift.object, drift.change, drift.by.as_deref().unwrap_or("?"))
     };

@@ -1,6 +1,6 @@
 //! Done means more than pods: the APIs of services must answer, where they can be reached.
 
-use osdpl_core::api::{ComponentStatus, ComponentVerdict, OpenStackDeployment, reason};
+use osdpl_core::api::{ComponentHealth, ComponentStatus, OpenStackDeployment, reason};
 use serde_json::json;
 
 use crate::cloud::{Told, services, with_values};
@@ -33,7 +33,7 @@ impl World {
             let health = cloud.status().health;
             let of = |application: &str| Some(health.get(application)?.get("endpoint")?.status);
             let all = ["glance", "keystone"].into_iter().all(|application| {
-                of(application) == applications.contains(&application).then_some(ComponentVerdict::Ready)
+                of(application) == applications.contains(&application).then_some(ComponentHealth::Ready)
             });
             (all && cloud.is_ready()).then_some(())
         };
@@ -65,7 +65,7 @@ fn an_api_that_answers_badly_keeps_the_cloud_from_being_ready_and_one_that_canno
         let url = format!("GET http://glance-api.{}.svc.cluster.local:9292/versions", world.namespace);
         server.answers("glance-api", Manner::Badly);
         let (health, cloud) = world.until_endpoint("503").await;
-        assert_eq!((health.status, health.ready.as_str()), (ComponentVerdict::Unhealthy, "0/1"));
+        assert_eq!((health.status, health.ready.as_str()), (ComponentHealth::Unhealthy, "0/1"));
         assert_eq!(health.reason, format!("{url}: 503 Service Unavailable"));
         assert_eq!((cloud.is_ready(), cloud.reason()), (false, reason::UNHEALTHY.to_owned()));
         let causes = cloud.status().causes;

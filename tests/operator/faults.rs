@@ -4,7 +4,7 @@ use cluster::Rule;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use osdpl_core::api::{ComponentStatus, ComponentVerdict, OpenStackDeployment, reason};
+use osdpl_core::api::{ComponentHealth, ComponentStatus, OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services, with_values};
@@ -59,7 +59,7 @@ fn a_node_that_is_lost_degrades_what_is_bound_to_it_and_leaves_the_rest_as_it_is
         let lost = format!("node {node} is NotReady");
         let (health, _) = world.until_told("openvswitch", "server", &lost).await;
         let of = |health: &ComponentStatus| (health.status, health.ready.clone(), health.reason.clone());
-        assert_eq!(of(&health), (ComponentVerdict::Degraded, "2/3".into(), lost.clone()));
+        assert_eq!(of(&health), (ComponentHealth::Degraded, "2/3".into(), lost.clone()));
         let cloud = world
             .until("the condition tells it", |cloud| {
                 (cloud.condition("Degraded")?.reason == reason::NODES).then(|| cloud.clone())
@@ -67,7 +67,7 @@ fn a_node_that_is_lost_degrades_what_is_bound_to_it_and_leaves_the_rest_as_it_is
             .await;
         assert_eq!(cloud.condition("Degraded").unwrap().message, format!("{lost}: openvswitch/server 2/3"));
         assert!(cloud.is_ready(), "nothing is wrong with what is there");
-        assert_eq!(cloud.status().health["memcached"]["server"].status, ComponentVerdict::Ready);
+        assert_eq!(cloud.status().health["memcached"]["server"].status, ComponentHealth::Ready);
         let causes = cloud.status().causes;
         assert_eq!((causes.len(), causes[0].message.clone()), (1, format!("node {node}: NotReady")));
         assert_eq!(causes[0].victims, ["openvswitch/server"]);
@@ -96,7 +96,7 @@ fn a_crash_loop_is_told_with_the_exit_code_and_the_scrubbed_end_of_the_log() {
         world.delete_pods("memcached-").await;
         let (health, cloud) = world.until_told("memcached", "server", "its log ends: could not use").await;
         let why = "memcached-memcached-0: container memcached fails: exit code 71; its log ends: could not use [redacted] | no memory to slice";
-        assert_eq!((health.status, health.reason.as_str()), (ComponentVerdict::Unhealthy, why));
+        assert_eq!((health.status, health.reason.as_str()), (ComponentHealth::Unhealthy, why));
         assert_eq!(cloud.status().causes[0].message, format!("memcached/server: {why}"));
         let degraded = cloud.condition("Degraded").unwrap();
         assert_eq!((degraded.status.as_str(), degraded.message), ("True", format!("memcached/server: {why}")));
@@ -129,7 +129,7 @@ fn a_secret_that_a_pod_mounts_and_that_is_gone_is_named_until_it_is_back() {
         world.delete_pods("keystone-api-").await;
         let (health, cloud) =
             world.until_told("keystone", "api", "it mounts objects that do not exist: Secret keystone-etc").await;
-        assert_eq!(health.status, ComponentVerdict::Unhealthy);
+        assert_eq!(health.status, ComponentHealth::Unhealthy);
         let cause = &cloud.status().causes[0];
         let objects: Vec<_> = cause.objects.iter().map(ToString::to_string).collect();
         assert_eq!(objects[2], format!("Secret {}/keystone-etc", world.namespace), "{objects:?}");

@@ -46,7 +46,7 @@ fn a_foreign_upgrade_or_rollback_stays_until_the_spec_changes_or_repair_is_asked
         // A spec that is new to another release leaves it alone as well.
         let spec = with_values(spec, "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
         world.apply(&spec).await;
-        let other = |child: osdpl_core::api::ChildStatus| child.ready && child.revision == Some(2);
+        let other = |child: osdpl_core::api::HelmReleaseStatus| child.ready && child.revision == Some(2);
         world.until("mariadb is upgraded", |cloud| other(cloud.child("mariadb")).then_some(())).await;
         assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 512);
 

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Event, Node};
 use kube::api::{DeleteParams, ListParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
-use osdpl_core::api::{FORGET, OpenStackDeployment};
+use osdpl_core::api::{FORGET_NODES_ANNOTATION, OpenStackDeployment};
 use osdpl_values::digest;
 use serde_json::{Value, json};
 
@@ -117,13 +117,13 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
         world.osdpl(&["forget", &late]);
         world.until("nova has not missed it yet", says("is still up in nova")).await;
         assert_eq!(server.nova.changes(), Vec::<String>::new());
-        world.annotate(FORGET, Value::Null).await;
+        world.annotate(FORGET_NODES_ANNOTATION, Value::Null).await;
         server.nova.set_service(&late, "state", json!("down"));
         let said = world.until("the host without a node is told", says("nova still lists host")).await;
         assert!(said.contains(&format!("when it is gone for good: osdpl forget {late};")), "{said}");
         assert_eq!(server.nova.changes(), Vec::<String>::new(), "nobody asks for it any more");
 
-        world.annotate(FORGET, json!(format!("{late},nowhere"))).await;
+        world.annotate(FORGET_NODES_ANNOTATION, json!(format!("{late},nowhere"))).await;
         assert_eq!(
             world.until_note("HostNotForgotten").await,
             "host of node nowhere is not deleted from Nova and Neutron: nova knows no host of this name"
@@ -134,7 +134,8 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
             "{said}"
         );
         server.nova.remove_server("guest");
-        let spent = |cloud: &OpenStackDeployment| (!cloud.annotations().contains_key(FORGET)).then_some(());
+        let spent =
+            |cloud: &OpenStackDeployment| (!cloud.annotations().contains_key(FORGET_NODES_ANNOTATION)).then_some(());
         world.until("it is forgotten", spent).await;
         let quiet = |cloud: &OpenStackDeployment| {
             cloud.condition("Ready").filter(|ready| !ready.message.contains("host")).map(drop)

@@ -3,7 +3,7 @@
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use kube::api::{DeleteParams, PostParams};
-use osdpl_core::api::{ComponentVerdict, OpenStackDeployment, reason};
+use osdpl_core::api::{ComponentHealth, OpenStackDeployment, reason};
 use serde_json::json;
 
 use crate::cloud::{Told, services};
@@ -31,7 +31,7 @@ fn a_cron_job_whose_run_fails_degrades_the_cloud_and_leaves_it_ready() {
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         let cloud = world.until_ready().await;
         let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
-        assert_eq!((rotate.status, rotate.ready.as_str()), (ComponentVerdict::Ready, "0/0"));
+        assert_eq!((rotate.status, rotate.ready.as_str()), (ComponentHealth::Ready, "0/0"));
         let fault = Rule { exit_code: Some(3), ..Rule::new(&world.namespace, "by-hand", "fail") };
         world.cluster().behaviour("rotate", &fault).await.unwrap();
         world.run_now(CRON, "by-hand").await;
@@ -42,7 +42,7 @@ fn a_cron_job_whose_run_fails_degrades_the_cloud_and_leaves_it_ready() {
             .await;
         assert!(cloud.is_ready(), "nothing waits for it");
         let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
-        assert_eq!((rotate.status, rotate.ready.as_str()), (ComponentVerdict::Degraded, "0/1"));
+        assert_eq!((rotate.status, rotate.ready.as_str()), (ComponentHealth::Degraded, "0/1"));
         let begins = format!("CronJob {CRON}: its Job by-hand makes no progress: by-hand-");
         assert!(rotate.reason.starts_with(&begins) && rotate.reason.contains("exit code 3"), "{}", rotate.reason);
         assert_eq!(cloud.condition("Degraded").unwrap().message, rotate.reason);
@@ -60,7 +60,7 @@ fn a_cron_job_whose_run_fails_degrades_the_cloud_and_leaves_it_ready() {
         let whole = |cloud: &OpenStackDeployment| {
             let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
             let quiet = cloud.condition("Degraded")?.status == "False" && cloud.status().causes.is_empty();
-            (quiet && rotate.status == ComponentVerdict::Ready).then_some(())
+            (quiet && rotate.status == ComponentHealth::Ready).then_some(())
         };
         world.until("it is whole again", whole).await;
     });

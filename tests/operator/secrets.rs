@@ -22,7 +22,7 @@ impl World {
 
     /// Every credential that operators of this story generated.
     pub async fn all_credentials(&self) -> BTreeSet<String> {
-        let ours = ListParams::default().labels(osdpl_core::api::MANAGED);
+        let ours = ListParams::default().labels(osdpl_core::api::DEPLOYMENT_LABEL);
         let secrets = self.api::<Secret>().list(&ours).await.unwrap();
         let data = secrets.items.into_iter().flat_map(|secret| secret.data.unwrap_or_default());
         // What gateways are told of Keystone are common words, but for the password.

@@ -6,7 +6,7 @@ use cluster::{Node, Rule};
 use k8s_openapi::api::core::v1::{Endpoints, Namespace, Node as KubeNode, Secret, Service};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use osdpl_core::api::{ComponentVerdict, reason};
+use osdpl_core::api::{ComponentHealth, reason};
 use serde_json::json;
 
 use crate::approval::copy;
@@ -74,7 +74,7 @@ fn a_component_that_is_lost_is_told_until_it_is_back_and_helm_has_no_part_in_it(
         world.cluster().behaviour("lost", &lost).await.unwrap();
         let cloud = world.until_reason(reason::UNHEALTHY).await;
         let health = &cloud.status().health["memcached"]["server"];
-        assert_eq!((health.status, health.ready.as_str()), (ComponentVerdict::Unhealthy, "0/1"));
+        assert_eq!((health.status, health.ready.as_str()), (ComponentHealth::Unhealthy, "0/1"));
         assert_eq!(cloud.condition("Degraded").unwrap().status, "True");
         assert_eq!((cloud.status().components.as_str(), cloud.child("memcached").ready), ("2/3", false));
         world.cluster().mend("lost").await.unwrap();

@@ -27,7 +27,7 @@ fn of_two_clouds_the_older_rules_and_the_other_is_promoted_when_it_is_gone() {
         world.until_of(&older, "the older rules", |cloud| cloud.is_ready().then_some(())).await;
         let told = world
             .until_of(&younger, "the other is told so", |cloud| {
-                (cloud.reason() == reason::NOT_THE_ONE).then(|| cloud.status().message)
+                (cloud.reason() == reason::OLDER_RESOURCE).then(|| cloud.status().message)
             })
             .await;
         assert!(told.starts_with(&format!("{}/{older} is older", world.namespace)), "{told}");
@@ -51,7 +51,7 @@ fn one_that_waits_is_promoted_though_the_other_leaves_nothing_whose_end_is_told(
         let _operator = world.operator().start().await;
         let is = |wanted| move |cloud: &OpenStackDeployment| (cloud.reason() == wanted).then_some(());
         world.until_of(&older, "the older rules", is(reason::PAUSED)).await;
-        world.until_of(&younger, "the other is told so", is(reason::NOT_THE_ONE)).await;
+        world.until_of(&younger, "the other is told so", is(reason::OLDER_RESOURCE)).await;
         world.delete_of(&older).await;
         world.until_of(&younger, "it rules", is(reason::PAUSED)).await;
         assert!(world.helm_runs().is_empty());
@@ -70,7 +70,7 @@ async fn data(client: &Client, namespace: &str) -> BTreeMap<String, Value> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
     let claims = claims.list(&ListParams::default()).await.unwrap().items.into_iter();
     let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let ours = ListParams::default().labels(osdpl_core::api::MANAGED);
+    let ours = ListParams::default().labels(osdpl_core::api::DEPLOYMENT_LABEL);
     let secrets = secrets.list(&ours).await.unwrap().items.into_iter();
     let claims = claims.map(|claim| (claim.name_any(), json!(claim.uid())));
     claims.chain(secrets.map(|secret| (secret.name_any(), json!(secret.data)))).collect()
@@ -94,7 +94,7 @@ fn a_cloud_that_leaves_its_data_in_its_namespace_gives_none_of_it_to_the_one_tha
         });
         let clouds: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &second);
         clouds.patch(NAME, &PatchParams::apply("story").force(), &Patch::Apply(object)).await.unwrap();
-        until(client, &second, "the other is told so", |cloud| cloud.reason() == reason::NOT_THE_ONE).await;
+        until(client, &second, "the other is told so", |cloud| cloud.reason() == reason::OLDER_RESOURCE).await;
         let kept = data(client, first).await;
         assert!(kept.contains_key("mysql-data-mariadb-server-0"), "{:?}", kept.keys());
         assert_eq!(data(client, &second).await, BTreeMap::new());

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim,
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use osdpl_core::api::ComponentVerdict;
+use osdpl_core::api::ComponentHealth;
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services};
@@ -36,7 +36,7 @@ fn pods_that_a_quota_refuses_are_told_with_the_quota_and_its_numbers() {
         // A StatefulSet says why in events alone, a Deployment in a condition.
         world.delete_pods("memcached-").await;
         let (health, _) = world.until_told("memcached", "server", "exceeded quota: few").await;
-        assert_eq!(health.status, ComponentVerdict::Unhealthy);
+        assert_eq!(health.status, ComponentHealth::Unhealthy);
         let begins = "no pod can be created: forbidden: exceeded quota: few, requested: pods=1, used: pods=";
         assert!(health.reason.starts_with(begins) && health.reason.ends_with("limited: pods=1"), "{}", health.reason);
         world.delete_pods("keystone-api-").await;

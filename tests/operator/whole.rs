@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
-use osdpl_core::api::{ChildStatus, OpenStackDeployment, OpenStackDeploymentStatus};
+use osdpl_core::api::{HelmReleaseStatus, OpenStackDeployment, OpenStackDeploymentStatus};
 use osdpl_core::catalog::Catalog;
 use serde_json::{Map, Value, json};
 
@@ -59,7 +59,7 @@ fn charts() -> PathBuf {
 
 /// The shipped catalogue.
 fn shipped() -> Catalog {
-    osdpl_core::files::catalog(None).unwrap()
+    osdpl_core::files::load_catalog(None).unwrap()
 }
 
 impl Whole {
@@ -96,7 +96,7 @@ impl Whole {
 }
 
 /// How far a release is: a step for each thing that helm and its workloads have behind them.
-fn steps(child: &ChildStatus) -> usize {
+fn steps(child: &HelmReleaseStatus) -> usize {
     let helm = match child.status.as_str() {
         "deployed" => 2,
         "absent" | "waiting" => 0,

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
-use osdpl_core::observed::Owner;
+use osdpl_core::observed::Liveness;
 use osdpl_operator::controller::Fence;
 use osdpl_operator::helm::Instance;
 use serde_json::json;
@@ -23,10 +23,10 @@ async fn an_operators_pod_that_was_evicted_holds_nothing_any_more() {
     let fence = Fence::new(Instance::of_this_process(Some("another-pod")).unwrap());
     let client = world.api::<Pod>().into_client();
     fence.refresh(&client).await.unwrap();
-    assert_eq!(fence.owner(&before), Owner::Alive);
+    assert_eq!(fence.owner(&before), Liveness::Alive);
 
     let evicted = Patch::Merge(json!({"status": {"phase": "Failed", "reason": "Evicted"}}));
     world.api::<Pod>().patch_status("osdpl", &PatchParams::default(), &evicted).await.unwrap();
     fence.refresh(&client).await.unwrap();
-    assert_eq!(fence.owner(&before), Owner::Dead);
+    assert_eq!(fence.owner(&before), Liveness::Dead);
 }

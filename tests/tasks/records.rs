@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use osdpl_core::catalog::WorkloadKind;
-use osdpl_core::observed::Owner;
+use osdpl_core::observed::Liveness;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -84,7 +84,7 @@ async fn a_release_is_followed_from_its_first_hook_through_foreign_hands_to_its_
     assert_eq!((pending.status.as_str(), pending.was_deployed), ("pending-install", false));
     assert_eq!((hook.name.as_str(), hook.failed), ("post-install Job demo-db-sync", false));
     assert_eq!(hook.job.as_deref(), Some("demo-db-sync"));
-    assert_eq!(pending.attempt.unwrap().owner, Owner::Alive);
+    assert_eq!(pending.attempt.unwrap().owner, Liveness::Alive);
 
     world.job("demo-db-sync", |job| !job.complete).await;
     release_pod(&world).await;
@@ -146,7 +146,7 @@ async fn a_killed_helm_leaves_a_pending_record_of_a_dead_owner() {
     later.tasks.ready().await;
     let seen = later.tasks.observe();
     let left = seen.releases.values().next().unwrap();
-    assert_eq!((left.status.as_str(), left.attempt.as_ref().unwrap().owner), ("pending-install", Owner::Dead));
+    assert_eq!((left.status.as_str(), left.attempt.as_ref().unwrap().owner), ("pending-install", Liveness::Dead));
     assert!(left.body.as_ref().unwrap().pre_install_satisfied);
 }
 

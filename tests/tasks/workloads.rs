@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use osdpl_core::api::ComponentVerdict;
+use osdpl_core::api::ComponentHealth;
 use osdpl_core::health;
 use serde_json::{Value, json};
 
@@ -20,8 +20,8 @@ fn none() -> Value {
     json!({})
 }
 
-fn verdict_of(workload: &osdpl_core::observed::Workload) -> ComponentVerdict {
-    health::verdict(workload).status
+fn verdict_of(workload: &osdpl_core::observed::Workload) -> ComponentHealth {
+    health::assess(workload).status
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,28 +39,28 @@ async fn workloads_become_ready_and_say_why_they_do_not() {
     world.create::<Deployment>(workload("homeless", &none(), &nowhere)).await;
     world.create::<Deployment>(workload("waiting", &none(), &init)).await;
     for (name, verdict, ready, reason) in [
-        ("good", ComponentVerdict::Ready, "1/1", ""),
-        ("stateful", ComponentVerdict::Ready, "1/1", ""),
-        ("everywhere", ComponentVerdict::Ready, "3/3", ""),
-        ("nowhere", ComponentVerdict::Unknown, "0/0", "no-such=node, which its DaemonSet selects"),
-        ("no-image", ComponentVerdict::Unhealthy, "0/1", ": ImagePullBackOff example.com/main:1"),
-        ("crashing", ComponentVerdict::Unhealthy, "0/1", "crashing-0: container main fails: exit code 1"),
+        ("good", ComponentHealth::Ready, "1/1", ""),
+        ("stateful", ComponentHealth::Ready, "1/1", ""),
+        ("everywhere", ComponentHealth::Ready, "3/3", ""),
+        ("nowhere", ComponentHealth::Unknown, "0/0", "no-such=node, which its DaemonSet selects"),
+        ("no-image", ComponentHealth::Unhealthy, "0/1", ": ImagePullBackOff example.com/main:1"),
+        ("crashing", ComponentHealth::Unhealthy, "0/1", "crashing-0: container main fails: exit code 1"),
         (
             "homeless",
-            ComponentVerdict::Unhealthy,
+            ComponentHealth::Unhealthy,
             "0/1",
             ": no node can take it (it requires no-such=node): 0/3 nodes are available",
         ),
-        ("waiting", ComponentVerdict::Progressing, "0/1", "waits for Service nothing-like-it: it does not exist"),
+        ("waiting", ComponentHealth::Progressing, "0/1", "waits for Service nothing-like-it: it does not exist"),
     ] {
         let seen = world
             .workload(name, |workload| {
-                let status = health::verdict(workload);
+                let status = health::assess(workload);
                 status.status == verdict && status.ready == ready && status.reason.contains(reason)
             })
             .await;
         assert_eq!(seen.component.to_string(), format!("demo/{name}"));
-        assert_eq!(health::available(&seen), verdict == ComponentVerdict::Ready, "{name}");
+        assert_eq!(health::is_available(&seen), verdict == ComponentHealth::Ready, "{name}");
         assert_eq!(health::has_no_nodes(&seen), name == "nowhere", "{name}");
     }
 }
@@ -69,28 +69,28 @@ async fn workloads_become_ready_and_say_why_they_do_not() {
 async fn lost_readiness_is_unhealthy_until_it_is_regained() {
     let world = World::new("tasks-lost").await;
     world.create::<Deployment>(workload("api", &none(), &none())).await;
-    world.workload("api", |api| verdict_of(api) == ComponentVerdict::Ready && api.was_available).await;
+    world.workload("api", |api| verdict_of(api) == ComponentHealth::Ready && api.was_available).await;
     let pods = world.api::<Pod>();
     let pod = pods.list(&ListParams::default()).await.unwrap().items[0].metadata.name.clone().unwrap();
     let ready = |value: Value| Patch::Merge(json!({"metadata": {"labels": {"kwok.osdpl.dev/ready": value}}}));
     pods.patch(&pod, &PatchParams::default(), &ready(json!("false"))).await.unwrap();
-    let lost = world.workload("api", |api| verdict_of(api) == ComponentVerdict::Unhealthy).await;
-    assert!(!health::available(&lost));
+    let lost = world.workload("api", |api| verdict_of(api) == ComponentHealth::Unhealthy).await;
+    assert!(!health::is_available(&lost));
     pods.patch(&pod, &PatchParams::default(), &ready(Value::Null)).await.unwrap();
-    world.workload("api", |api| verdict_of(api) == ComponentVerdict::Ready).await;
+    world.workload("api", |api| verdict_of(api) == ComponentHealth::Ready).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollout_is_not_done_while_an_older_pod_serves() {
     let world = World::new("tasks-rollout").await;
     world.create::<Deployment>(workload("api", &none(), &none())).await;
-    world.workload("api", |api| verdict_of(api) == ComponentVerdict::Ready).await;
+    world.workload("api", |api| verdict_of(api) == ComponentHealth::Ready).await;
     let broken = json!({"spec": {"template": {"metadata": {"labels": steer("behaviour", "hang")}}}});
     let api = world.api::<Deployment>();
     api.patch("api", &PatchParams::default(), &Patch::Merge(broken)).await.unwrap();
-    let rolling = world.workload("api", |api| api.updated == 1 && api.outdated == 1 && api.ready == 1).await;
-    assert!(health::available(&rolling), "the older pod serves those that need it");
-    assert_eq!(verdict_of(&rolling), ComponentVerdict::Progressing);
+    let rolling = world.workload("api", |api| api.updated == 1 && api.outdated_pods == 1 && api.ready == 1).await;
+    assert!(health::is_available(&rolling), "the older pod serves those that need it");
+    assert_eq!(verdict_of(&rolling), ComponentHealth::Progressing);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +104,7 @@ async fn a_failing_job_is_explained_by_the_scrubbed_end_of_its_log() {
     });
     let job = json!({"metadata": {"name": "demo-db-sync"}, "spec": {"backoffLimit": 1000, "template": pod}});
     world.create::<Job>(job).await;
-    let says = |job: &osdpl_core::observed::JobSeen, text: &str| {
+    let says = |job: &osdpl_core::observed::ObservedJob, text: &str| {
         job.trouble.as_ref().is_some_and(|trouble| trouble.stuck && trouble.message.contains(text))
     };
     let job = world.job("demo-db-sync", |job| says(job, "its log ends")).await;
@@ -114,7 +114,7 @@ async fn a_failing_job_is_explained_by_the_scrubbed_end_of_its_log() {
         told,
         "container db-sync fails: exit code 3; its log ends: connecting | mysql://root:[redacted]@mariadb | access denied"
     );
-    assert_eq!((job.release.as_str(), health::job(&job)), ("demo", health::JobVerdict::Failing(message)));
+    assert_eq!((job.release.as_str(), health::job_health(&job)), ("demo", health::JobHealth::Failing(message)));
 
     let pods = world.api::<Pod>();
     let pod = pods.list(&ListParams::default()).await.unwrap().items[0].metadata.name.clone().unwrap();
@@ -129,8 +129,8 @@ async fn what_changes_no_verdict_pokes_nobody() {
     let world = World::new("tasks-quiet").await;
     world.create::<Deployment>(workload("api", &none(), &none())).await;
     world.create::<Deployment>(workload("other", &none(), &none())).await;
-    world.workload("api", |api| verdict_of(api) == ComponentVerdict::Ready && api.was_available).await;
-    world.workload("other", |api| verdict_of(api) == ComponentVerdict::Ready && api.was_available).await;
+    world.workload("api", |api| verdict_of(api) == ComponentHealth::Ready && api.was_available).await;
+    world.workload("other", |api| verdict_of(api) == ComponentHealth::Ready && api.was_available).await;
     let before = world.tasks.observe();
     let api = world.api::<Deployment>();
     for number in 0..20 {
@@ -154,7 +154,7 @@ async fn missing_rights_are_told_and_the_tasks_go_on_once_they_are_granted() {
     let kubeconfig = cluster().await.kubeconfig_for("default", "default").await.unwrap();
     let world = World::seen_as("tasks-rights", &kubeconfig).await;
     let problem = loop {
-        let problems = world.tasks.problems();
+        let problems = world.tasks.describe_problems();
         if problems.len() >= 11 {
             break problems.join("\n");
         }
@@ -184,7 +184,7 @@ async fn missing_rights_are_told_and_the_tasks_go_on_once_they_are_granted() {
     let bindings = Api::<ClusterRoleBinding>::all(world.client.clone());
     bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.unwrap();
     world.until("rights", |_| Some(())).await;
-    let left = world.tasks.problems();
+    let left = world.tasks.describe_problems();
     let only_more = [
         "watching cronjobs: cronjobs.batch",
         "watching nodes: nodes is forb",

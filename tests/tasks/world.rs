@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, Resource};
-use osdpl_core::observed::{JobSeen, Owner, ReleaseSeen, Workload};
+use osdpl_core::observed::{Liveness, ObservedJob, ObservedRelease, Workload};
 use osdpl_core::scrub::Scrubber;
-use osdpl_operator::tasks::{Scope, Seen, Tasks};
+use osdpl_operator::tasks::{Observation, Scope, Tasks};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -76,15 +76,15 @@ impl World {
         }
         let (sender, scrubber) = watch::channel(Arc::new(Scrubber::new([PASSWORD])));
         let poke = Arc::new(Notify::new());
-        let owner = Arc::new(|instance: &str| if instance == ALIVE { Owner::Alive } else { Owner::Dead });
+        let owner = Arc::new(|instance: &str| if instance == ALIVE { Liveness::Alive } else { Liveness::Dead });
         let options = osdpl_operator::tasks::Options {
             scope: Scope::Namespaces(vec![namespace.to_owned()]),
-            owner,
-            without: std::collections::BTreeSet::new(),
+            liveness: owner,
+            unreadable_kinds: std::collections::BTreeSet::new(),
             scrubber,
             node_grace: Duration::ZERO,
             probing: None,
-            tolerated: None,
+            tolerated_changes: None,
         };
         let seer = self::client(kubeconfig).await;
         let tasks = Tasks::spawn(&seer, &options, &poke);
@@ -113,7 +113,7 @@ impl World {
     }
 
     /// Waits until the tasks see something; what they see is asked for only when they poke, as the operator does it.
-    pub async fn until<T>(&self, what: &str, mut look: impl FnMut(&Seen) -> Option<T>) -> T {
+    pub async fn until<T>(&self, what: &str, mut look: impl FnMut(&Observation) -> Option<T>) -> T {
         let wait = async {
             self.tasks.ready().await;
             loop {
@@ -126,7 +126,7 @@ impl World {
         match tokio::time::timeout(PATIENCE, wait).await {
             Ok(found) => found,
             Err(tokio::time::error::Elapsed { .. }) => {
-                panic!("{what}: {:#?} {:?}", self.tasks.observe(), self.tasks.problems())
+                panic!("{what}: {:#?} {:?}", self.tasks.observe(), self.tasks.describe_problems())
             }
         }
     }
@@ -138,14 +138,15 @@ impl World {
     }
 
     /// Waits until a Job is as described.
-    pub async fn job(&self, name: &str, mut is: impl FnMut(&JobSeen) -> bool) -> JobSeen {
+    pub async fn job(&self, name: &str, mut is: impl FnMut(&ObservedJob) -> bool) -> ObservedJob {
         self.until(name, |seen| seen.jobs().iter().find(|job| job.name == name && is(job)).cloned()).await
     }
 
     /// Waits until a release is as described.
-    pub async fn release(&self, name: &str, mut is: impl FnMut(&ReleaseSeen) -> bool) -> ReleaseSeen {
-        let named =
-            |seen: &Seen| seen.releases.iter().find(|(key, _)| key.name == name).map(|(_, release)| release.clone());
+    pub async fn release(&self, name: &str, mut is: impl FnMut(&ObservedRelease) -> bool) -> ObservedRelease {
+        let named = |seen: &Observation| {
+            seen.releases.iter().find(|(key, _)| key.name == name).map(|(_, release)| release.clone())
+        };
         self.until(name, |seen| named(seen).filter(|release| is(release))).await
     }
 }

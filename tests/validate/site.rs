@@ -3,15 +3,15 @@
 use std::sync::LazyLock;
 
 use osdpl_core::catalog::Catalog;
-use osdpl_core::observed::{Census, Class, Range, Site};
+use osdpl_core::observed::{Class, ClusterInfo, NodeCount, Range};
 use osdpl_lint::rule::Schemas;
 
 use super::{judged_at, resource};
 
 /// What the rules about clusters say of a spec, each with its field.
-fn said(input: &str, site: &Site) -> Vec<String> {
+fn said(input: &str, site: &ClusterInfo) -> Vec<String> {
     static KNOWN: LazyLock<(Catalog, Schemas)> = LazyLock::new(|| {
-        let catalog = osdpl_core::files::catalog(None).unwrap();
+        let catalog = osdpl_core::files::load_catalog(None).unwrap();
         let schemas = Schemas::new(&catalog).unwrap();
         (catalog, schemas)
     });
@@ -22,17 +22,17 @@ fn said(input: &str, site: &Site) -> Vec<String> {
     found.map(|found| format!("{} {}: {}", found.level, found.field, found.message)).collect()
 }
 
-fn nodes(counts: &[(&str, usize)]) -> Site {
+fn nodes(counts: &[(&str, usize)]) -> ClusterInfo {
     let counts = counts.iter().map(|(key, count)| (((*key).to_owned(), "enabled".to_owned()), *count));
-    Site { nodes: Some(Census::Labelled(counts.collect())), ..Site::default() }
+    ClusterInfo { nodes: Some(NodeCount::Labelled(counts.collect())), ..ClusterInfo::default() }
 }
 
 fn class(name: &str, provisioner: &str, is_default: bool) -> Class {
     Class { name: name.into(), provisioner: provisioner.into(), is_default }
 }
 
-fn classes(classes: &[Class]) -> Site {
-    Site { classes: Some(classes.to_vec()), ..Site::default() }
+fn classes(classes: &[Class]) -> ClusterInfo {
+    ClusterInfo { classes: Some(classes.to_vec()), ..ClusterInfo::default() }
 }
 
 const FEWER: &str =
@@ -58,17 +58,17 @@ fn servers_that_insist_on_a_node_each_are_counted_against_the_nodes() {
     );
     assert_eq!(found.len(), 2, "{found:?}");
     assert_eq!(said("presets: [compute, ha]", &nodes(&[("openstack-control-plane", 3)])), Vec::<String>::new());
-    let unknown = said("presets: [compute, ha]", &Site::default());
+    let unknown = said("presets: [compute, ha]", &ClusterInfo::default());
     assert_eq!(unknown, Vec::<String>::new(), "nobody has counted");
     let named = "presets: [compute, ha]\nnodes: {roles: {control-plane: {names: [n1]}}}";
-    let found = said(named, &Site::default());
+    let found = said(named, &ClusterInfo::default());
     let of_spec = "are wanted, and spec.nodes.roles names 1 node for openstack-control-plane=enabled: each needs a node of its own";
     assert!(found[0].contains(of_spec), "{found:?}");
     let three = nodes(&[("openstack-control-plane", 3)]);
     assert_eq!(said(named, &three), Vec::<String>::new(), "they were counted");
     for enough in ["{names: [n1, n2, n3]}", "{names: [n1], selector: {matchLabels: {a: b}}}"] {
         let spec = format!("presets: [compute, ha]\nnodes: {{roles: {{control-plane: {enough}}}}}");
-        assert_eq!(said(&spec, &Site::default()), Vec::<String>::new(), "{enough}");
+        assert_eq!(said(&spec, &ClusterInfo::default()), Vec::<String>::new(), "{enough}");
     }
 }
 
@@ -173,10 +173,10 @@ fn a_claim_that_pods_share_needs_a_class_whose_volumes_can_be_shared() {
 
 #[test]
 fn networks_of_the_cloud_that_are_the_clusters_are_told() {
-    let range = |what: &str, is_of_pods, cidr: &str| Range { what: what.into(), is_of_pods, cidr: cidr.into() };
+    let range = |what: &str, is_of_pods, cidr: &str| Range { description: what.into(), is_of_pods, cidr: cidr.into() };
     let services = range("Services (ServiceCIDR kubernetes)", false, "10.96.0.0/12");
     let networks = vec![range("the pods of node n1", true, "10.244.1.0/24"), services];
-    let site = Site { networks, ..Site::default() };
+    let site = ClusterInfo { networks, ..ClusterInfo::default() };
     let input = "features: {network: {backend: ovs, tunnelNetwork: 10.96.10.0/24}, networkPolicies: {enabled: true, clients: [10.244.0.0/16]}}";
     assert_eq!(
         said(input, &site),

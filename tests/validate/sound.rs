@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use osdpl_core::api::OpenStackDeploymentSpec;
-use osdpl_core::desired::{layered, select};
+use osdpl_core::desired::{resolve_with_layers, select};
 use osdpl_core::placeholder;
-use osdpl_lint::hazard::{Cloud, hazards};
+use osdpl_lint::hazard::{Cloud, lint_warnings};
 use osdpl_lint::rule::Schemas;
 use serde_json::json;
 
@@ -31,7 +31,7 @@ fn the_samples_are_free_of_errors_and_hazards() {
 
 #[test]
 fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
-    let catalog = osdpl_core::files::catalog(None).unwrap();
+    let catalog = osdpl_core::files::load_catalog(None).unwrap();
     for presets in [&["compute"][..], &["compute", "ha"], &["compute", "storage"], &["compute", "storage", "ha"]] {
         for network in ["ovs", "ovn"] {
             let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
@@ -47,11 +47,11 @@ fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
             let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
             let selection = select("cloud", "openstack", &spec, &catalog);
             let facts = placeholder::facts(&catalog, &selection);
-            let layered = layered(&spec, &catalog, &selection, &facts);
+            let layered = resolve_with_layers(&spec, &catalog, &selection, &facts);
             let cloud = Cloud::new(&spec, &catalog, &selection, &facts, &layered);
-            let found = hazards(&cloud);
+            let found = lint_warnings(&cloud);
             assert!(found.is_empty(), "{presets:?} {network}: {found:?}");
-            let judged: Vec<_> = osdpl_lint::rule::judge(&cloud, None);
+            let judged: Vec<_> = osdpl_lint::rule::check(&cloud, None);
             assert!(judged.is_empty(), "{presets:?} {network}: {judged:?}");
         }
     }
@@ -83,7 +83,7 @@ fn what_a_broker_of_ones_own_and_its_service_are_told_alike_contradicts_nobody()
 
 #[test]
 fn how_long_the_largest_sample_takes_is_printed() {
-    let catalog = osdpl_core::files::catalog(None).unwrap();
+    let catalog = osdpl_core::files::load_catalog(None).unwrap();
     let schemas = Schemas::new(&catalog).unwrap();
     let largest = samples().into_iter().max_by_key(|(_, text)| text.len()).unwrap();
     let begun = Instant::now();
@@ -94,10 +94,10 @@ fn how_long_the_largest_sample_takes_is_printed() {
 
 #[test]
 fn couplings_and_rules_name_keys_that_their_charts_have() {
-    let catalog = osdpl_core::files::catalog(None).unwrap();
-    let of_couplings = catalog.judgements.couplings.iter().flat_map(|coupling| &coupling.places);
+    let catalog = osdpl_core::files::load_catalog(None).unwrap();
+    let of_couplings = catalog.cross_checks.couplings.iter().flat_map(|coupling| &coupling.places);
     let of_couplings = of_couplings.filter_map(|place| Some((place.release.as_ref()?, &place.path)));
-    let of_rules = catalog.judgements.rules.iter().filter_map(|rule| Some((rule.releases.first()?, &rule.path)));
+    let of_rules = catalog.cross_checks.rules.iter().filter_map(|rule| Some((rule.releases.first()?, &rule.path)));
     let is_known = |(release, path): &(&String, &osdpl_values::Path)| {
         let chart = catalog.release(release).map(|(_, release)| release.chart.as_str());
         // A section of a configuration takes options that the chart does not list, and `extraObjects` takes anything.
@@ -106,9 +106,9 @@ fn couplings_and_rules_name_keys_that_their_charts_have() {
             keys if keys[0] == "conf" => keys[..keys.len().min(3)].iter().cloned().collect(),
             keys => keys.iter().cloned().collect(),
         };
-        chart.and_then(|chart| catalog.keys().get(chart)).is_some_and(|tree| tree.knows(&above))
+        chart.and_then(|chart| catalog.keys().get(chart)).is_some_and(|tree| tree.has_path(&above))
     };
     let unknown: Vec<_> = of_couplings.chain(of_rules).filter(|place| !is_known(place)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
-    assert!(catalog.judgements.couplings.len() >= 10 && catalog.judgements.rules.len() >= 5);
+    assert!(catalog.cross_checks.couplings.len() >= 10 && catalog.cross_checks.rules.len() >= 5);
 }

@@ -8,13 +8,13 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client, ResourceExt};
 
 use crate::common::readable;
-use osdpl_core::adopt::{Answers, Known, Storage, Uses, uses};
+use osdpl_core::adopt::{CephDeclaration, CephState, CephUses, IdentifiedReleases, find_ceph_uses};
 use osdpl_core::ceph::Cluster;
 
 /// The detected Ceph.
 pub struct Ceph {
     /// The part of the spec that declares it; `None` if it is not known completely.
-    pub storage: Option<Storage>,
+    pub storage: Option<CephDeclaration>,
     /// The note for the user.
     pub note: String,
 }
@@ -22,10 +22,10 @@ pub struct Ceph {
 /// Detects the Ceph that the releases use, for a resource of this namespace and name; `None` if they use none.
 pub async fn detect(
     client: &Client,
-    known: &Known<'_>,
+    known: &IdentifiedReleases<'_>,
     (namespace, name): (&str, &str),
 ) -> anyhow::Result<Option<Ceph>> {
-    let Some(uses) = uses(known) else { return Ok(None) };
+    let Some(uses) = find_ceph_uses(known) else { return Ok(None) };
     let answers = answers(client, &uses).await.map_err(readable)?;
     // Charts have a Ceph in their defaults, which need not exist.
     if answers.configuration.is_none() && answers.keys.is_empty() {
@@ -40,7 +40,7 @@ pub async fn detect(
     Ok(Some(Ceph { storage: storage.ok(), note }))
 }
 
-async fn answers(client: &Client, uses: &Uses) -> kube::Result<Answers> {
+async fn answers(client: &Client, uses: &CephUses) -> kube::Result<CephState> {
     let (namespace, name) = &uses.configuration;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let map = maps.get_opt(name).await?.and_then(|map| map.data);
@@ -53,7 +53,7 @@ async fn answers(client: &Client, uses: &Uses) -> kube::Result<Answers> {
         keys.extend(key.map(|key| (*consumer, key.trim().to_owned())));
     }
     let configuration = map.and_then(|mut map| map.remove("ceph.conf"));
-    Ok(Answers { configuration, keys, clusters: clusters(client).await })
+    Ok(CephState { configuration, keys, clusters: clusters(client).await })
 }
 
 /// Returns the Ceph clusters of Rook; none if the kind is unknown or must not be listed.
@@ -62,13 +62,13 @@ async fn clusters(client: &Client) -> BTreeMap<String, Option<String>> {
     let all: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
     let all = all.list(&ListParams::default()).await.map(|all| all.items).unwrap_or_default();
     let read = |one: DynamicObject| {
-        let cluster = Cluster::of(&one.namespace().unwrap_or_default(), &one.name_any(), &one.data);
+        let cluster = Cluster::from_object(&one.namespace().unwrap_or_default(), &one.name_any(), &one.data);
         (cluster.place, cluster.fsid)
     };
     all.into_iter().map(read).collect()
 }
 
-fn declared(uses: &Uses, answers: &Answers, storage: &Storage) -> String {
+fn declared(uses: &CephUses, answers: &CephState, storage: &CephDeclaration) -> String {
     let (namespace, map) = &uses.configuration;
     let mut note = format!(
         "note: this cloud uses a Ceph ({}): Secret {} of the file describes it, from ConfigMap {namespace}/{map} and the keys in use, and \
@@ -87,7 +87,7 @@ fn declared(uses: &Uses, answers: &Answers, storage: &Storage) -> String {
     note
 }
 
-fn undeclared(uses: &Uses, namespace: &str, missing: &[String]) -> String {
+fn undeclared(uses: &CephUses, namespace: &str, missing: &[String]) -> String {
     format!(
         "note: this cloud uses a Ceph ({}), and the file does not declare it: {}. The settings of its releases are kept as overrides. \
          For osdpl to distribute keys and monitor it, create a Secret in namespace {namespace} with {}, declare features.storage: {{backend: ceph, ceph: \

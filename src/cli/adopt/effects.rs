@@ -7,14 +7,14 @@ use serde::Serialize;
 use super::look::ChartState;
 use crate::manifests::{Renderer, scrubber};
 use crate::plan::change::{Change, Hidden, Side};
-use osdpl_core::adopt::{Compared, Content, Description, Found, Known};
+use osdpl_core::adopt::{Comparison, Description, IdentifiedReleases, InstalledRelease, SecretContent};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::DesiredRelease;
-use osdpl_core::difference::{Difference, differences, objects};
-use osdpl_core::observed::Verdict;
+use osdpl_core::difference::{Difference, diff_manifests, parse_objects};
+use osdpl_core::observed::ComparisonResult;
 use osdpl_core::scrub::Scrubber;
 use osdpl_operator::cluster::Reader;
-use osdpl_values::{Path, Values, changed, get, leaves, set};
+use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 
 /// The changes of one release; empty if it would not change.
 #[derive(Default, Serialize)]
@@ -35,7 +35,7 @@ pub struct Effects {
 pub struct EffectsQuery<'a> {
     pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
-    pub known: &'a Known<'a>,
+    pub known: &'a IdentifiedReleases<'a>,
     pub described: &'a Description,
     pub charts: &'a BTreeMap<String, ChartState>,
     /// The renderer, or why manifests can't be rendered.
@@ -51,7 +51,7 @@ impl EffectsQuery<'_> {
             let (wanted, compared) = (self.described.wanted.get(name), self.described.compared.get(name));
             let Some((wanted, compared)) = wanted.zip(compared) else { continue };
             // The same chart and the same values cause no upgrade.
-            if compared.verdict == Verdict::Same && !self.charts.contains_key(name) {
+            if compared.verdict == ComparisonResult::Same && !self.charts.contains_key(name) {
                 continue;
             }
             let scrubber = scrubber(wanted, &secrets, Some(&given(found, wanted)));
@@ -70,7 +70,7 @@ impl EffectsQuery<'_> {
         &self,
         name: &str,
         wanted: &DesiredRelease,
-        found: &Found,
+        found: &InstalledRelease,
         scrubber: &Scrubber,
     ) -> anyhow::Result<Result<Vec<Difference>, String>> {
         if let Some(blocked) = &wanted.blocked {
@@ -84,17 +84,17 @@ impl EffectsQuery<'_> {
             Err(why) => return Ok(Err(why.clone())),
         };
         let before = match self.cluster.recorded_contents(&found.key, found.revision.into()).await? {
-            Ok((_, contents)) => objects(contents, &found.key),
+            Ok((_, contents)) => parse_objects(contents, &found.key),
             Err(problem) => return Ok(Err(problem)),
         };
         let after = renderer.objects((&self.described.spec, self.catalog), (name, wanted), true, scrubber).await;
-        Ok(after.map(|after| differences(&before, &after, scrubber)).map_err(|error| format!("{error:#}")))
+        Ok(after.map(|after| diff_manifests(&before, &after, scrubber)).map_err(|error| format!("{error:#}")))
     }
 }
 
 /// Returns the recorded values of the release, and the chart's defaults of secret values: upstream's default passwords
 /// are not shown, either.
-fn given(found: &Found, wanted: &DesiredRelease) -> Values {
+fn given(found: &InstalledRelease, wanted: &DesiredRelease) -> Values {
     let mut given = found.source.config.clone();
     for path in &wanted.secret {
         if let Some(value) = get(&found.seen, path) {
@@ -106,17 +106,17 @@ fn given(found: &Found, wanted: &DesiredRelease) -> Values {
 
 /// Returns all secrets that the spec references.
 fn secrets(described: &Description) -> Vec<String> {
-    let texts = |content: &Content| match content {
-        Content::Text(text) => vec![text.clone()],
-        Content::Open(_) => Vec::new(),
-        Content::Values(values) => {
+    let texts = |content: &SecretContent| match content {
+        SecretContent::Text(text) => vec![text.clone()],
+        SecretContent::Open(_) => Vec::new(),
+        SecretContent::Values(values) => {
             leaves(values).into_iter().filter_map(|(_, value)| value.as_str().map(str::to_owned)).collect()
         }
     };
     described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
 }
 
-fn values(wanted: &DesiredRelease, compared: &Compared, scrubber: &Scrubber) -> Vec<Change> {
+fn values(wanted: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
     let hidden = Hidden::new(wanted, scrubber, [&compared.before, &compared.after]);
     let change = |path: &Path| Change {
         path: path.to_string(),
@@ -124,5 +124,5 @@ fn values(wanted: &DesiredRelease, compared: &Compared, scrubber: &Scrubber) -> 
         after: hidden.shown(&compared.after, path, Side::After),
         source: None,
     };
-    changed(&compared.before, &compared.after).iter().map(change).collect()
+    changed_paths(&compared.before, &compared.after).iter().map(change).collect()
 }

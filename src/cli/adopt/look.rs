@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use osdpl_core::adopt::{Found, Known};
+use osdpl_core::adopt::{IdentifiedReleases, InstalledRelease};
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
-use osdpl_core::observed::Key;
-use osdpl_core::release::{Maker, Source, Status};
-use osdpl_operator::charts::{Store, Wanted};
+use osdpl_core::observed::ReleaseKey;
+use osdpl_core::release::{Maker, RevisionSource, Status};
+use osdpl_operator::charts::{ChartRequest, Store};
 use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::wanted;
 
@@ -15,9 +15,9 @@ use osdpl_operator::controller::wanted;
 #[derive(Default)]
 pub struct HelmReleases {
     /// The deployed releases that osdpl does not manage.
-    pub found: Vec<Found>,
+    pub found: Vec<InstalledRelease>,
     /// The other releases, and why each is excluded.
-    pub others: BTreeMap<Key, String>,
+    pub others: BTreeMap<ReleaseKey, String>,
 }
 
 pub async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<HelmReleases> {
@@ -34,7 +34,7 @@ pub async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> anyhow:
             continue;
         }
         match cluster.recorded_source(&key, meta.revision.into()).await? {
-            Ok((source, _)) => releases.found.push(Found::new(key, meta.revision, source)),
+            Ok((source, _)) => releases.found.push(InstalledRelease::new(key, meta.revision, source)),
             Err(problem) => drop(releases.others.insert(key, problem)),
         }
     }
@@ -52,7 +52,7 @@ pub enum ChartState {
 /// Returns the charts that differ from the recorded ones, by the catalogue's name.
 pub async fn charts(
     store: &Store,
-    known: &Known<'_>,
+    known: &IdentifiedReleases<'_>,
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
 ) -> BTreeMap<String, ChartState> {
@@ -66,7 +66,7 @@ pub async fn charts(
     states
 }
 
-async fn compare(store: &Store, wanted: &Wanted, source: &Source) -> Option<ChartState> {
+async fn compare(store: &Store, wanted: &ChartRequest, source: &RevisionSource) -> Option<ChartState> {
     let recorded = &source.chart.version;
     let chart = match store.obtain(wanted).await {
         Ok(chart) => chart,
@@ -83,7 +83,7 @@ async fn compare(store: &Store, wanted: &Wanted, source: &Source) -> Option<Char
 }
 
 /// Returns other owners of releases, by the catalogue's name.
-pub async fn owners(cluster: &Reader, known: &Known<'_>) -> anyhow::Result<BTreeMap<String, String>> {
+pub async fn owners(cluster: &Reader, known: &IdentifiedReleases<'_>) -> anyhow::Result<BTreeMap<String, String>> {
     let mut owners = BTreeMap::new();
     for (name, found) in &known.releases {
         if let Ok((_, objects)) = cluster.recorded_source(&found.key, found.revision.into()).await?

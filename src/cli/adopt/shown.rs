@@ -12,7 +12,7 @@ use super::effects::Effects;
 use super::look::ChartState;
 use super::warnings::{self, Warning};
 use line::Line;
-use osdpl_core::adopt::{Description, Known};
+use osdpl_core::adopt::{Description, IdentifiedReleases};
 use osdpl_core::catalog::Level;
 use osdpl_core::difference::{Difference, Effect};
 
@@ -58,7 +58,7 @@ pub struct Observations {
 }
 
 impl AdoptReport {
-    pub fn new(known: &Known<'_>, described: &Description, mut seen: Observations) -> Self {
+    pub fn new(known: &IdentifiedReleases<'_>, described: &Description, mut seen: Observations) -> Self {
         let lines = known.releases.iter().map(|(name, found)| Line::new(name, found, described, &mut seen)).collect();
         let left = known.strangers.iter().map(|(key, why)| Left { release: key.to_string(), why: why.clone() });
         let findings = described.findings.iter().map(|finding| {

@@ -87,8 +87,11 @@ mod tests {
         let cinder =
             json!({"releases": {"cinder": {"valuesFrom": [{"kind": "Secret", "name": "cloud-adopted-cinder"}]}}});
         let spec = json!({"openstackRelease": "2026.1", "services": {"keystone": given, "cinder": cinder}});
-        let found =
-            text(&of(&shipped, &serde_json::from_value(spec).unwrap(), &osdpl_core::files::catalog(None).unwrap()));
+        let found = text(&of(
+            &shipped,
+            &serde_json::from_value(spec).unwrap(),
+            &osdpl_core::files::load_catalog(None).unwrap(),
+        ));
         let expected = "\
 warning: 4 passwords are publicly known defaults of upstream's charts. Once a release is adopted, write a new one to:
     heat conf.heat.DEFAULT.auth_encryption_key: a Secret referenced by spec.services.heat.credentials.encryption_key (rewrite the database first, with heat-manage update_params)

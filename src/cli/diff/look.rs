@@ -2,21 +2,21 @@
 
 use kube::ResourceExt;
 
-use super::shown::{DiffReport, Line, What};
+use super::shown::{DiffReport, Line, Outcome};
 use crate::live::Live;
 use crate::manifests::{Renderer, scrubber};
 use crate::plan::change::{Change, Hidden, Side};
 use crate::said::FindingOutput;
-use osdpl_core::adopt::compare;
+use osdpl_core::adopt::compare_release;
 use osdpl_core::desired::DesiredRelease;
-use osdpl_core::difference::{Difference, differences, objects};
-use osdpl_core::observed::{Key, ReleaseSeen, Verdict};
+use osdpl_core::difference::{Difference, diff_manifests, parse_objects};
+use osdpl_core::observed::{ComparisonResult, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::{Action, Step, Wait};
-use osdpl_core::release::Source;
+use osdpl_core::release::RevisionSource;
 use osdpl_core::scrub::Scrubber;
 use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::secrets;
-use osdpl_values::{Path, Values, changed};
+use osdpl_values::{Path, Values, changed_paths};
 
 /// Compares the releases, or only the named ones.
 pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Renderer>) -> anyhow::Result<DiffReport> {
@@ -38,7 +38,7 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
     let secrets: Vec<String> = secrets(&preview.facts).into_iter().map(Into::into).collect();
     shown.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unseen.contains(unknown));
     let comparison = Comparison { live, cluster: Reader::new(client.clone()), renderer, secrets };
-    let is_desired = |key: &Key| preview.desired.releases.values().any(|release| release.key == *key);
+    let is_desired = |key: &ReleaseKey| preview.desired.releases.values().any(|release| release.key == *key);
     for (name, decision) in &preview.plan.decisions {
         if !only.is_empty() && !only.contains(name) {
             continue;
@@ -63,16 +63,16 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
 }
 
 fn is_being_unmanaged(step: &Step) -> bool {
-    matches!(step, Step::Do(Action::LetGo, _))
+    matches!(step, Step::Do(Action::Unmanage, _))
 }
 
 /// Returns what the plan does with a release that is not desired; `None` if nothing is left to do.
-fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<What> {
+fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Outcome> {
     match step {
         Step::Ready => None,
-        Step::Do(Action::LetGo, _) => Some(What::LetGo),
-        Step::Wait(Wait::Undecodable(problem)) => Some(What::Unreadable { why: scrub(problem) }),
-        Step::Do(..) | Step::Wait(_) | Step::Settle(_) => Some(What::Uninstalled),
+        Step::Do(Action::Unmanage, _) => Some(Outcome::LetGo),
+        Step::Wait(Wait::Undecodable(problem)) => Some(Outcome::Unreadable { why: scrub(problem) }),
+        Step::Do(..) | Step::Wait(_) | Step::Settling(_) => Some(Outcome::Uninstalled),
     }
 }
 
@@ -91,13 +91,13 @@ impl Comparison<'_> {
         if let Some(blocked) = &release.blocked {
             // A refused move changes nothing, as in `plan`, so there is nothing left to compare.
             if release.is_refused() && self.live.preview.observed.releases.contains_key(key) {
-                return Ok(Some(Line::of(key, What::Stays { why: why(&blocked.message) })));
+                return Ok(Some(Line::of(key, Outcome::Stays { why: why(&blocked.message) })));
             }
-            return Ok(Some(Line::of(key, What::Refused { why: why(&blocked.message) })));
+            return Ok(Some(Line::of(key, Outcome::Refused { why: why(&blocked.message) })));
         }
         let seen = self.live.preview.observed.releases.get(key).filter(|seen| seen.status != "uninstalled");
         let Some(seen) = seen else {
-            let mut found = Line::of(key, What::Installed);
+            let mut found = Line::of(key, Outcome::Installed);
             self.objects(name, release, None, &mut found).await;
             return Ok(Some(found));
         };
@@ -106,14 +106,14 @@ impl Comparison<'_> {
         }
         let (source, contents) = match self.cluster.recorded_contents(key, seen.revision).await? {
             Ok(found) => found,
-            Err(problem) => return Ok(Some(Line::of(key, What::Unreadable { why: why(&problem) }))),
+            Err(problem) => return Ok(Some(Line::of(key, Outcome::Unreadable { why: why(&problem) }))),
         };
         let mut found = self.values(release, &source);
         self.objects(name, release, Some((&source, contents)), &mut found).await;
         let is_same =
-            found.what == What::Changed { chart: None } && found.values.is_empty() && found.objects.is_empty();
+            found.what == Outcome::Changed { chart: None } && found.values.is_empty() && found.objects.is_empty();
         if is_same && let Some(why) = found.unrendered.take() {
-            return Ok(Some(Line::of(key, What::Refused { why })));
+            return Ok(Some(Line::of(key, Outcome::Refused { why })));
         }
         // A revision of osdpl with the same inputs was handled above.
         if is_same && !is_ours(seen) {
@@ -125,14 +125,14 @@ impl Comparison<'_> {
                 "deployed" => "helm's version or flags, or a part of its chart without effect here".to_owned(),
                 _ => format!("only its newest revision, which is {status}"),
             };
-            found.what = What::Changed { chart: Some(what) };
+            found.what = Outcome::Changed { chart: Some(what) };
         }
         Ok(Some(found))
     }
 
     /// Returns the values that differ for templates, and the chart.
-    fn values(&self, release: &DesiredRelease, source: &Source) -> Line {
-        let compared = compare(release, source);
+    fn values(&self, release: &DesiredRelease, source: &RevisionSource) -> Line {
+        let compared = compare_release(release, source);
         let (before, after) = (&compared.before, &compared.after);
         let hidden = Hidden::new(release, &self.live.preview.scrubber, [before, after]);
         let change = |path: &Path| Change {
@@ -142,11 +142,11 @@ impl Comparison<'_> {
             source: None,
         };
         let chart = match &compared.verdict {
-            Verdict::Differs { chart, .. } => chart.clone(),
-            Verdict::Same | Verdict::Owned(_) | Verdict::Unknown(_) => None,
+            ComparisonResult::Differs { chart, .. } => chart.clone(),
+            ComparisonResult::Same | ComparisonResult::Owned(_) | ComparisonResult::Unknown(_) => None,
         };
-        let mut found = Line::of(&release.key, What::Changed { chart });
-        found.values = changed(before, after).iter().map(change).collect();
+        let mut found = Line::of(&release.key, Outcome::Changed { chart });
+        found.values = changed_paths(before, after).iter().map(change).collect();
         found
     }
 
@@ -156,7 +156,7 @@ impl Comparison<'_> {
         &self,
         name: &str,
         release: &DesiredRelease,
-        recorded: Option<(&Source, Vec<Values>)>,
+        recorded: Option<(&RevisionSource, Vec<Values>)>,
         found: &mut Line,
     ) {
         let Some(renderer) = self.renderer else { return };
@@ -171,37 +171,37 @@ impl Comparison<'_> {
         renderer: &Renderer,
         name: &str,
         release: &DesiredRelease,
-        recorded: Option<(&Source, Vec<Values>)>,
+        recorded: Option<(&RevisionSource, Vec<Values>)>,
     ) -> anyhow::Result<Vec<Difference>> {
         let scrubber: Scrubber = scrubber(release, &self.secrets, recorded.as_ref().map(|(source, _)| &source.config));
         let spec = &self.live.preview.spec;
         let cloud = (spec, &*self.live.catalog);
         let after = renderer.objects(cloud, (name, release), recorded.is_some(), &scrubber).await?;
-        let before = objects(recorded.map(|(_, contents)| contents).unwrap_or_default(), &release.key);
-        Ok(differences(&before, &after, &scrubber))
+        let before = parse_objects(recorded.map(|(_, contents)| contents).unwrap_or_default(), &release.key);
+        Ok(diff_manifests(&before, &after, &scrubber))
     }
 }
 
 impl Line {
-    fn of(key: &Key, what: What) -> Self {
+    fn of(key: &ReleaseKey, what: Outcome) -> Self {
         Self { release: key.to_string(), what, values: Vec::new(), objects: Vec::new(), unrendered: None }
     }
 }
 
 /// Whether osdpl created the newest revision.
-fn is_ours(seen: &ReleaseSeen) -> bool {
+fn is_ours(seen: &ObservedRelease) -> bool {
     seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision)
 }
 
 /// Whether the record has the same inputs: its manifest then equals the one that would be rendered.
-fn is_known_same(release: &DesiredRelease, seen: &ReleaseSeen) -> bool {
+fn is_known_same(release: &DesiredRelease, seen: &ObservedRelease) -> bool {
     is_ours(seen) && seen.status == "deployed" && seen.inputs.as_ref() == Some(&release.inputs)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use osdpl_core::plan::Why;
+    use osdpl_core::plan::Reason;
 
     fn outcome(step: &Step) -> Option<String> {
         undesired_outcome(step, &|text: &str| text.replace("hunter2", "…")).map(|what| what.to_string())
@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn describes_releases_that_are_not_desired() {
         assert_eq!(outcome(&Step::Ready), None, "only its record is left");
-        let unmanage = Step::Do(Action::LetGo, Why::Unmanaged);
+        let unmanage = Step::Do(Action::Unmanage, Reason::Unmanaged);
         assert_eq!(outcome(&unmanage).unwrap(), "would be unmanaged, and keeps running as it is");
         let broken = Step::Wait(Wait::Undecodable("no gzip: hunter2".into()));
         assert_eq!(outcome(&broken).unwrap(), "can't be read: no gzip: …");
-        let gone = Step::Do(Action::Uninstall { skip_hooks: false }, Why::Unwanted);
+        let gone = Step::Do(Action::Uninstall { skip_hooks: false }, Reason::NotDesired);
         assert_eq!(outcome(&gone).unwrap(), "would be uninstalled");
-        assert_eq!(outcome(&Step::Wait(Wait::Approval(Why::Unwanted))).unwrap(), "would be uninstalled");
+        assert_eq!(outcome(&Step::Wait(Wait::Approval(Reason::NotDesired))).unwrap(), "would be uninstalled");
     }
 }

@@ -46,7 +46,7 @@ pub struct Line {
     /// The helm release as `namespace/name`.
     pub release: String,
     #[serde(flatten)]
-    pub what: What,
+    pub what: Outcome,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -59,7 +59,7 @@ pub struct Line {
 /// What would happen to a release.
 #[derive(PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
-pub enum What {
+pub enum Outcome {
     /// It does not exist yet.
     Installed,
     /// It is no longer desired.
@@ -83,7 +83,7 @@ impl DiffReport {
     /// Whether everything could be compared.
     pub fn is_whole(&self) -> bool {
         let is_incomplete = |release: &Line| {
-            release.unrendered.is_some() || matches!(release.what, What::Refused { .. } | What::Unreadable { .. })
+            release.unrendered.is_some() || matches!(release.what, Outcome::Refused { .. } | Outcome::Unreadable { .. })
         };
         !self.uncertain && !self.releases.values().any(is_incomplete)
     }
@@ -125,14 +125,14 @@ impl DiffReport {
     }
 
     fn summary(&self) -> String {
-        let of = |kind: fn(&What) -> bool| self.releases.values().filter(|release| kind(&release.what)).count();
+        let of = |kind: fn(&Outcome) -> bool| self.releases.values().filter(|release| kind(&release.what)).count();
         let counts = [
-            (of(|what| matches!(what, What::Changed { .. })), "would be changed"),
-            (of(|what| *what == What::Installed), "installed"),
-            (of(|what| *what == What::Uninstalled), "uninstalled"),
-            (self.let_go + of(|what| *what == What::LetGo), "unmanaged"),
-            (of(|what| matches!(what, What::Stays { .. })), "left as it is despite the spec"),
-            (of(|what| matches!(what, What::Refused { .. } | What::Unreadable { .. })), "can't be compared"),
+            (of(|what| matches!(what, Outcome::Changed { .. })), "would be changed"),
+            (of(|what| *what == Outcome::Installed), "installed"),
+            (of(|what| *what == Outcome::Uninstalled), "uninstalled"),
+            (self.let_go + of(|what| *what == Outcome::LetGo), "unmanaged"),
+            (of(|what| matches!(what, Outcome::Stays { .. })), "left as it is despite the spec"),
+            (of(|what| matches!(what, Outcome::Refused { .. } | Outcome::Unreadable { .. })), "can't be compared"),
         ];
         let parts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}, "));
         let ended = self.releases.values().flat_map(|release| &release.objects);
@@ -146,7 +146,7 @@ impl DiffReport {
     }
 }
 
-impl std::fmt::Display for What {
+impl std::fmt::Display for Outcome {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Installed => formatter.write_str("would be installed"),
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    fn release(what: What, values: Vec<Change>) -> Line {
+    fn release(what: Outcome, values: Vec<Change>) -> Line {
         Line { release: "openstack/x".into(), what, values, objects: Vec::new(), unrendered: None }
     }
 
@@ -186,10 +186,13 @@ mod tests {
         };
         let chart = || Some("the chart's version from 1 to 2".to_owned());
         let all = shown(vec![
-            ("a", release(What::Installed, vec![])),
-            ("b", release(What::Uninstalled, vec![])),
-            ("c", release(What::Changed { chart: None }, vec![change("1", "2"), change("<redacted>", "<redacted>")])),
-            ("d", release(What::Changed { chart: chart() }, vec![])),
+            ("a", release(Outcome::Installed, vec![])),
+            ("b", release(Outcome::Uninstalled, vec![])),
+            (
+                "c",
+                release(Outcome::Changed { chart: None }, vec![change("1", "2"), change("<redacted>", "<redacted>")]),
+            ),
+            ("d", release(Outcome::Changed { chart: chart() }, vec![])),
         ]);
         assert_eq!(
             all.text(),
@@ -200,11 +203,11 @@ mod tests {
         assert!(all.is_whole() && all.differs());
         let json = serde_json::to_value(&all).unwrap();
         assert_eq!(json["releases"]["a"], json!({"release": "openstack/x", "what": "installed"}));
-        let unavailable = shown(vec![("e", release(What::Refused { why: "no chart".into() }, vec![]))]);
+        let unavailable = shown(vec![("e", release(Outcome::Refused { why: "no chart".into() }, vec![]))]);
         assert!(
             !unavailable.is_whole() && unavailable.text().contains("e (openstack/x) can't be compared: no chart\n")
         );
-        let moved = shown(vec![("f", release(What::Stays { why: "it can't become y/f".into() }, vec![]))]);
+        let moved = shown(vec![("f", release(Outcome::Stays { why: "it can't become y/f".into() }, vec![]))]);
         assert_eq!(
             moved.text(),
             "f (openstack/x) stays as it is: it can't become y/f\n1 left as it is despite the spec, 2 as desired.\n"
@@ -215,14 +218,14 @@ mod tests {
 
     #[test]
     fn incomplete_comparisons_are_reported() {
-        let unmanaged = DiffReport { let_go: 1, ..shown(vec![("a", release(What::LetGo, vec![]))]) };
+        let unmanaged = DiffReport { let_go: 1, ..shown(vec![("a", release(Outcome::LetGo, vec![]))]) };
         assert_eq!(
             unmanaged.text(),
             "a (openstack/x) would be unmanaged, and keeps running as it is\n2 unmanaged, 2 as desired.\n"
         );
         let guessed = DiffReport { uncertain: true, ..shown(vec![]) };
         assert!(!guessed.is_whole(), "the chart of a release is not known");
-        let line = Line { unrendered: Some("no chart x".into()), ..release(What::Changed { chart: None }, vec![]) };
+        let line = Line { unrendered: Some("no chart x".into()), ..release(Outcome::Changed { chart: None }, vec![]) };
         let half = shown(vec![("a", line)]);
         assert!(!half.is_whole() && half.text().contains("\n  its objects can't be compared: no chart x\n"));
     }

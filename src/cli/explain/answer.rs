@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::above::{Above, above};
+use super::super::above::{ParentEffect, above};
 use super::Cloud;
 use super::places::Places;
 use osdpl_core::api::NodeOverride;
 use osdpl_core::catalog::{Catalog, KeyTree, SecretField, credentials_in};
-use osdpl_core::ceph::is_of_ceph;
-use osdpl_core::credentials::{given, secret_name};
-use osdpl_core::desired::{Known, Target, by_node, known_in, layers, other_version, redacted, target};
+use osdpl_core::ceph::uses_ceph;
+use osdpl_core::credentials::{secret_name, user_secret};
+use osdpl_core::desired::{
+    KeyState, NodeTarget, classify_key_in, layers, list_node_layers, overridden_chart_version, parse_target, redact,
+};
 use osdpl_operator::charts::{self, keys};
 use osdpl_values::{self as values, Layer, Path, trace};
 
@@ -38,7 +40,7 @@ pub struct Explanation {
     pub value: Option<Value>,
     /// The effect of a parent key because of which not even the chart's default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub above: Option<Above>,
+    pub above: Option<ParentEffect>,
     /// All layers that set the value, the winning one first.
     pub layers: Vec<LayerValue>,
     /// The values for some nodes only, in the order of the spec.
@@ -129,7 +131,7 @@ impl Query<'_> {
 
     fn on_nodes(&self, release: &str) -> anyhow::Result<Vec<OnNodes>> {
         let mut found = Vec::new();
-        for (entry, layer) in by_node(&self.cloud.spec, release) {
+        for (entry, layer) in list_node_layers(&self.cloud.spec, release) {
             if let Some(value) = self.layer_value(&layer, release)? {
                 found.push(OnNodes { nodes: nodes(entry), layer: value });
             }
@@ -142,7 +144,7 @@ impl Query<'_> {
         let unset = layer.unset.iter().find(|(_, unset)| unset.covers(self.path)).map(|(index, _)| *index);
         let written = self.places.of(&layer.origin, release, self.path, unset)?;
         // A null above the path removes it.
-        let is_removed = matches!(above(&layer.values, self.path), Some(Above::Removed));
+        let is_removed = matches!(above(&layer.values, self.path), Some(ParentEffect::Removed));
         let value = trace.value.or(is_removed.then_some(Value::Null)).map(|value| {
             let removed = value.is_null();
             if removed { value } else { shown(&layer.values, &layer.secret, self.path).unwrap_or(value) }
@@ -157,12 +159,12 @@ impl Query<'_> {
             if self.cloud.is_offline {
                 return Some("the Ceph of spec.features.storage.ceph".to_owned());
             }
-            let known = self.cloud.facts.ceph.as_ref()?.read.as_ref().ok()?;
+            let known = self.cloud.facts.ceph.as_ref()?.settings.as_ref().ok()?;
             Some(format!("Ceph, as described by {}", known.source()))
         };
         let credentials = credentials_in(expression).map(|(service, name)| {
             let credential = (service.to_owned(), name.to_owned());
-            match given(&self.cloud.spec, &credential) {
+            match user_secret(&self.cloud.spec, &credential) {
                 Some(secret) => format!(
                     "Secret {}, key {}, referenced by spec.services.{service}.credentials.{name}",
                     secret.name, secret.key
@@ -172,7 +174,7 @@ impl Query<'_> {
                 }
             }
         });
-        let of_ceph = is_of_ceph(expression).then(of_ceph).flatten();
+        let of_ceph = uses_ceph(expression).then(of_ceph).flatten();
         let all: Vec<String> = of_ceph.into_iter().chain(credentials).chain(self.secrets(expression)).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
@@ -192,7 +194,7 @@ impl Query<'_> {
 
     fn chart(&self, release: &str) -> Chart {
         let name = self.catalog.release(release).map(|(_, release)| release.chart.clone()).unwrap_or_default();
-        if let Some(version) = other_version(&self.cloud.spec, self.catalog, release) {
+        if let Some(version) = overridden_chart_version(&self.cloud.spec, self.catalog, release) {
             return Chart::unknown(name, &format!(" in version {version}"));
         }
         let Some(tree) = self.catalog.keys().get(&name) else { return Chart::unknown(name, "") };
@@ -201,7 +203,7 @@ impl Query<'_> {
         // A long or secret text has no outline.
         let is_more = |tree: &&KeyTree| matches!(tree, KeyTree::Map(_) | KeyTree::List(_));
         let outline = found.filter(is_more).filter(|_| default.is_none()).map(KeyTree::outline);
-        Chart { default, outline, ..Chart::of(name, &known_in(tree, self.catalog, self.path)) }
+        Chart { default, outline, ..Chart::of(name, &classify_key_in(tree, self.catalog, self.path)) }
     }
 }
 
@@ -213,14 +215,14 @@ impl Chart {
     }
 
     /// Returns a chart with this knowledge of the key.
-    fn of(name: String, known: &Known) -> Self {
+    fn of(name: String, known: &KeyState) -> Self {
         let (has_default, description) = match known {
-            Known::Has(kind) => (Some(true), format!("has the key ({})", kind.name())),
-            Known::Read => (Some(false), "reads the key, and has no default".to_owned()),
-            Known::Free => (Some(false), "accepts any key here".to_owned()),
-            Known::No(hint) => (None, format!("has no such key{hint}")),
+            KeyState::Has(kind) => (Some(true), format!("has the key ({})", kind.name())),
+            KeyState::Read => (Some(false), "reads the key, and has no default".to_owned()),
+            KeyState::Free => (Some(false), "accepts any key here".to_owned()),
+            KeyState::No(hint) => (None, format!("has no such key{hint}")),
         };
-        Self { name, has_default, known: !matches!(known, Known::No(_)), description, default: None, outline: None }
+        Self { name, has_default, known: !matches!(known, KeyState::No(_)), description, default: None, outline: None }
     }
 
     /// Adds what the chart's files contain.
@@ -228,16 +230,16 @@ impl Chart {
         let defaults = chart.default_values()?;
         let tree: KeyTree = serde_json::from_str(&keys::to_json(&defaults, &chart.reads()?)?)?;
         let default = defaults.as_object().and_then(|defaults| values::get(defaults, path)).cloned();
-        Ok(Self { default, ..Self::of(self.name, &known_in(&tree, catalog, path)) })
+        Ok(Self { default, ..Self::of(self.name, &classify_key_in(&tree, catalog, path)) })
     }
 }
 
 /// Describes the nodes of an entry.
 fn nodes(entry: &NodeOverride) -> String {
     let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
-    match target(entry) {
-        Ok(Target::Hosts(names)) => list(names),
-        Ok(Target::Label(key, values)) => format!("{key} in ({})", list(values)),
+    match parse_target(entry) {
+        Ok(NodeTarget::Hosts(names)) => list(names),
+        Ok(NodeTarget::Label(key, values)) => format!("{key} in ({})", list(values)),
         Err(_) => entry.name.clone(),
     }
 }
@@ -249,5 +251,5 @@ fn shown(all: &values::Values, secret: &[Path], path: &Path) -> Option<Value> {
     if hidden {
         return Some(REDACTED.into());
     }
-    values::get(&redacted(all, secret), path).cloned()
+    values::get(&redact(all, secret), path).cloned()
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::common::Document;
 use osdpl_core::catalog::{Files, Text};
-use osdpl_lint::rule::keys_of;
-use osdpl_values::yaml::{self, Located};
+use osdpl_lint::rule::keys_of_field;
+use osdpl_values::yaml::{self, LocatedNode};
 use osdpl_values::{Origin, Path};
 
 /// The files that contain values.
@@ -20,7 +20,7 @@ pub struct Places<'a> {
 
 /// The place of a value.
 #[derive(Debug, Default)]
-pub struct Written {
+pub struct ValuePlace {
     /// `values/services/nova.yaml:88 (releases.nova.values)`, or the field of the resource.
     pub place: String,
     /// The reason, if the catalogue states it.
@@ -32,37 +32,39 @@ pub struct Written {
 impl Places<'_> {
     /// Returns where the layer of this origin sets `path` of `release`; `unset` is the index of the entry that removes
     /// it, if any.
-    pub fn of(&self, origin: &Origin, release: &str, path: &Path, unset: Option<usize>) -> anyhow::Result<Written> {
+    pub fn of(&self, origin: &Origin, release: &str, path: &Path, unset: Option<usize>) -> anyhow::Result<ValuePlace> {
         match origin {
             Origin::File { file, field } => self.file(file, field, release, &keys(path, unset)),
             Origin::Field(field) => {
                 let below = keys(path, unset);
-                let above = keys_of(above(field));
+                let above = keys_of_field(above(field));
                 let keys = above.iter().chain(&below).map(String::as_str);
                 let line = self.document.map(|document| document.line(keys));
                 let field = named(field, unset);
                 let place = line.map_or_else(|| field.clone(), |line| format!("{line} ({field})"));
-                Ok(Written { place, ..Written::default() })
+                Ok(ValuePlace { place, ..ValuePlace::default() })
             }
-            Origin::Object(_) | Origin::Derived(_) => Ok(Written { place: origin.to_string(), ..Written::default() }),
+            Origin::Object(_) | Origin::Derived(_) => {
+                Ok(ValuePlace { place: origin.to_string(), ..ValuePlace::default() })
+            }
         }
     }
 
-    fn file(&self, file: &str, field: &str, release: &str, keys: &[String]) -> anyhow::Result<Written> {
-        let tree: Located = yaml::parse(file, self.texts.get(file).map_or("", Text::as_str))?;
+    fn file(&self, file: &str, field: &str, release: &str, keys: &[String]) -> anyhow::Result<ValuePlace> {
+        let tree: LocatedNode = yaml::parse(file, self.texts.get(file).map_or("", Text::as_str))?;
         let fragment = tree.nearest(above(field).split(['.', '[']).map(|part| part.trim_end_matches(']')));
         // A fragment has one body, or one for all releases and single ones.
         let bodies = [&[][..], &["releases", release], &["every"]];
         let below = || keys.iter().map(String::as_str);
         let found = bodies.into_iter().find_map(|body| fragment.find(body.iter().copied().chain(below())));
-        let of = |key: &str| fragment.find([key]).and_then(Located::text).map(str::to_owned);
+        let of = |key: &str| fragment.find([key]).and_then(LocatedNode::text).map(str::to_owned);
         // Falls back to the nearest parent key.
         let near = || fragment.find(["releases", release]).or_else(|| fragment.find(["values"])).unwrap_or(fragment);
         let location = self.added.get(file).map_or(file, String::as_str);
-        let expression = found.and_then(Located::text).filter(|text| text.contains("${"));
-        let line = found.map_or_else(|| near().line(), Located::line);
+        let expression = found.and_then(LocatedNode::text).filter(|text| text.contains("${"));
+        let line = found.map_or_else(|| near().line(), LocatedNode::line);
         let unset = keys.first().filter(|first| *first == "unset").and_then(|_| keys.last()?.parse().ok());
-        Ok(Written {
+        Ok(ValuePlace {
             place: format!("{location}:{line} ({})", named(field, unset)),
             why: of("why"),
             expression: expression.map(str::to_owned),
@@ -95,11 +97,11 @@ fn named(field: &str, unset: Option<usize>) -> String {
 mod tests {
     use super::*;
 
-    fn written(origin: &Origin, path: &str) -> Written {
+    fn written(origin: &Origin, path: &str) -> ValuePlace {
         written_with(origin, path, None)
     }
 
-    fn written_with(origin: &Origin, path: &str, unset: Option<usize>) -> Written {
+    fn written_with(origin: &Origin, path: &str, unset: Option<usize>) -> ValuePlace {
         let text = "releases:\n  nova:\n    unset: [c]\n    values:\n      a: {b: 1}\n    fragments:\n    - why: because\n      values:\n        a:\n          b: \"${spec.x}\"\n";
         let more = "fragments:\n- why: all\n  every: {values: {a: 1}}\n- releases:\n    nova:\n      values: {a: 2}\n      unset: [b, c]\n";
         let texts =

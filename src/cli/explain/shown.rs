@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::super::above::Above;
+use super::super::above::ParentEffect;
 use super::answer::{Chart, Explanation, LayerValue, OnNodes};
 use osdpl_values::yaml;
 
@@ -18,8 +18,10 @@ fn explain_one(explanation: &Explanation) -> String {
     let unset = if nodes.is_empty() { " is set by no layer" } else { " is set only for some nodes" };
     let what = match (value, above) {
         (Some(value), _) => equals(value),
-        (None, Some(Above::Removed)) => " is removed with its parent key, and so is the chart's default\n".to_owned(),
-        (None, Some(Above::Hidden)) => {
+        (None, Some(ParentEffect::Removed)) => {
+            " is removed with its parent key, and so is the chart's default\n".to_owned()
+        }
+        (None, Some(ParentEffect::Hidden)) => {
             " is hidden by the value of a parent key, and so is the chart's default\n".to_owned()
         }
         (None, None) if chart.has_default == Some(true) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
 
-use osdpl_operator::http::Reach;
+use osdpl_operator::http::HttpConfig;
 use osdpl_operator::tasks::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 
 #[derive(Args)]
@@ -30,17 +30,17 @@ pub struct Probes {
 
 impl Probes {
     /// Returns the settings of the probe task; `None` if probing is disabled.
-    pub fn probing(&self, reach: &Reach) -> Option<Probing> {
+    pub fn probing(&self, reach: &HttpConfig) -> Option<Probing> {
         let period = Duration::from_secs(self.probe_period);
         self.enabled.then(|| Probing { reach: reach.clone(), period })
     }
 
     /// Returns how the APIs of services are reached.
     #[allow(clippy::disallowed_methods, reason = "the command line reads the file that it was given")]
-    pub fn reach(&self) -> anyhow::Result<Reach> {
+    pub fn reach(&self) -> anyhow::Result<HttpConfig> {
         let read =
             |file: &PathBuf| std::fs::read(file).with_context(|| format!("reading {} of --probe-ca", file.display()));
-        Ok(Reach {
+        Ok(HttpConfig {
             address: self.probe_address.clone(),
             timeout: Duration::from_secs(self.probe_timeout),
             ca: self.probe_ca.as_ref().map(read).transpose()?.unwrap_or_default(),

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use osdpl_operator::controller::Context;
-use osdpl_operator::webhook::{self, CatalogOf, Files, Known, SiteOf};
+use osdpl_operator::webhook::{self, CatalogOf, CertificateFiles, SiteOf, Sources};
 
 #[derive(Args)]
 pub struct Webhook {
@@ -55,7 +55,7 @@ impl Webhook {
             let context = Arc::clone(&shared);
             Box::pin(async move { context.site_for(&spec, &catalog).await })
         });
-        let (files, known) = (Files { certificate, key }, Known { catalog_of, site_of });
+        let (files, known) = (CertificateFiles { certificate, key }, Sources { catalog_of, site_of });
         let work = webhook::serve(listener, files, (&context.catalog(), known), stop.clone())?;
         Ok(tokio::spawn(work))
     }

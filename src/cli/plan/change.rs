@@ -4,12 +4,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::shown::DisplayOptions;
-use osdpl_core::adopt::Compared;
+use osdpl_core::adopt::Comparison;
 use osdpl_core::desired::DesiredRelease;
-use osdpl_core::observed::Verdict;
-use osdpl_core::scrub::{Scrubber, brought, secretive};
+use osdpl_core::observed::ComparisonResult;
+use osdpl_core::scrub::{Scrubber, find_secret_paths, is_secret_value};
 use osdpl_operator::controller::Preview;
-use osdpl_values::{Path, Values, changed, get};
+use osdpl_values::{Path, Values, changed_paths, get};
 
 /// A changed value.
 #[derive(Serialize)]
@@ -35,8 +35,8 @@ pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options:
         (None, Some(Err(problem))) => return vec![bare(format!("(unknown: {problem})"))],
         (None, Some(Ok(values))) => (values, &release.values),
     };
-    let paths = changed(before, after);
-    if let Some(Compared { verdict: Verdict::Same, .. }) = preview.compared.get(name) {
+    let paths = changed_paths(before, after);
+    if let Some(Comparison { verdict: ComparisonResult::Same, .. }) = preview.compared.get(name) {
         return Vec::new();
     }
     if paths.is_empty() {
@@ -80,7 +80,7 @@ pub enum Side {
 impl<'a> Hidden<'a> {
     /// Prepares hiding for these values, before and after.
     pub fn new(release: &'a DesiredRelease, scrubber: &'a Scrubber, sides: [&Values; 2]) -> Self {
-        Self { release, scrubber, inside_secrets: sides.into_iter().flat_map(brought).collect() }
+        Self { release, scrubber, inside_secrets: sides.into_iter().flat_map(find_secret_paths).collect() }
     }
 
     /// Returns the value at a path as it may be shown.
@@ -99,7 +99,7 @@ impl<'a> Hidden<'a> {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let mut marked = marks.iter().chain(&self.inside_secrets);
         marked.any(|secret| secret.covers(path) || path.covers(secret))
-            || !is_image && secretive(path, value)
+            || !is_image && is_secret_value(path, value)
             || self.scrubber.scrub(&text) != text
     }
 }
@@ -152,7 +152,7 @@ mod tests {
             let after = json!({"extraObjects": {"one": {"data": null}}}).as_object().unwrap().clone();
             for sides in [[&before, &after], [&after, &before]] {
                 let hidden = Hidden::new(&desired.releases["front"], &scrubber, sides);
-                let paths = changed(&before, &after);
+                let paths = changed_paths(&before, &after);
                 let shown: Vec<_> = paths.iter().filter_map(|path| hidden.shown(&before, path, Side::After)).collect();
                 assert!(shown.contains(&json!("<redacted>")) && shown.contains(&json!(1)), "{shown:?}");
                 assert!(!json!(shown).to_string().contains("hunter2"), "{shown:?}");

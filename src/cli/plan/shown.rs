@@ -225,7 +225,7 @@ fn describe_step(step: &Step) -> (Kind, Option<String>, String) {
         Step::Do(action, why) => (Kind::Do, Some(action.to_string()), why.to_string()),
         Step::Wait(wait @ Wait::Blocked { reason, .. }) => (Kind::Wait, None, format!("{reason}: {wait}")),
         Step::Wait(wait) => (Kind::Wait, None, wait.to_string()),
-        Step::Settle(lines) => (Kind::Settle, None, format!("in sync: {}", lines.join("; "))),
+        Step::Settling(lines) => (Kind::Settle, None, format!("in sync: {}", lines.join("; "))),
         Step::Ready => (Kind::Ready, None, "ready".into()),
     }
 }

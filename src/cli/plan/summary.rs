@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::shown::{Kind, PlanReport};
 use osdpl_core::api::OpenStackDeploymentStatus;
-use osdpl_core::nodes::several;
+use osdpl_core::nodes::format_names;
 use osdpl_core::rollout;
 use osdpl_core::status::rollout_line;
 use osdpl_decide::{Action, Planned};
@@ -56,7 +56,7 @@ pub(super) fn actions(preview: &Preview) -> Vec<ActionLine> {
 
 /// Returns the nodes whose labels would change.
 pub(super) fn nodes(preview: &Preview) -> Vec<NodeLine> {
-    let line = |(name, change): (&String, &osdpl_core::nodes::Change)| NodeLine {
+    let line = |(name, change): (&String, &osdpl_core::nodes::LabelChange)| NodeLine {
         name: name.clone(),
         gains: change.gains.clone(),
         losses: change.losses.clone(),
@@ -76,7 +76,7 @@ impl PlanReport {
             let gain = gains.iter().map(|label| format!("+{label}"));
             let labels: Vec<_> = gain.chain(losses.iter().map(|label| format!("-{label}"))).collect();
             let count = names.len();
-            let names = several(names, count);
+            let names = format_names(names, count);
             let nodes = if count == 1 { "node" } else { "nodes" };
             let _ = writeln!(text, "{nodes} {names}: labels {}", labels.join(" "));
         }
@@ -85,11 +85,13 @@ impl PlanReport {
 
     /// Returns the releases and rollouts that wait for approval, and adds notes about active rollouts.
     pub(super) fn awaiting(&mut self, preview: &Preview, status: Option<&OpenStackDeploymentStatus>) -> Vec<String> {
-        let releases = preview.plan.awaiting().map(|(name, _)| name.to_owned());
+        let releases = preview.plan.awaiting_approval().map(|(name, _)| name.to_owned());
         let rollouts = status.map(|status| &status.rollouts);
-        let active = rollouts.into_iter().flatten().filter(|(_, rollout)| rollout.phase.is_on());
+        let active = rollouts.into_iter().flatten().filter(|(_, rollout)| rollout.phase.is_active());
         self.notes.extend(active.map(|(name, rollout)| format!("rollout of {}", rollout_line(name, rollout))));
-        releases.chain(rollouts.into_iter().flat_map(rollout::awaiting).map(|(name, _)| name.clone())).collect()
+        releases
+            .chain(rollouts.into_iter().flat_map(rollout::awaiting_approval).map(|(name, _)| name.clone()))
+            .collect()
     }
 
     /// Returns the numbers of releases by kind of step.

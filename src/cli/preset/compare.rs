@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::super::document::Document;
 use super::super::plan::change::Change;
 use super::super::said::FindingOutput;
-use osdpl_core::desired::{Desired, DesiredRelease, Selection, redacted};
-use osdpl_values::{changed, get};
+use osdpl_core::desired::{Desired, DesiredRelease, Selection, redact};
+use osdpl_values::{changed_paths, get};
 
 /// The cloud that results from presets.
 pub struct Cloud {
@@ -133,7 +133,7 @@ fn only<T: Clone + Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>) -> Vec<T> {
 }
 
 fn changes(before: &DesiredRelease, after: &DesiredRelease) -> Vec<Change> {
-    let shown = |release: &DesiredRelease| redacted(&release.values, &release.secret);
+    let shown = |release: &DesiredRelease| redact(&release.values, &release.secret);
     let (old, new) = (shown(before), shown(after));
     let value = |path: &_| Change {
         path: format!("{path}"),
@@ -141,7 +141,7 @@ fn changes(before: &DesiredRelease, after: &DesiredRelease) -> Vec<Change> {
         after: get(&new, path).cloned(),
         source: None,
     };
-    changed(&before.values, &after.values).iter().map(value).collect()
+    changed_paths(&before.values, &after.values).iter().map(value).collect()
 }
 
 #[cfg(test)]

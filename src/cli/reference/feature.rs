@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::{Described, schema, written};
+use super::{Description, fragments, schema};
 use osdpl_core::catalog::file;
 
 /// Describes its fields, default, values and checks.
-pub fn describe(entry: &file::Feature) -> Described {
+pub fn describe(entry: &file::Feature) -> Description {
     let file::Feature { feature, description, schema: feature_schema, default, fragments, certificates, checks } =
         entry;
     let fields = schema::fields(feature_schema);
@@ -19,14 +19,14 @@ pub fn describe(entry: &file::Feature) -> Described {
     if !releases.is_empty() {
         let _ = write!(page, "; it sets values of {}", releases.iter().copied().collect::<Vec<_>>().join(", "));
     }
-    let _ = write!(page, ".\n\n## Fields\n\n{}", schema::shown(&fields));
-    let _ = write!(page, "\n## Default\n\n{}", written::block(default));
-    page.push_str(&written::shown(fragments));
-    page.push_str(&written::certificates(certificates));
-    page.push_str(&written::checks(checks));
+    let _ = write!(page, ".\n\n## Fields\n\n{}", schema::fields_table(&fields));
+    let _ = write!(page, "\n## Default\n\n{}", fragments::block(default));
+    page.push_str(&fragments::fragments_page(fragments));
+    page.push_str(&fragments::certificates(certificates));
+    page.push_str(&fragments::checks(checks));
     let facts = json!({
         "kind": "feature", "name": feature, "description": description, "fields": fields, "schema": feature_schema, "default": default,
-        "releases": releases, "values": written::facts(fragments), "certificates": written::certificates_facts(certificates), "checks": written::checks_facts(checks),
+        "releases": releases, "values": fragments::fragments_data(fragments), "certificates": fragments::certificates_data(certificates), "checks": fragments::checks_data(checks),
     });
-    Described { facts, page }
+    Description { data: facts, page }
 }

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::{Described, written};
+use super::{Description, fragments};
 use osdpl_core::catalog::file;
 
 /// Describes the possible upgrades to it, the variables of expressions, and its values.
-pub fn describe(entry: &file::OpenStackRelease) -> Described {
+pub fn describe(entry: &file::OpenStackRelease) -> Description {
     let file::OpenStackRelease { openstack_release, description, variables, upgrades_from, fragments } = entry;
     let mut page = format!("# {openstack_release}\n\n{}\n", description.trim());
     if !upgrades_from.is_empty() {
@@ -16,12 +16,12 @@ pub fn describe(entry: &file::OpenStackRelease) -> Described {
     }
     if !variables.is_empty() {
         let _ =
-            write!(page, "\n## Variable `openstack` in expressions\n\n{}", written::block(&variables.clone().into()));
+            write!(page, "\n## Variable `openstack` in expressions\n\n{}", fragments::block(&variables.clone().into()));
     }
-    page.push_str(&written::shown(fragments));
+    page.push_str(&fragments::fragments_page(fragments));
     let facts = json!({
         "kind": "release", "name": openstack_release, "description": description, "upgradesFrom": upgrades_from,
-        "variables": variables, "values": written::facts(fragments),
+        "variables": variables, "values": fragments::fragments_data(fragments),
     });
-    Described { facts, page }
+    Description { data: facts, page }
 }

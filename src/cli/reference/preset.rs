@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use super::table::{code, summary_table};
-use super::{Described, Reference, written};
+use super::{Description, Reference, fragments};
 use osdpl_core::catalog::file;
 
 impl Reference {
     /// Describes its services, features, values and checks.
-    pub(super) fn preset(&self, entry: &file::Preset) -> Described {
+    pub(super) fn preset(&self, entry: &file::Preset) -> Description {
         let file::Preset { preset, description, services, features, fragments, excludes, connections, checks } = entry;
         let mut page = format!("# {preset}\n\n{}\n", description.trim());
         if !services.is_empty() {
@@ -22,25 +22,25 @@ impl Reference {
             }
         }
         if !features.is_empty() {
-            let _ = write!(page, "\n## Features\n\n{}", written::block(&features.clone().into()));
+            let _ = write!(page, "\n## Features\n\n{}", fragments::block(&features.clone().into()));
         }
         if !connections.is_empty() {
             let sum = connections.trim_end();
             let _ = write!(page, "\n## Connections to the database\n\n```text\n{sum}\n```\n");
         }
-        page.push_str(&written::shown(fragments));
+        page.push_str(&fragments::fragments_page(fragments));
         if !excludes.is_empty() {
             let rows = excludes.iter().map(|(other, why)| [code(other), why.clone()]);
             let rows = summary_table(["preset", "reason and remedy"], &rows.collect::<Vec<_>>());
             let _ = write!(page, "\n## Excluded presets\n\n{rows}");
         }
-        page.push_str(&written::checks(checks));
+        page.push_str(&fragments::checks(checks));
         let facts = json!({
             "kind": "preset", "name": preset, "description": description, "services": services, "features": features,
-            "values": written::facts(fragments), "excludes": excludes, "connections": connections,
-            "checks": written::checks_facts(checks),
+            "values": fragments::fragments_data(fragments), "excludes": excludes, "connections": connections,
+            "checks": fragments::checks_data(checks),
         });
-        Described { facts, page }
+        Description { data: facts, page }
     }
 
     /// Returns the condition for the service, if each of its releases has one.

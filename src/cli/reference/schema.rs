@@ -81,7 +81,7 @@ fn kind(schema: &Value) -> String {
 }
 
 /// Formats the fields as a table, with longer meanings below it.
-pub fn shown(fields: &[Field]) -> String {
+pub fn fields_table(fields: &[Field]) -> String {
     let rows = fields.iter().map(|field| {
         let required = if field.required { " (required)" } else { "" };
         [code(&field.path), format!("{}{required}", field.kind), field.meaning.clone()]

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::table::{code, summary_table, table};
-use super::{Described, Reference, written};
+use super::{Description, Reference, fragments};
 use osdpl_core::catalog::{CredentialKind, WorkloadKind, file};
 
 impl Reference {
     /// Describes its releases, its credentials, and whether it can run outside the cluster.
-    pub(super) fn service(&self, entry: &file::Service) -> Described {
+    pub(super) fn service(&self, entry: &file::Service) -> Description {
         let file::Service { service, description, group, releases, credentials, external, .. } = entry;
-        let mut page = format!("# {service}\n\n{}\n\nGroup {}", description.trim(), written::group(*group));
+        let mut page = format!("# {service}\n\n{}\n\nGroup {}", description.trim(), fragments::group(*group));
         let presets: Vec<&str> = self.presets_with(service).collect();
         if !presets.is_empty() {
             let _ = write!(page, "; in the presets {}", presets.join(", "));
@@ -20,7 +20,7 @@ impl Reference {
         page.push_str(".\n");
         for (name, release) in releases {
             let _ = write!(page, "\n## Release {name}\n\n{}", properties(name, self.release(name, release)));
-            page.push_str(&written::own(name, release));
+            page.push_str(&fragments::own_values_page(name, release));
         }
         if !credentials.is_empty() {
             let row = |(name, own): (&String, &file::Credential)| {
@@ -43,14 +43,14 @@ impl Reference {
             );
         }
         let facts = json!({
-            "kind": "service", "name": service, "description": description, "group": written::group(*group), "presets": presets,
+            "kind": "service", "name": service, "description": description, "group": fragments::group(*group), "presets": presets,
             "releases": releases.iter().map(|(name, release)| self.release_facts(name, release)).collect::<Vec<_>>(),
             "credentials": credentials.iter()
                 .map(|(name, own)| json!({"name": name, "kind": kind(own.kind), "description": own.description, "rotation": rotation_steps(&own.rotation)}))
                 .collect::<Vec<_>>(),
             "external": external.as_ref().map(|external| json!({"service": external.service, "port": external.port, "portName": external.port_name})),
         });
-        Described { facts, page }
+        Description { data: facts, page }
     }
 
     fn presets_with<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a str> {
@@ -116,7 +116,7 @@ impl Reference {
             "tests": entry.tests,
             "endpoint": entry.endpoint.as_ref().map(
                 |api| json!({"endpoint": api.endpoint, "service": api.service, "port": api.port, "path": api.path})),
-            "timeout": entry.timeout, "values": written::own_facts(entry),
+            "timeout": entry.timeout, "values": fragments::own_values_data(entry),
         })
     }
 }

@@ -14,7 +14,7 @@ fn lists_items_by_kind() {
 
 #[test]
 fn describes_services() {
-    let Described { facts, page } = reference().describe(Kind::Services, "front").unwrap();
+    let Description { data: facts, page } = reference().describe(Kind::Services, "front").unwrap();
     assert_eq!(facts["presets"], json!(["small"]));
     assert_eq!(facts["releases"][0]["version"], "1.0.0");
     assert_eq!(facts["releases"][0]["needs"], json!([{"component": "store/server", "service": "store", "when": null}]));
@@ -37,7 +37,7 @@ fn describes_services() {
 
 #[test]
 fn describes_features() {
-    let Described { facts, page } = reference().describe(Kind::Features, "colour").unwrap();
+    let Description { data: facts, page } = reference().describe(Kind::Features, "colour").unwrap();
     assert_eq!(facts["releases"], json!(["front"]));
     assert_eq!(
         facts["fields"][1],
@@ -69,7 +69,7 @@ fn converts_schemas_to_tables() {
             ("names", "list of string", false),
         ]
     );
-    assert!(schema::shown(&fields).contains("| Some \\| names. |"));
+    assert!(schema::fields_table(&fields).contains("| Some \\| names. |"));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn describes_presets() {
         ),
     ];
     let reference = Reference::read(&osdpl_core::testing::files(&changes)).unwrap();
-    let Described { facts, page } = reference.describe(Kind::Presets, "large").unwrap();
+    let Description { data: facts, page } = reference.describe(Kind::Presets, "large").unwrap();
     for expected in [
         "front, extra.\n\nextra is installed only if `features.colour.name == 'red'`.\n",
         "## Connections to the database\n\n```text\nfront/api 3 x 2 = 6\n```\n",
@@ -126,7 +126,7 @@ fn describes_values_with_conditions_and_reasons() {
     let text = "service: front\ndescription: An API.\ngroup: openstack\nreleases:\n  front:\n    values: {conf: {region: north}}\n    \
                 fragments: [{why: It waits for nobody., when: 'true', values: {conf: {colour: red}}, unset: [conf.password]}]\n";
     let reference = Reference::read(&osdpl_core::testing::files(&[("values/services/front.yaml", text)])).unwrap();
-    let Described { facts, page } = reference.describe(Kind::Services, "front").unwrap();
+    let Description { data: facts, page } = reference.describe(Kind::Services, "front").unwrap();
     for expected in [
         "### front: values always\n\n```yaml\nconf:\n  region: north\n```\n",
         "### front: values if `true`\n\nIt waits for nobody.\n\n```yaml\nconf:\n  colour: red\n```\n\nwithout the chart's `conf.password`\n",

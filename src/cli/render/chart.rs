@@ -48,7 +48,7 @@ impl<'a> Charts<'a> {
         let (wanted, digest) = wanted(&self.store, self.spec, self.catalog, name)
             .with_context(|| format!("the catalogue has no release {name}"))?;
         if !self.is_local {
-            let request = self.store.request(&wanted)?;
+            let request = self.store.pull_request_for(&wanted)?;
             let request = request.with_context(|| format!("chart {} has no repository", wanted.name))?;
             let locked = self.store.lock().charts.get(&wanted.name).filter(|lock| lock.version == request.version);
             let locked = locked.and_then(|lock| lock.digest.as_ref()).map(ToString::to_string);

@@ -12,8 +12,8 @@ use crate::common::readable;
 use crate::live::{Live, LiveQuery};
 use crate::offline::report_findings;
 use osdpl_core::catalog::Catalog;
-use osdpl_core::credentials::{given, needed, secret_name};
-use osdpl_core::plan::jobs_before;
+use osdpl_core::credentials::{list_needed_credentials, secret_name, user_secret};
+use osdpl_core::plan::jobs_to_delete;
 use osdpl_operator::controller::{Preview, secrets};
 use osdpl_operator::helm::Version;
 
@@ -62,7 +62,7 @@ async fn home(client: &Client, namespace: String) -> anyhow::Result<Home> {
 fn jobs(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     let jobs = preview.desired.releases.iter().filter_map(|(name, release)| {
         let seen = preview.observed.releases.get(&release.key)?;
-        Some((name.clone(), jobs_before(release, seen).unwrap_or_else(|| release.plain_jobs.clone())))
+        Some((name.clone(), jobs_to_delete(release, seen).unwrap_or_else(|| release.plain_jobs.clone())))
     });
     jobs.collect()
 }
@@ -73,9 +73,9 @@ async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> 
     let api: Api<Secret> = Api::namespaced(client.clone(), &selection.namespace);
     let mut stored_secrets: BTreeMap<String, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
     let mut missing = Vec::new();
-    for (name, _) in needed(catalog, selection) {
+    for (name, _) in list_needed_credentials(catalog, selection) {
         let Some(value) = preview.facts.credentials.get(&name.0).and_then(|all| all.get(&name.1)) else { continue };
-        if given(&preview.spec, &name).is_some() {
+        if user_secret(&preview.spec, &name).is_some() {
             continue;
         }
         let secret = secret_name(&selection.name, &name.0);

@@ -11,7 +11,7 @@ use super::folder::Folder;
 use super::{Cloud, Secrets};
 use osdpl_core::desired::DesiredRelease;
 use osdpl_operator::controller::upgrade;
-use osdpl_operator::helm::program::DRIVER;
+use osdpl_operator::helm::program::STORAGE_DRIVER;
 
 /// The script's name.
 pub const NAME: &str = "install.sh";
@@ -155,7 +155,7 @@ impl<'a> Script<'a> {
         }
         // The reference determines the archive.
         let upgrade = upgrade(name, release, PathBuf::new());
-        let line = upgrade.by_hand(&release.key, self.cloud.helm, Path::new(values), &chart.reference);
+        let line = upgrade.manual_arguments(&release.key, self.cloud.helm, Path::new(values), &chart.reference);
         let line: Vec<String> = line.iter().map(|argument| quoted(argument)).collect();
         let _ = writeln!(body, "  helm {}\nfi", line.join(" "));
         self.names.push(name.to_owned());
@@ -178,7 +178,7 @@ impl<'a> Script<'a> {
             }
         }
         text.push_str(&HEAD.replace("@ALL@", &word(&format!(" {} ", self.names.join(" ")))));
-        let _ = writeln!(text, "export {}={}", DRIVER.0, DRIVER.1);
+        let _ = writeln!(text, "export {}={}", STORAGE_DRIVER.0, STORAGE_DRIVER.1);
         text.push_str(&home.as_ref().map(Home::guard).unwrap_or_default());
         text.push_str(&self.body);
         text

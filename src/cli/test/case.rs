@@ -4,8 +4,8 @@ use anyhow::bail;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::written::{self, Fault};
-use osdpl_values::yaml::{self, Located};
+use super::written::{self, CaseProblem};
+use osdpl_values::yaml::{self, LocatedNode};
 use osdpl_values::{Path, Values, merge};
 
 /// A file of cases.
@@ -13,14 +13,14 @@ pub struct Suite {
     /// The resource of cases that name none, relative to this file.
     pub file: Option<String>,
     /// The cases; an invalid one does not affect the others.
-    pub cases: Vec<Result<Case, Wrong>>,
+    pub cases: Vec<Result<Case, InvalidCase>>,
     place: String,
-    located: Located,
+    located: LocatedNode,
 }
 
 /// An invalid case.
 #[derive(Debug)]
-pub struct Wrong {
+pub struct InvalidCase {
     /// Its name, if it has one.
     pub name: String,
     /// The problem with its place.
@@ -99,7 +99,7 @@ impl Suite {
                 "{place}: this is a Kubernetes object, not a file of cases; name the file of cases, and the resource as `file` in it"
             );
         }
-        let located: Located = yaml::parse(place, text)?;
+        let located: LocatedNode = yaml::parse(place, text)?;
         let (file, cases) = match yaml::parse::<Written<Case>>(place, text) {
             Ok(Written { file, cases }) => (file, cases.into_iter().map(Ok).collect()),
             Err(error) => {
@@ -113,7 +113,7 @@ impl Suite {
                 let read = |(index, case): (usize, &Value)| {
                     let begin = line(index, &[]);
                     let end = if index + 1 < cases.len() { line(index + 1, &[]) } else { u64::MAX };
-                    written::case(case, &lines, (begin, end)).map_err(|Fault { below, problem }| Wrong {
+                    written::case(case, &lines, (begin, end)).map_err(|CaseProblem { below, problem }| InvalidCase {
                         name: case["name"].as_str().unwrap_or_default().to_owned(),
                         problem: format!("{place}:{}: {problem}", line(index, &below)),
                     })

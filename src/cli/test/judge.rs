@@ -10,9 +10,9 @@ use super::value::CheckedValue;
 use crate::common::Document;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Level, did_you_mean};
-use osdpl_core::desired::{Desired, DesiredRelease, Known, known, other_version, resolve, select};
-use osdpl_core::observed::Site;
-use osdpl_lint::rule::{Judged, Kind, Question, Schemas, keys_of, made_up_beside, read_spec};
+use osdpl_core::desired::{Desired, DesiredRelease, KeyState, classify_key, overridden_chart_version, resolve, select};
+use osdpl_core::observed::ClusterInfo;
+use osdpl_lint::rule::{Kind, ReviewInput, Schemas, Violation, keys_of_field, placeholder_facts_with, read_spec};
 use osdpl_values::expr::{Expression, Scope};
 use osdpl_values::{Path, Values, get};
 
@@ -54,7 +54,7 @@ pub struct Cloud {
     spec: Option<OpenStackDeploymentSpec>,
     desired: Desired,
     /// The findings of `osdpl validate` about the resource.
-    judged: Vec<Judged>,
+    judged: Vec<Violation>,
     scope: Scope<'static>,
 }
 
@@ -63,7 +63,7 @@ impl Cloud {
     pub fn new(subject: Subject, basis: Rc<Basis>) -> Self {
         let Basis { catalog, schemas } = &*basis;
         let (object, beside) = (&subject.object, subject.beside());
-        let validator = Question { catalog, schemas, beside, site: &Site::default(), now: None };
+        let validator = ReviewInput { catalog, schemas, beside, site: &ClusterInfo::default(), now: None };
         let judged = validator.document(Kind::OpenStackDeployment, object);
         let (mut desired, mut scope) = (Desired::default(), Scope::new(Values::new()));
         // A resource that is not well-formed is refused and not resolved.
@@ -72,7 +72,8 @@ impl Cloud {
             let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
             let selection = select(text("name"), text("namespace"), spec, catalog);
             if !selection.is_refused() {
-                desired = resolve(spec, catalog, &selection, &made_up_beside(spec, catalog, &selection, beside));
+                desired =
+                    resolve(spec, catalog, &selection, &placeholder_facts_with(spec, catalog, &selection, beside));
             }
             scope = selection.scope;
         }
@@ -84,7 +85,7 @@ impl Cloud {
         let document = self.subject.document.as_ref().filter(|_| !self.subject.is_changed);
         let refused = self.judged.iter().filter(|judged| judged.level == Level::Error);
         refused.map(move |judged| {
-            let keys = keys_of(&judged.field);
+            let keys = keys_of_field(&judged.field);
             let place = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
             place.unwrap_or_default() + &format_finding(judged)
         })
@@ -136,11 +137,11 @@ impl Cloud {
     /// only because of it.
     fn value(&self, name: &str, release: &DesiredRelease, expectation: &Expectation) -> anyhow::Result<Option<String>> {
         let path = Path::parse(expectation.path.as_deref().unwrap_or_default())?;
-        let is_locked = |spec| other_version(spec, &self.basis.catalog, name).is_none();
+        let is_locked = |spec| overridden_chart_version(spec, &self.basis.catalog, name).is_none();
         let is_known = self.spec.as_ref().is_some_and(is_locked);
         if get(&release.values, &path).is_none()
             && is_known
-            && let Some(Known::No(hint)) = known(&self.basis.catalog, &release.chart, &path)
+            && let Some(KeyState::No(hint)) = classify_key(&self.basis.catalog, &release.chart, &path)
         {
             bail!("no layer sets {path}, and chart {} does not have it{hint}; correct the path", release.chart);
         }
@@ -151,7 +152,7 @@ impl Cloud {
     fn condition(&self, name: &str, release: &DesiredRelease, condition: &str) -> anyhow::Result<Option<String>> {
         let values = [("values".to_owned(), Value::Object(release.values.clone()))];
         let expression = Expression::compile(condition)?;
-        Ok(match expression.holds(&self.scope.inner(values.into_iter().collect())) {
+        Ok(match expression.evaluate_condition(&self.scope.nested(values.into_iter().collect())) {
             Ok(true) => None,
             Ok(false) => Some(format!("{name}: expected that `{condition}` holds, and it does not")),
             Err(error) => Some(format!("{name}: {error}")),
@@ -160,7 +161,7 @@ impl Cloud {
 }
 
 /// Formats a finding, without repeating the field if the message starts with it.
-fn format_finding(judged: &Judged) -> String {
+fn format_finding(judged: &Violation) -> String {
     if judged.field.is_empty() || judged.message.starts_with(&judged.field) {
         return judged.message.clone();
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::case::Expectation;
 use crate::above::above;
 use osdpl_core::catalog::KeyTree;
-use osdpl_core::desired::{DesiredRelease, redacted};
+use osdpl_core::desired::{DesiredRelease, redact};
 use osdpl_values::expr;
 use osdpl_values::{Path, Values, get};
 
@@ -80,7 +80,7 @@ impl CheckedValue<'_> {
         let DesiredRelease { chart, secret, values, .. } = self.release;
         match found {
             Found::Given(_) if secret.iter().any(|secret| secret.covers(self.path)) => "a secret".to_owned(),
-            Found::Given(_) => get(&redacted(values, secret), self.path).map(ToString::to_string).unwrap_or_default(),
+            Found::Given(_) => get(&redact(values, secret), self.path).map(ToString::to_string).unwrap_or_default(),
             Found::Default(value) => format!("{value} (the default of chart {chart})"),
             Found::Long => format!("the default of chart {chart}, which is not known here as a whole"),
             Found::Nothing => "nothing".to_owned(),
@@ -93,7 +93,7 @@ impl CheckedValue<'_> {
 fn is_equal(left: &Value, right: &Value) -> bool {
     let plain = |value: &Value| {
         let mut values = Values::from_iter([(String::new(), value.clone())]);
-        osdpl_values::plain_numbers(&mut values);
+        osdpl_values::normalize_numbers(&mut values);
         values
     };
     plain(left) == plain(right)

@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use super::case::Case;
 use osdpl_core::catalog::did_you_mean;
-use osdpl_values::expr::{Expression, pattern_problem};
-use osdpl_values::yaml::{self, without_literals};
+use osdpl_values::expr::{Expression, pattern_error};
+use osdpl_values::yaml::{self, redact_literals};
 
 /// A problem of a case and its place.
-pub struct Fault {
+pub struct CaseProblem {
     /// The keys below the case.
     pub below: Vec<String>,
     /// What is wrong, and what to do.
@@ -60,19 +60,19 @@ const EXPECTED: [(&str, FieldType); 11] = [
 ///
 /// # Errors
 /// Describes the first problem.
-pub fn case(written: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result<Case, Fault> {
+pub fn case(written: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result<Case, CaseProblem> {
     let begin = first(lines, begin);
     let own = &lines[begin..first(lines, end).max(begin)];
     if let Ok((case,)) = yaml::parse::<(Case,)>("", &own.join("\n")) {
         return Ok(case);
     }
     if let Some((below, problem)) = wrong(written) {
-        return Err(Fault { below, problem });
+        return Err(CaseProblem { below, problem });
     }
     // It uses YAML anchors of other cases, or shares lines with them.
-    Case::deserialize(&with_texts(written)).map_err(|error| Fault {
+    Case::deserialize(&with_texts(written)).map_err(|error| CaseProblem {
         below: Vec::new(),
-        problem: format!("{}; correct it", without_literals(&error.to_string())),
+        problem: format!("{}; correct it", redact_literals(&error.to_string())),
     })
 }
 
@@ -89,7 +89,7 @@ pub fn condition(text: &str) -> Result<(), String> {
 /// # Errors
 /// Describes the problem.
 pub fn pattern(text: &str) -> Result<(), String> {
-    let Some(problem) = pattern_problem(text) else { return Ok(()) };
+    let Some(problem) = pattern_error(text) else { return Ok(()) };
     Err(format!("`matches` is not a regular expression: {problem}; correct it, with \\ before literal characters"))
 }
 

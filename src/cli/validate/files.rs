@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::common::{self, ReadError, display_name};
-use osdpl_lint::rule::{Document, Named, split};
+use osdpl_lint::rule::{self as rule, Document, split_documents};
 
 /// The documents of all arguments.
 #[derive(Default)]
@@ -54,16 +54,17 @@ impl Found {
     }
 
     /// Returns the arguments in the form of the report.
-    pub fn named(&self) -> impl Iterator<Item = Named<'_>> {
+    pub fn named(&self) -> impl Iterator<Item = rule::Argument<'_>> {
         self.arguments.iter().map(|Argument { path, documents, unread }| {
             let documents = &self.documents[documents.clone()];
-            Named { place: display_name(path), documents, is_folder: path.is_dir(), unread }
+            rule::Argument { place: display_name(path), documents, is_folder: path.is_dir(), unread }
         })
     }
 
     fn add(&mut self, file: &Path, text: String, is_named: bool) {
         let name = display_name(file);
-        self.documents.extend(split(&name, &text).into_iter().map(|document| Document { is_named, ..document }));
+        self.documents
+            .extend(split_documents(&name, &text).into_iter().map(|document| Document { is_named, ..document }));
         self.texts.push((name, text));
     }
 

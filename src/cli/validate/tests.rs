@@ -1,8 +1,8 @@
 use serde_json::json;
 
 use super::*;
-use osdpl_core::observed::Site;
-use osdpl_lint::rule::split;
+use osdpl_core::observed::ClusterInfo;
+use osdpl_lint::rule::split_documents;
 
 const TWO: &str = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\n\
                    metadata:\n  name: cloud\nspec:\n  openstackRelease: \"2026.1\"\n  presets: [core, hA]\n  regoin: RegionOne\n--- # the next\n\
@@ -10,8 +10,14 @@ const TWO: &str = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name
                    ---\nkind: OpenStackDeployment\napiVersion: osdpl.dev/v1alpha1\nspec: {a: 1, a: 2}\n";
 
 fn reported(text: &str) -> Report {
-    let catalog = osdpl_core::files::catalog(None).unwrap();
-    report(&split("two.yaml", text), &catalog, &Schemas::new(&catalog).unwrap(), &Site::default(), None)
+    let catalog = osdpl_core::files::load_catalog(None).unwrap();
+    report(
+        &split_documents("two.yaml", text),
+        &catalog,
+        &Schemas::new(&catalog).unwrap(),
+        &ClusterInfo::default(),
+        None,
+    )
 }
 
 #[test]

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::asked::{Subject, of_component};
-use osdpl_core::api::{CauseObject, ComponentVerdict};
-use osdpl_core::cause::{Chain, Victim};
-use osdpl_core::health::{self, JobVerdict, cron};
-use osdpl_core::observed::{CronSeen, JobSeen, Key, Workload};
+use osdpl_core::api::{CauseObject, ComponentHealth};
+use osdpl_core::cause::{AffectedObject, Chain};
+use osdpl_core::health::{self, JobHealth, cron};
+use osdpl_core::observed::{ObservedCronJob, ObservedJob, ReleaseKey, Workload};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
@@ -28,7 +28,7 @@ impl Explanation {
         let (mut covered, mut look) = (BTreeSet::new(), Vec::new());
         for cause in seen.causes() {
             explanation.lines.push(cause.message.clone());
-            for victim in seen.victims().iter().filter(|victim| victim.chain.root() == cause.message) {
+            for victim in seen.affected_objects().iter().filter(|victim| victim.chain.root() == cause.message) {
                 covered.insert(&victim.release);
                 explanation.chains.push(victim.chain.clone());
                 explanation.lines.extend(path(&victim.chain));
@@ -131,13 +131,13 @@ impl Explanation {
                 self.add_chains(preview, |victim| victim.release == decision.key && is_cron(victim));
                 return;
             }
-            Step::Settle(lines) => lines.join("; "),
+            Step::Settling(lines) => lines.join("; "),
             Step::Wait(wait) => wait.to_string(),
             Step::Do(action, why) => format!("{action}: {why}"),
         };
         self.waiting = true;
         self.lines.push(format!("release {name} is not ready: {what}"));
-        let Key { namespace, name } = decision.key.clone();
+        let ReleaseKey { namespace, name } = decision.key.clone();
         self.add_chains(preview, |victim| victim.release == decision.key);
         if let Step::Wait(Wait::Needs(components)) = &decision.step {
             for component in components {
@@ -148,11 +148,11 @@ impl Explanation {
     }
 
     fn workloads(&mut self, name: &str, workloads: &[&Workload], preview: &Preview) {
-        let verdict = match workloads.iter().find(|workload| preview.observed.is_scaled_away(workload)) {
-            Some(workload) => health::scaled_away(workload),
+        let verdict = match workloads.iter().find(|workload| preview.observed.is_scaled_to_zero(workload)) {
+            Some(workload) => health::scaled_to_zero(workload),
             None => health::aggregate(workloads),
         };
-        if verdict.status == ComponentVerdict::Ready {
+        if verdict.status == ComponentHealth::Ready {
             return self.lines.push(format!("{name} is ready ({})", verdict.ready));
         }
         self.waiting = true;
@@ -165,10 +165,10 @@ impl Explanation {
         }
     }
 
-    fn job(&mut self, job: &JobSeen, preview: &Preview) {
-        let why = match health::job(job) {
-            JobVerdict::Complete => return self.lines.push(format!("Job {} is complete", job.name)),
-            JobVerdict::Running(why) | JobVerdict::Failing(why) | JobVerdict::Failed(why) => why,
+    fn job(&mut self, job: &ObservedJob, preview: &Preview) {
+        let why = match health::job_health(job) {
+            JobHealth::Complete => return self.lines.push(format!("Job {} is complete", job.name)),
+            JobHealth::Running(why) | JobHealth::Failing(why) | JobHealth::Failed(why) => why,
         };
         self.waiting = true;
         let own = CauseObject { kind: "Job".into(), namespace: job.namespace.clone(), name: job.name.clone() };
@@ -179,7 +179,7 @@ impl Explanation {
         }
     }
 
-    fn cron(&mut self, cron: &CronSeen, preview: &Preview) {
+    fn cron(&mut self, cron: &ObservedCronJob, preview: &Preview) {
         if !self.add_chains(preview, |victim| is_cron(victim) && victim.chain.links[0].object.name == cron.name) {
             let state = if cron.suspended { "is suspended" } else { "does not fail" };
             self.lines.push(format!("CronJob {} {state}", cron.name));
@@ -187,10 +187,10 @@ impl Explanation {
     }
 
     /// Adds the chains of matching objects. Returns whether there were any.
-    fn add_chains(&mut self, preview: &Preview, matches: impl Fn(&Victim) -> bool) -> bool {
+    fn add_chains(&mut self, preview: &Preview, matches: impl Fn(&AffectedObject) -> bool) -> bool {
         let seen = preview.tasks.observe();
         let mut any = false;
-        for victim in seen.victims().iter().filter(|victim| matches(victim)) {
+        for victim in seen.affected_objects().iter().filter(|victim| matches(victim)) {
             self.chain(&victim.chain);
             any = true;
         }
@@ -207,12 +207,12 @@ impl Explanation {
             let how = if place == 0 && last > 0 { " waits for" } else { "" };
             self.lines.push(format!("{}{}{how}{why}", if place == 0 { "" } else { "  ← " }, link.label));
         }
-        self.look.extend(chain.look.iter().cloned());
+        self.look.extend(chain.inspect.iter().cloned());
         self.look.extend(chain.links.iter().rev().map(|link| link.object.clone()));
     }
 }
 
-fn is_cron(victim: &Victim) -> bool {
+fn is_cron(victim: &AffectedObject) -> bool {
     victim.chain.links[0].object.kind == cron::KIND
 }
 

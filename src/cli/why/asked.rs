@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use osdpl_core::catalog::{Catalog, Component};
-use osdpl_core::observed::{CronSeen, JobSeen, Workload};
+use osdpl_core::observed::{ObservedCronJob, ObservedJob, Workload};
 use osdpl_operator::controller::Preview;
 
 /// The subject of an explanation.
@@ -13,9 +13,9 @@ pub enum Subject<'a> {
     /// These workloads, under this name.
     Workloads(String, Vec<&'a Workload>),
     /// This Job.
-    Job(&'a JobSeen),
+    Job(&'a ObservedJob),
     /// This `CronJob`.
-    Cron(&'a CronSeen),
+    Cron(&'a ObservedCronJob),
 }
 
 /// Looks up names of the cloud.
@@ -47,7 +47,7 @@ impl<'a> Names<'a> {
             return Some(Subject::Workloads(word.to_owned(), found));
         }
         let job = || self.jobs().find(|job| job.name == word).map(Subject::Job);
-        let cron = |cron: &&CronSeen| cron.name == word || cron.component.to_string() == word;
+        let cron = |cron: &&ObservedCronJob| cron.name == word || cron.component.to_string() == word;
         job().or_else(|| self.crons().find(cron).map(Subject::Cron))
     }
 
@@ -79,11 +79,11 @@ impl<'a> Names<'a> {
         self.preview.observed.workloads.iter().filter(ours)
     }
 
-    fn jobs(&self) -> impl Iterator<Item = &'a JobSeen> {
+    fn jobs(&self) -> impl Iterator<Item = &'a ObservedJob> {
         self.preview.observed.jobs.iter().filter(|job| self.is_ours(&job.namespace, &job.release))
     }
 
-    fn crons(&self) -> impl Iterator<Item = &'a CronSeen> {
+    fn crons(&self) -> impl Iterator<Item = &'a ObservedCronJob> {
         self.preview.observed.crons.iter().filter(|cron| self.is_ours(&cron.namespace, &cron.release))
     }
 

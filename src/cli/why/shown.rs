@@ -74,7 +74,7 @@ mod tests {
             links: vec![link("api", object("Deployment", "api")), link("db", object("StatefulSet", "db"))],
             why: Some("db-0: no image".into()),
             stuck: true,
-            look: vec![pod],
+            inspect: vec![pod],
             release: None,
         };
         let explanation = Explanation::of_pod("n", "api-x", &chain);

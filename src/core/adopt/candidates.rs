@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::describe::Cloud;
+use super::describe::CloudInventory;
 use osdpl_values::{Path, get};
 
 /// A field of the spec, with the values found for it.
@@ -13,10 +13,10 @@ pub(super) type Named = (Path, Vec<Value>);
 
 /// Collects the values that releases have where the catalogue inserts a field of the spec; the most frequent come
 /// first.
-pub(super) fn named(cloud: &Cloud<'_>) -> Vec<Named> {
+pub(super) fn named(cloud: &CloudInventory<'_>) -> Vec<Named> {
     let mut counts: BTreeMap<Path, BTreeMap<String, (usize, Value)>> = BTreeMap::new();
     for (name, found) in &cloud.known.releases {
-        for (path, source) in cloud.catalog.bodies(name).flat_map(crate::catalog::Body::whole) {
+        for (path, source) in cloud.catalog.bodies(name).flat_map(crate::catalog::Body::whole_scalar_expressions) {
             let (Some(field), Some(value)) = (field(&source), get(&found.seen, &path)) else { continue };
             if value.is_object() || value.is_array() || value.is_null() {
                 continue;

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Content;
-use super::found::{Found, Known};
-use crate::ceph::{CONFIG_MAP, Consumer, Declared, declared, setting};
+use super::SecretContent;
+use super::found::{IdentifiedReleases, InstalledRelease};
+use crate::ceph::{CONFIG_MAP, Consumer, DeclaredCeph, read_declared_ceph, setting};
 use osdpl_values::{Path, get};
 
 /// The Ceph usage of one service, according to its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Use {
+pub struct CephUse {
     /// Its Ceph user, without `client.`.
     pub user: String,
     /// Its pool or file system.
@@ -23,16 +23,16 @@ pub struct Use {
 
 /// The Ceph usage of all services.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Uses {
+pub struct CephUses {
     /// The uses by Ceph client.
-    pub consumers: BTreeMap<Consumer, Use>,
+    pub consumers: BTreeMap<Consumer, CephUse>,
     /// The ConfigMap that they mount `ceph.conf` from, as namespace and name.
     pub configuration: (String, String),
 }
 
 /// The state of Ceph in the cluster. Contains secrets.
 #[derive(Default)]
-pub struct Answers {
+pub struct CephState {
     /// The content of `ceph.conf`; `None` if its ConfigMap does not exist.
     pub configuration: Option<String>,
     /// The keys in use, as far as their Secrets exist.
@@ -43,24 +43,24 @@ pub struct Answers {
 
 /// The part of a spec that declares a Ceph.
 #[derive(Clone)]
-pub struct Storage {
+pub struct CephDeclaration {
     /// `features.storage`.
     pub feature: Value,
     /// The Secret that describes it: its name and contents.
-    pub secret: (String, BTreeMap<String, Content>),
+    pub secret: (String, BTreeMap<String, SecretContent>),
     /// The Ceph that this Secret declares.
-    pub declared: Declared,
+    pub declared: DeclaredCeph,
     /// The `CephCluster` that the fsid was taken from, if `ceph.conf` has none.
     pub guessed: Option<String>,
 }
 
 /// Returns how the releases use Ceph; `None` if they do not.
-pub fn uses(known: &Known<'_>) -> Option<Uses> {
+pub fn find_ceph_uses(known: &IdentifiedReleases<'_>) -> Option<CephUses> {
     let mut consumers = BTreeMap::new();
     for (name, found) in &known.releases {
         consumers.extend(uses_of_release(name, found));
     }
-    let volumes = consumers.get(&Consumer::Cinder).map(|volumes: &Use| volumes.user.clone());
+    let volumes = consumers.get(&Consumer::Cinder).map(|volumes: &CephUse| volumes.user.clone());
     if let Some(nova) = known.releases.get("nova") {
         consumers.extend(nova_use(nova, volumes.as_deref()).map(|nova| (Consumer::Nova, nova)));
     }
@@ -70,16 +70,16 @@ pub fn uses(known: &Known<'_>) -> Option<Uses> {
         known.releases.get(*name).filter(|_| consumers.keys().any(is_used))
     })?;
     let map = text(first, "ceph_client.configmap").unwrap_or(CONFIG_MAP);
-    Some(Uses { configuration: (first.key.namespace.clone(), map.to_owned()), consumers })
+    Some(CephUses { configuration: (first.key.namespace.clone(), map.to_owned()), consumers })
 }
 
 /// Returns how one release uses Ceph, according to the switches of upstream's charts.
-fn uses_of_release(name: &str, found: &Found) -> Vec<(Consumer, Use)> {
+fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephUse)> {
     let section = |consumer: Consumer, (section, pool, user): (&str, &str, &str), keyring: &str| {
         let field = |key: &str| text(found, &format!("{section}.{key}")).unwrap_or_default().to_owned();
         let keyring = text(found, keyring).unwrap_or(consumer.keyring()).to_owned();
         let keyring = Some((found.key.namespace.clone(), keyring));
-        (consumer, Use { user: field(user), pool: field(pool), keyring })
+        (consumer, CephUse { user: field(user), pool: field(pool), keyring })
     };
     let images = ("conf.glance.rbd", "rbd_store_pool", "rbd_store_user");
     let backups = ("conf.cinder.DEFAULT", "backup_ceph_pool", "backup_ceph_user");
@@ -111,7 +111,7 @@ fn uses_of_release(name: &str, found: &Found) -> Vec<(Consumer, Use)> {
 }
 
 /// Returns how nova uses Ceph. With its disks elsewhere it still attaches volumes, and its pool is still named.
-fn nova_use(found: &Found, volumes: Option<&str>) -> Option<Use> {
+fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> {
     let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
     if !on_ceph && volumes.is_none() {
         return None;
@@ -119,11 +119,11 @@ fn nova_use(found: &Found, volumes: Option<&str>) -> Option<Use> {
     let user = text(found, "conf.nova.libvirt.rbd_user").unwrap_or_default();
     let own = (volumes != Some(user)).then(|| (found.key.namespace.clone(), Consumer::Nova.keyring().to_owned()));
     let pool = text(found, "conf.nova.libvirt.images_rbd_pool").unwrap_or_default().to_owned();
-    Some(Use { user: user.to_owned(), pool, keyring: own })
+    Some(CephUse { user: user.to_owned(), pool, keyring: own })
 }
 
 /// Returns the path of the first enabled section with this driver.
-fn backend(found: &Found, sections: &str, enabled: &str, driver: &str) -> Option<String> {
+fn backend(found: &InstalledRelease, sections: &str, enabled: &str, driver: &str) -> Option<String> {
     let enabled = text(found, enabled)?.split(',').map(str::trim);
     let is_of = |path: &String| {
         let named = ["volume_driver", "share_driver"].into_iter().find_map(|key| text(found, &format!("{path}.{key}")));
@@ -132,15 +132,15 @@ fn backend(found: &Found, sections: &str, enabled: &str, driver: &str) -> Option
     enabled.map(|name| format!("{sections}.{name}")).find(is_of)
 }
 
-fn value<'a>(found: &'a Found, path: &str) -> Option<&'a Value> {
+fn value<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a Value> {
     get(&found.seen, &Path::parse(path).ok()?)
 }
 
-fn text<'a>(found: &'a Found, path: &str) -> Option<&'a str> {
+fn text<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a str> {
     value(found, path)?.as_str().filter(|text| !text.is_empty())
 }
 
-impl Uses {
+impl CephUses {
     /// Builds the part of the spec that declares this Ceph, with a Secret `name` in `namespace` and the keys in use.
     ///
     /// `releases` are catalogue names.
@@ -149,10 +149,10 @@ impl Uses {
     /// Returns a message for everything that can't be determined.
     pub fn storage<'a>(
         &self,
-        answers: &Answers,
+        answers: &CephState,
         (namespace, name): (&str, &str),
         releases: impl Iterator<Item = &'a str>,
-    ) -> Result<Storage, Vec<String>> {
+    ) -> Result<CephDeclaration, Vec<String>> {
         let conf = |option| answers.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
         let reported: Vec<_> =
             answers.clusters.iter().filter_map(|(place, fsid)| Some((place, fsid.clone()?))).collect();
@@ -170,15 +170,17 @@ impl Uses {
             open.push((field("pool"), Some(own.pool.clone())));
             open.push((field("user"), own.keyring.is_some().then(|| own.user.clone())));
         }
-        let open = open.into_iter().filter_map(|(key, value)| Some((key, Content::Open(value?))));
-        let keys =
-            answers.keys.iter().map(|(consumer, key)| (format!("{}.key", consumer.name()), Content::Text(key.clone())));
-        let contents: BTreeMap<String, Content> = open.chain(keys).collect();
+        let open = open.into_iter().filter_map(|(key, value)| Some((key, SecretContent::Open(value?))));
+        let keys = answers
+            .keys
+            .iter()
+            .map(|(consumer, key)| (format!("{}.key", consumer.name()), SecretContent::Text(key.clone())));
+        let contents: BTreeMap<String, SecretContent> = open.chain(keys).collect();
         let data = contents.iter().map(|(key, content)| (key.clone(), content.text().into_bytes())).collect();
-        let declared = declared(&format!("{namespace}/{name}"), Ok(data), releases);
-        match declared.trouble() {
+        let declared = read_declared_ceph(&format!("{namespace}/{name}"), Ok(data), releases);
+        match declared.not_ready_reason() {
             Some(trouble) => Err(vec![trouble.to_string()]),
-            None => Ok(Storage {
+            None => Ok(CephDeclaration {
                 feature: json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": name}}}),
                 secret: (name.to_owned(), contents),
                 declared,
@@ -188,7 +190,7 @@ impl Uses {
     }
 
     /// Returns a message for each missing input.
-    fn lacking(&self, answers: &Answers, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
+    fn lacking(&self, answers: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
         let (namespace, map) = &self.configuration;
         let mut lacking = Vec::new();
         if !has_monitors {
@@ -213,7 +215,7 @@ impl Uses {
 
     /// Lists the keys of a Secret that describes this Ceph, for messages.
     pub fn keys(&self) -> String {
-        let keys_of = |(consumer, own): (&Consumer, &Use)| {
+        let keys_of = |(consumer, own): (&Consumer, &CephUse)| {
             let fields = if own.keyring.is_some() { &["key", "pool", "user"][..] } else { &["pool"] };
             fields.iter().map(|field| format!("{}.{field}", consumer.name())).collect::<Vec<_>>()
         };

@@ -3,38 +3,38 @@
 use serde_json::Value;
 
 use crate::desired::DesiredRelease;
-use crate::observed::Verdict;
-use crate::release::Source;
-use osdpl_values::{Values, changed, coalesce, plain_numbers, without_nulls};
+use crate::observed::ComparisonResult;
+use crate::release::RevisionSource;
+use osdpl_values::{Values, changed_paths, coalesce, normalize_numbers, remove_nulls};
 
 /// A revision and the desired release. Contains secrets.
 #[derive(Clone, PartialEq)]
-pub struct Compared {
+pub struct Comparison {
     /// The values that templates saw.
     pub before: Values,
     /// The values that templates would see.
     pub after: Values,
     /// The result of the comparison.
-    pub verdict: Verdict,
+    pub verdict: ComparisonResult,
 }
 
 /// Compares the source of a revision with the desired release.
 ///
 /// Both sides use the defaults of the recorded chart. If that is not the desired chart, the result names this
 /// difference first.
-pub fn compare(release: &DesiredRelease, source: &Source) -> Compared {
+pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Comparison {
     let mut before = coalesce(&source.defaults, &source.config);
     let mut after = coalesce(&source.defaults, &release.values);
     clear_null_maps(&mut before, &mut after);
     for values in [&mut before, &mut after] {
-        without_nulls(values);
-        plain_numbers(values);
+        remove_nulls(values);
+        normalize_numbers(values);
     }
-    let paths: Vec<String> = changed(&before, &after).iter().map(ToString::to_string).collect();
+    let paths: Vec<String> = changed_paths(&before, &after).iter().map(ToString::to_string).collect();
     let chart = other_chart(release, source);
     let same = paths.is_empty() && chart.is_none();
-    let verdict = if same { Verdict::Same } else { Verdict::Differs { chart, paths } };
-    Compared { before, after, verdict }
+    let verdict = if same { ComparisonResult::Same } else { ComparisonResult::Differs { chart, paths } };
+    Comparison { before, after, verdict }
 }
 
 /// Empties maps that contain only nulls on both sides.
@@ -54,7 +54,7 @@ fn clear_null_maps(one: &mut Values, other: &mut Values) {
 }
 
 /// Describes how the recorded chart differs from the desired one; properties that are unknown are ignored.
-fn other_chart(release: &DesiredRelease, source: &Source) -> Option<String> {
+fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<String> {
     let recorded = &source.chart;
     if recorded.name != release.chart {
         return Some(format!("the chart from {} to {}", recorded.name, release.chart));
@@ -81,8 +81,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    fn source(config: Value) -> Source {
-        Source {
+    fn source(config: Value) -> RevisionSource {
+        RevisionSource {
             config: map(config),
             chart: Chart { name: "store".into(), version: "1.2.3".into(), app_version: String::new() },
             defaults: map(
@@ -97,7 +97,7 @@ mod tests {
         (release.version, release.imprint) = (Some("1.2.3".into()), Some("imprint".into()));
         release.values = map(values);
         change(&mut release);
-        compare(&release, &source(config)).verdict.to_string()
+        compare_release(&release, &source(config)).verdict.to_string()
     }
 
     #[test]

@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::ceph::Storage;
+use super::ceph::CephDeclaration;
 use super::fit::{Fit, score};
-use super::found::Known;
+use super::found::IdentifiedReleases;
 use super::openstack::runs;
-use super::residue::residue;
-use super::{Compared, compare};
+use super::residue::compute_overrides;
+use super::{Comparison, compare_release};
 use crate::api::{OpenStackDeploymentSpec, SecretKey, ValuesFrom, ValuesKind};
 use crate::catalog::Catalog;
 use crate::credentials;
-use crate::desired::{DesiredRelease, Facts, Finding, Layered, Selection, layered, select, unread};
+use crate::desired::{
+    DesiredRelease, Facts, Finding, ResolvedLayers, Selection, resolve_with_layers, select, warn_unknown_keys,
+};
 use osdpl_values::yaml;
 use osdpl_values::{Values, get};
 
@@ -22,11 +24,11 @@ use osdpl_values::{Values, get};
 const VALUES_KEY: &str = "values.yaml";
 
 /// The Secrets that the spec refers to, by name and key.
-pub type Secrets = BTreeMap<String, BTreeMap<String, Content>>;
+pub type Secrets = BTreeMap<String, BTreeMap<String, SecretContent>>;
 
 /// The content of one key of such a Secret. Contains secrets.
 #[derive(Clone, PartialEq)]
-pub enum Content {
+pub enum SecretContent {
     /// A credential.
     Text(String),
     /// A setting that is stored with credentials but is not secret: a user, an address.
@@ -35,7 +37,7 @@ pub enum Content {
     Values(Values),
 }
 
-impl Content {
+impl SecretContent {
     /// Returns the content as it is stored.
     pub fn text(&self) -> String {
         match self {
@@ -52,7 +54,7 @@ pub struct Description {
     /// The Secrets that it refers to.
     pub secrets: Secrets,
     /// The changes that adopting each release would make, by catalogue name.
-    pub compared: BTreeMap<String, Compared>,
+    pub compared: BTreeMap<String, Comparison>,
     /// The desired releases by catalogue name, including those that running releases would be upgraded to.
     pub wanted: BTreeMap<String, DesiredRelease>,
     /// Releases that others need but that do not run; they are paused.
@@ -65,21 +67,21 @@ pub struct Description {
 pub type Invent<'a> = &'a dyn Fn(&Selection) -> Facts;
 
 /// The inputs of a description, with the name and namespace of the resource.
-pub struct Cloud<'a> {
+pub struct CloudInventory<'a> {
     name: &'a str,
     pub(super) namespace: &'a str,
-    pub(super) known: &'a Known<'a>,
+    pub(super) known: &'a IdentifiedReleases<'a>,
     pub(super) catalog: &'a Catalog,
     invent: Invent<'a>,
-    pub(super) storage: Option<&'a Storage>,
+    pub(super) storage: Option<&'a CephDeclaration>,
     taken: BTreeMap<credentials::Name, String>,
 }
 
-impl<'a> Cloud<'a> {
+impl<'a> CloudInventory<'a> {
     /// Creates the inputs for resource `namespace/name`.
     pub fn new(
         (namespace, name): (&'a str, &'a str),
-        known: &'a Known<'a>,
+        known: &'a IdentifiedReleases<'a>,
         catalog: &'a Catalog,
         invent: Invent<'a>,
     ) -> Self {
@@ -88,7 +90,7 @@ impl<'a> Cloud<'a> {
 
     /// Sets the Ceph that the spec declares.
     #[must_use]
-    pub fn with_storage(self, storage: Option<&'a Storage>) -> Self {
+    pub fn with_storage(self, storage: Option<&'a CephDeclaration>) -> Self {
         Self { storage, ..self }
     }
 
@@ -105,7 +107,7 @@ impl<'a> Cloud<'a> {
         let desired = self.resolved(&spec, &facts).desired;
         for (name, found) in &self.known.releases {
             let Some(release) = desired.releases.get(name) else { continue };
-            let rest = residue(&found.source.defaults, &release.values, &found.source.config);
+            let rest = compute_overrides(&found.source.defaults, &release.values, &found.source.config);
             let own = spec.services.entry(release.service.clone()).or_default();
             let own = own.releases.entry(name.clone()).or_default();
             own.overrides = rest.plain;
@@ -115,7 +117,7 @@ impl<'a> Cloud<'a> {
                     vec![ValuesFrom { kind: ValuesKind::Secret, name: secret.clone(), key: None, optional: false }];
                 let place = (ValuesKind::Secret, secret.clone(), VALUES_KEY.to_owned());
                 facts.values_from.insert(place, Ok(rest.secret.clone()));
-                secrets.entry(secret).or_default().insert(VALUES_KEY.into(), Content::Values(rest.secret));
+                secrets.entry(secret).or_default().insert(VALUES_KEY.into(), SecretContent::Values(rest.secret));
             }
         }
         let installs: Vec<String> =
@@ -127,13 +129,15 @@ impl<'a> Cloud<'a> {
         }
         tidy(&mut spec);
         let layered = self.resolved(&spec, &facts);
-        let unread = unread(&spec, self.catalog, &layered);
+        let unread = warn_unknown_keys(&spec, self.catalog, &layered);
         let desired = layered.desired;
         let compared = self
             .known
             .releases
             .iter()
-            .filter_map(|(name, found)| Some((name.clone(), compare(desired.releases.get(name)?, &found.source))))
+            .filter_map(|(name, found)| {
+                Some((name.clone(), compare_release(desired.releases.get(name)?, &found.source)))
+            })
             .collect();
         let mut findings = desired.findings;
         findings.extend(unread);
@@ -145,8 +149,8 @@ impl<'a> Cloud<'a> {
         select(self.name, self.namespace, spec, self.catalog)
     }
 
-    fn resolved(&self, spec: &OpenStackDeploymentSpec, facts: &Facts) -> Layered {
-        layered(spec, self.catalog, &self.selected(spec), facts)
+    fn resolved(&self, spec: &OpenStackDeploymentSpec, facts: &Facts) -> ResolvedLayers {
+        resolve_with_layers(spec, self.catalog, &self.selected(spec), facts)
     }
 
     /// Returns the facts: credentials as the releases have them, placeholders for the rest.
@@ -174,17 +178,17 @@ impl<'a> Cloud<'a> {
             let secret = format!("{}-adopted-credentials-{}", self.name, service.replace('_', "-"));
             let key = SecretKey { name: secret.clone(), key: name.clone() };
             spec.services.entry(service.clone()).or_default().credentials.insert(name.clone(), key);
-            secrets.entry(secret).or_default().insert(name.clone(), Content::Text(value.clone()));
+            secrets.entry(secret).or_default().insert(name.clone(), SecretContent::Text(value.clone()));
         }
     }
 }
 
 /// Returns the value of each credential: from the release of its own service, else the most frequent value.
-fn taken(known: &Known<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
+fn taken(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
     let mut counts: BTreeMap<credentials::Name, BTreeMap<&str, usize>> = BTreeMap::new();
     for (release, found) in &known.releases {
         let service = catalog.release(release).map_or("", |(service, _)| service);
-        for (path, expression) in catalog.bodies(release).flat_map(crate::catalog::Body::whole) {
+        for (path, expression) in catalog.bodies(release).flat_map(crate::catalog::Body::whole_scalar_expressions) {
             let Some((owner, name)) = credential(&expression) else { continue };
             let Some(text) = get(&found.seen, &path).and_then(|value| value.as_str()) else { continue };
             if is_whole(text) {
@@ -221,7 +225,7 @@ fn tidy(spec: &mut OpenStackDeploymentSpec) {
 }
 
 /// Returns how much the releases of a spec differ from the running ones; fewer is better.
-pub(super) fn distance(cloud: &Cloud<'_>, spec: &OpenStackDeploymentSpec) -> Option<usize> {
+pub(super) fn distance(cloud: &CloudInventory<'_>, spec: &OpenStackDeploymentSpec) -> Option<usize> {
     let selection = cloud.selected(spec);
     let facts = cloud.facts(&selection);
     score(cloud, spec, &selection, &facts)

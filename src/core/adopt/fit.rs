@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::candidates::{Named, choices, named, sets};
-use super::describe::{Cloud, distance};
+use super::describe::{CloudInventory, distance};
 use super::openstack::runs;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Level;
 use crate::desired::{Facts, Selection, resolve};
-use osdpl_values::{Path, changed, coalesce, get, plain_numbers, set};
+use osdpl_values::{Path, changed_paths, coalesce, get, normalize_numbers, set};
 
 /// The feature with the storage backend.
 const STORAGE: &str = "storage";
@@ -32,7 +32,7 @@ enum Outcome {
 
 /// A spec that is fitted to a running cloud.
 pub(super) struct Fit<'a> {
-    cloud: &'a Cloud<'a>,
+    cloud: &'a CloudInventory<'a>,
     /// The best spec so far.
     pub(super) spec: OpenStackDeploymentSpec,
     best: usize,
@@ -40,7 +40,7 @@ pub(super) struct Fit<'a> {
 
 impl<'a> Fit<'a> {
     /// Starts with the certain parts: the OpenStack release, and names, namespaces and versions of the releases.
-    pub(super) fn new(cloud: &'a Cloud<'a>) -> Self {
+    pub(super) fn new(cloud: &'a CloudInventory<'a>) -> Self {
         let mut spec = OpenStackDeploymentSpec {
             openstack_release: runs(cloud.known, cloud.catalog).name,
             paused: true,
@@ -195,7 +195,7 @@ impl<'a> Fit<'a> {
 ///
 /// Errors and missing releases add a penalty. Returns `None` if a running release would be blocked.
 pub(super) fn score(
-    cloud: &Cloud<'_>,
+    cloud: &CloudInventory<'_>,
     spec: &OpenStackDeploymentSpec,
     selection: &Selection,
     facts: &Facts,
@@ -211,8 +211,8 @@ pub(super) fn score(
             Some(release) if release.blocked.is_some() => return None,
             Some(release) => {
                 let mut wanted = coalesce(&found.source.defaults, &release.values);
-                plain_numbers(&mut wanted);
-                score += changed(&found.seen, &wanted).len();
+                normalize_numbers(&mut wanted);
+                score += changed_paths(&found.seen, &wanted).len();
             }
         }
     }

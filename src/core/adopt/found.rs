@@ -3,48 +3,48 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::Catalog;
-use crate::observed::Key;
-use crate::release::Source;
-use osdpl_values::{Values, coalesce, plain_numbers};
+use crate::observed::ReleaseKey;
+use crate::release::RevisionSource;
+use osdpl_values::{Values, coalesce, normalize_numbers};
 
 /// A release that helm has deployed. Contains secrets.
 #[derive(Clone, PartialEq)]
-pub struct Found {
+pub struct InstalledRelease {
     /// Its identity.
-    pub key: Key,
+    pub key: ReleaseKey,
     /// Its newest revision.
     pub revision: u32,
     /// The source of that revision.
-    pub source: Source,
+    pub source: RevisionSource,
     /// The values that its templates saw.
     pub seen: Values,
 }
 
-impl Found {
+impl InstalledRelease {
     /// Creates a release from its newest revision.
-    pub fn new(key: Key, revision: u32, source: Source) -> Self {
+    pub fn new(key: ReleaseKey, revision: u32, source: RevisionSource) -> Self {
         let mut seen = coalesce(&source.defaults, &source.config);
-        plain_numbers(&mut seen);
+        normalize_numbers(&mut seen);
         Self { key, revision, source, seen }
     }
 }
 
 /// The releases that the catalogue knows, and those that it does not.
 #[derive(Default)]
-pub struct Known<'a> {
+pub struct IdentifiedReleases<'a> {
     /// By the catalogue's name.
-    pub releases: BTreeMap<String, &'a Found>,
+    pub releases: BTreeMap<String, &'a InstalledRelease>,
     /// By identity: why the catalogue does not know it.
-    pub strangers: BTreeMap<Key, String>,
+    pub strangers: BTreeMap<ReleaseKey, String>,
 }
 
 /// Identifies the releases of the catalogue: by chart, and by name if several releases share a chart.
-pub fn known<'a>(found: &'a [Found], catalog: &Catalog) -> Known<'a> {
-    let mut known = Known::default();
-    let home = home(found, catalog);
-    let mut ordered: Vec<&Found> = found.iter().collect();
+pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -> IdentifiedReleases<'a> {
+    let mut known = IdentifiedReleases::default();
+    let home = main_namespace(found, catalog);
+    let mut ordered: Vec<&InstalledRelease> = found.iter().collect();
     // Releases with a catalogue name come first, then those in the main namespace.
-    let is_named = |one: &Found| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
+    let is_named = |one: &InstalledRelease| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
     ordered.sort_by_key(|one| (!is_named(one), Some(&one.key.namespace) != home.as_ref(), one.key.clone()));
     for one in ordered {
         let chart = &one.source.chart.name;
@@ -67,7 +67,7 @@ pub fn known<'a>(found: &'a [Found], catalog: &Catalog) -> Known<'a> {
 }
 
 /// Returns the namespace with most releases of known charts; on a tie the first one.
-pub fn home(found: &[Found], catalog: &Catalog) -> Option<String> {
+pub fn main_namespace(found: &[InstalledRelease], catalog: &Catalog) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for one in found.iter().filter(|one| !of_chart(catalog, &one.source.chart.name).is_empty()) {
         *counts.entry(&one.key.namespace).or_default() += 1;

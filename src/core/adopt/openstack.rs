@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::found::Known;
+use super::found::IdentifiedReleases;
 use crate::catalog::{Catalog, Level, OpenStackRelease};
 use crate::desired::Finding;
 use osdpl_values::{Path, get};
@@ -23,7 +23,7 @@ pub(super) struct Runs {
 }
 
 /// Returns the OpenStack release of most images; the newest one if no image matches.
-pub(super) fn runs(known: &Known<'_>, catalog: &Catalog) -> Runs {
+pub(super) fn runs(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> Runs {
     let mut counts: BTreeMap<&String, usize> = catalog.openstack.keys().map(|name| (name, 0)).collect();
     let mut tags: BTreeMap<String, usize> = BTreeMap::new();
     for tag in tags_of(known) {
@@ -39,7 +39,7 @@ pub(super) fn runs(known: &Known<'_>, catalog: &Catalog) -> Runs {
 }
 
 /// Returns the tags of all images; an image with only a digest has none.
-fn tags_of(known: &Known<'_>) -> Vec<String> {
+fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let path: Path = ["images", "tags"].into_iter().collect();
     let images = known.releases.values().filter_map(|found| get(&found.seen, &path).and_then(Value::as_object));
     let images = images.flatten().filter_map(|(_, image)| image.as_str());
@@ -78,10 +78,10 @@ fn warning(guess: &str, tags: BTreeMap<String, usize>) -> Finding {
 mod tests {
     use serde_json::json;
 
-    use super::super::found::{Found, known};
+    use super::super::found::{InstalledRelease, identify_releases};
     use super::*;
-    use crate::observed::Key;
-    use crate::release::{Chart, Source};
+    use crate::observed::ReleaseKey;
+    use crate::release::{Chart, RevisionSource};
 
     /// Returns the release determined for these images of a front, and the warning.
     fn determined(images: &[&str]) -> (String, Option<String>) {
@@ -92,9 +92,9 @@ mod tests {
             images.iter().enumerate().map(|(index, image)| (format!("i{index}"), json!(image))).collect();
         let chart = Chart { name: "front".into(), version: "1.0.0".into(), app_version: String::new() };
         let config = json!({"images": {"tags": tags}}).as_object().unwrap().clone();
-        let source = Source { config, chart, defaults: serde_json::Map::default(), imprint: String::new() };
-        let found = [Found::new(Key::new("cloud", "front"), 1, source)];
-        let Runs { name, warning } = runs(&known(&found, &catalog), &catalog);
+        let source = RevisionSource { config, chart, defaults: serde_json::Map::default(), imprint: String::new() };
+        let found = [InstalledRelease::new(ReleaseKey::new("cloud", "front"), 1, source)];
+        let Runs { name, warning } = runs(&identify_releases(&found, &catalog), &catalog);
         (name, warning.map(|warning| warning.to_string()))
     }
 

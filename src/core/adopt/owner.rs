@@ -15,7 +15,7 @@ type Marks = BTreeMap<String, String>;
 
 /// Returns the controller of the release that `object` (`Deployment openstack/keystone-api`) belongs to, and what to
 /// do; `None` if there is none.
-pub fn owner(object: &str, labels: &Marks, annotations: &Marks) -> Option<String> {
+pub fn find_other_controller(object: &str, labels: &Marks, annotations: &Marks) -> Option<String> {
     if let Some(name) = labels.get(FLUX_NAME) {
         let namespace = labels.get(FLUX_NAMESPACE).map_or("flux-system", String::as_str);
         return Some(format!(
@@ -43,7 +43,7 @@ mod tests {
     fn detects_flux_and_argo_cd_with_a_remedy() {
         let object = "Deployment openstack/keystone-api";
         let message = |labels: &[(&str, &str)], annotations: &[(&str, &str)]| {
-            owner(object, &marks(labels), &marks(annotations)).unwrap_or_default()
+            find_other_controller(object, &marks(labels), &marks(annotations)).unwrap_or_default()
         };
         let flux = message(&[(FLUX_NAME, "keystone"), (FLUX_NAMESPACE, "flux")], &[]);
         assert!(

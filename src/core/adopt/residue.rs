@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::api::Overrides;
-use crate::scrub::{brought, secretive};
-use osdpl_values::{Path, Values, coalesce, merge, plain_numbers, set};
+use crate::scrub::{find_secret_paths, is_secret_value};
+use osdpl_values::{Path, Values, coalesce, merge, normalize_numbers, set};
 
 /// The maximum number of rounds to add overrides. Replacing a scalar by a map exposes defaults that were hidden before,
 /// so one round may not be enough.
@@ -16,7 +16,7 @@ const LONGEST_UNSET: usize = 128;
 
 /// Overrides of one release. Contains secrets.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Residue {
+pub struct RemainingOverrides {
     /// The overrides that may be in the spec.
     pub plain: Overrides,
     /// The values that must be in a Secret.
@@ -25,10 +25,10 @@ pub struct Residue {
 
 /// Returns the overrides over `wanted` so that templates see the same as with `given`, both on top of the chart's
 /// `defaults`.
-pub fn residue(defaults: &Values, wanted: &Values, given: &Values) -> Residue {
+pub fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
     let seen = |values: &Values| {
         let mut values = coalesce(defaults, values);
-        plain_numbers(&mut values);
+        normalize_numbers(&mut values);
         values
     };
     let target = seen(given);
@@ -42,7 +42,7 @@ pub fn residue(defaults: &Values, wanted: &Values, given: &Values) -> Residue {
             break;
         }
     }
-    split(over, &brought(&target))
+    split(over, &find_secret_paths(&target))
 }
 
 /// Adds the changes from `from` to `to` to `over`; a null removes a key.
@@ -62,19 +62,19 @@ fn differences(from: &Values, to: &Values, parent: &Path, over: &mut Values) {
 
 /// Splits the overrides into plain values and secrets. Nulls become `unset` paths, which survive tools that strip
 /// nulls.
-fn split(over: Values, brought: &[Path]) -> Residue {
-    let mut residue = Residue::default();
+fn split(over: Values, brought: &[Path]) -> RemainingOverrides {
+    let mut residue = RemainingOverrides::default();
     split_below(over, &Path::root(), brought, &mut residue);
     residue
 }
 
-fn split_below(values: Values, parent: &Path, brought: &[Path], residue: &mut Residue) {
+fn split_below(values: Values, parent: &Path, brought: &[Path], residue: &mut RemainingOverrides) {
     for (key, value) in values {
         let path = parent.child(&key);
         match value {
             Value::Object(map) if !map.is_empty() => split_below(map, &path, brought, residue),
             Value::Null if fits(&path, &residue.plain.unset) => residue.plain.unset.push(path.to_string()),
-            value if secretive(&path, &value) || brought.iter().any(|secret| secret.covers(&path)) => {
+            value if is_secret_value(&path, &value) || brought.iter().any(|secret| secret.covers(&path)) => {
                 set(&mut residue.secret, &path, value);
             }
             value => set(&mut residue.plain.values, &path, value),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     /// Returns what templates see with the overrides in the operator's order: the Secret, the values, then `unset`.
-    fn applied(defaults: &Values, wanted: &Values, residue: &Residue) -> Values {
+    fn applied(defaults: &Values, wanted: &Values, residue: &RemainingOverrides) -> Values {
         let mut values = wanted.clone();
         merge(&mut values, residue.secret.clone());
         merge(&mut values, residue.plain.values.clone());
@@ -115,7 +115,7 @@ mod tests {
         let wanted = map(json!({"pod": {"replicas": 3}, "conf": {"a": {"x": 1}}, "auth": {"password": "made"}}));
         let given =
             map(json!({"pod": {"replicas": 3}, "conf": {"a": {"x": 9, "y": null}}, "auth": {"password": "theirs"}}));
-        let residue = residue(&defaults, &wanted, &given);
+        let residue = compute_overrides(&defaults, &wanted, &given);
         assert_eq!(Value::Object(residue.plain.values.clone()), json!({"conf": {"a": {"x": 9}}}));
         assert_eq!(residue.plain.unset, ["conf.a.y"]);
         assert_eq!(Value::Object(residue.secret.clone()), json!({"auth": {"password": "theirs"}}));
@@ -128,13 +128,13 @@ mod tests {
         for objects in
             [json!({ "one": one }), json!([one]), json!({"one": "kind: Secret\ndata: {tls.key: aHVudGVyMg==}\n"})]
         {
-            let residue = residue(&Values::new(), &Values::new(), &map(json!({ "extraObjects": objects })));
+            let residue = compute_overrides(&Values::new(), &Values::new(), &map(json!({ "extraObjects": objects })));
             let plain = Value::Object(residue.plain.values.clone()).to_string();
             assert!(!plain.contains("aHVudGVyMg=="), "{plain}");
             assert!(Value::Object(residue.secret).to_string().contains("aHVudGVyMg=="), "{objects}");
         }
         let wanted = map(json!({"extraObjects": {"one": {"kind": "Secret", "data": {"tls.key": "bWluZQ=="}}}}));
-        let residue = residue(&Values::new(), &wanted, &map(json!({"extraObjects": {"one": one}})));
+        let residue = compute_overrides(&Values::new(), &wanted, &map(json!({"extraObjects": {"one": one}})));
         assert_eq!(residue.plain, Overrides::default(), "the differing part has no kind");
     }
 
@@ -142,7 +142,7 @@ mod tests {
     fn splits_texts_with_passwords_but_not_with_templates() {
         let (text, template) = ("global:\n  smtp_auth_password: 'hunter2'\n", "password: {{ .Values.password }}\n");
         let given = map(json!({"conf": {"text": text, "template": template}}));
-        let residue = residue(&Values::new(), &Values::new(), &given);
+        let residue = compute_overrides(&Values::new(), &Values::new(), &given);
         assert_eq!(Value::Object(residue.secret), json!({"conf": {"text": text}}));
         assert_eq!(Value::Object(residue.plain.values), json!({"conf": {"template": template}}));
     }
@@ -151,7 +151,7 @@ mod tests {
     fn a_map_that_replaces_a_scalar_exposes_no_defaults() {
         let defaults = map(json!({"tls": {"a": 1, "b": 2}}));
         let (wanted, given) = (map(json!({"tls": "off"})), map(json!({"tls": {"a": null, "c": 3}})));
-        let residue = residue(&defaults, &wanted, &given);
+        let residue = compute_overrides(&defaults, &wanted, &given);
         assert_eq!(applied(&defaults, &wanted, &residue), coalesce(&defaults, &given));
     }
 
@@ -175,7 +175,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_value_is_lost(defaults in trees(), wanted in trees(), given in trees()) {
-            let residue = residue(&defaults, &wanted, &given);
+            let residue = compute_overrides(&defaults, &wanted, &given);
             let mut seen = applied(&defaults, &wanted, &residue);
             without_nulls(&mut seen);
             prop_assert_eq!(seen, coalesce(&defaults, &given));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::describe::credential;
-use super::found::{Found, Known};
+use super::found::{IdentifiedReleases, InstalledRelease};
 use crate::catalog::{Body, Catalog, CredentialKind};
 use crate::credentials::Name;
 use osdpl_values::{Path, get};
@@ -30,11 +30,11 @@ pub type Shipped = BTreeMap<Name, (String, Path)>;
 
 /// Finds credentials with an upstream default. The release of the credential's own service takes precedence, else the
 /// first release.
-pub fn shipped(known: &Known<'_>, catalog: &Catalog) -> Shipped {
+pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> Shipped {
     let mut all = Shipped::new();
     for (release, found) in &known.releases {
         let service = catalog.release(release).map_or("", |(service, _)| service);
-        for (path, expression) in catalog.bodies(release).flat_map(Body::whole) {
+        for (path, expression) in catalog.bodies(release).flat_map(Body::whole_scalar_expressions) {
             let Some((owner, name)) = credential(&expression) else { continue };
             if is_identifier(catalog, (owner, name)) || !is_shipped(found, &path) {
                 continue;
@@ -58,7 +58,7 @@ fn is_identifier(catalog: &Catalog, (service, name): (&str, &str)) -> bool {
 }
 
 /// Whether the value at a path is the chart's own default or a known default of upstream.
-fn is_shipped(found: &Found, path: &Path) -> bool {
+fn is_shipped(found: &InstalledRelease, path: &Path) -> bool {
     let Some(text) = get(&found.seen, path).and_then(|value| value.as_str()).filter(|text| !text.is_empty()) else {
         return false;
     };

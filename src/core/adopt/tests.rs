@@ -3,22 +3,22 @@ use serde_json::{Value, json};
 use super::*;
 use crate::catalog::{Catalog, Level};
 use crate::desired::{Facts, Selection};
-use crate::observed::{Key, Verdict};
-use crate::release::{Chart, Source};
+use crate::observed::{ComparisonResult, ReleaseKey};
+use crate::release::{Chart, RevisionSource};
 
 fn catalog() -> Catalog {
     Catalog::load(&crate::testing::files(&[])).unwrap()
 }
 
-fn found(name: &str, chart: &str, defaults: Value, config: Value) -> Found {
+fn found(name: &str, chart: &str, defaults: Value, config: Value) -> InstalledRelease {
     let map = |value: Value| serde_json::from_value(value).unwrap();
     let chart = Chart { name: chart.into(), version: "1.0.0".into(), app_version: String::new() };
-    let source = Source { config: map(config), chart, defaults: map(defaults), imprint: String::new() };
-    Found::new(Key::new("cloud", name), 3, source)
+    let source = RevisionSource { config: map(config), chart, defaults: map(defaults), imprint: String::new() };
+    InstalledRelease::new(ReleaseKey::new("cloud", name), 3, source)
 }
 
 /// A front and a store that a person installed.
-fn by_hand() -> Vec<Found> {
+fn by_hand() -> Vec<InstalledRelease> {
     let images = json!({"tags": {"api": "example.org/front:t1"}});
     let defaults = json!({"conf": {"region": "RegionOne", "debug": false, "old": 1}, "auth": {"admin": "password"}, "images": images});
     let front = json!({
@@ -32,11 +32,11 @@ fn by_hand() -> Vec<Found> {
     ]
 }
 
-fn described(found: &[Found]) -> Description {
+fn described(found: &[InstalledRelease]) -> Description {
     let catalog = catalog();
-    let known = known(found, &catalog);
+    let known = identify_releases(found, &catalog);
     let invent = |_: &Selection| Facts { helm_major: 4, ..Facts::default() };
-    Cloud::new(("cloud", "nimbus"), &known, &catalog, &invent).describe()
+    CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &invent).describe()
 }
 
 #[test]
@@ -66,10 +66,10 @@ fn describes_a_cloud_by_presets_and_overrides() {
         spec.as_object_mut().unwrap().remove(field);
     }
     assert_eq!(spec, expected);
-    assert!(compared.values().all(|compared| compared.verdict == Verdict::Same), "no value is lost");
-    let Content::Text(admin) = &secrets["nimbus-adopted-credentials-store"]["admin"] else { panic!("no text") };
+    assert!(compared.values().all(|compared| compared.verdict == ComparisonResult::Same), "no value is lost");
+    let SecretContent::Text(admin) = &secrets["nimbus-adopted-credentials-store"]["admin"] else { panic!("no text") };
     assert_eq!(admin, "s3cret", "the password in use");
-    let Content::Values(tls) = &secrets["nimbus-adopted-front"]["values.yaml"] else { panic!("no values") };
+    let SecretContent::Values(tls) = &secrets["nimbus-adopted-front"]["values.yaml"] else { panic!("no values") };
     assert_eq!(Value::Object(tls.clone()), json!({"tls": {"key": "-----BEGIN PRIVATE KEY-----"}}));
 }
 
@@ -85,15 +85,15 @@ fn keeps_credentials_of_absent_services_in_the_values() {
     let other = "service: other\ndescription: Another.\ngroup: openstack\nreleases:\n  other:\n    values: {conf: {password: '${credentials.front.user}'}}\n";
     let catalog = Catalog::load(&crate::testing::files(&[("values/services/other.yaml", other)])).unwrap();
     let found = [found("other", "other", json!({}), json!({"conf": {"password": "theirs"}}))];
-    let known = known(&found, &catalog);
+    let known = identify_releases(&found, &catalog);
     let credentials = || [("front".to_owned(), [("user".to_owned(), "placeholder".to_owned())].into())].into();
     let invent = |_: &Selection| Facts { helm_major: 4, credentials: credentials(), ..Facts::default() };
     let Description { spec, secrets, compared, .. } =
-        Cloud::new(("cloud", "nimbus"), &known, &catalog, &invent).describe();
+        CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &invent).describe();
     assert!(!spec.services.contains_key("front"), "the service is not part of the cloud");
-    let Content::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else { panic!("no values") };
+    let SecretContent::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else { panic!("no values") };
     assert_eq!(Value::Object(values.clone()), json!({"conf": {"password": "theirs"}}));
-    assert_eq!(compared["other"].verdict, Verdict::Same);
+    assert_eq!(compared["other"].verdict, ComparisonResult::Same);
 }
 
 #[test]
@@ -109,18 +109,18 @@ fn the_description_does_not_depend_on_the_order() {
 #[test]
 fn reports_releases_that_the_catalogue_does_not_know() {
     let found = by_hand();
-    let known = known(&found, &catalog());
+    let known = identify_releases(&found, &catalog());
     let strangers: Vec<_> = known.strangers.iter().map(|(key, why)| format!("{key}: {why}")).collect();
     assert_eq!(strangers, ["cloud/blog: the catalogue has no release of chart wordpress"]);
-    assert_eq!(home(&found, &catalog()).as_deref(), Some("cloud"));
-    assert_eq!(home(&[], &catalog()), None);
+    assert_eq!(main_namespace(&found, &catalog()).as_deref(), Some("cloud"));
+    assert_eq!(main_namespace(&[], &catalog()), None);
 }
 
 #[test]
 fn prefers_the_release_with_the_catalogue_name() {
     let one = |name: &str| found(name, "store", json!({}), json!({}));
     let found = [one("another"), one("store")];
-    let known = known(&found, &catalog());
+    let known = identify_releases(&found, &catalog());
     assert_eq!(known.releases["store"].key.name, "store");
     assert_eq!(known.strangers.keys().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["another"]);
 }
@@ -128,8 +128,8 @@ fn prefers_the_release_with_the_catalogue_name() {
 #[test]
 fn finds_upstream_default_passwords() {
     let catalog = catalog();
-    let found_in = |found: &[Found]| {
-        let all = shipped(&known(found, &catalog), &catalog);
+    let found_in = |found: &[InstalledRelease]| {
+        let all = find_default_credentials(&identify_releases(found, &catalog), &catalog);
         all.into_iter()
             .map(|((service, name), (release, path))| format!("{service} {name}: {release} {path}"))
             .collect::<Vec<_>>()

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A root cause that needs a fix.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CauseStatus {
+pub struct RootCauseStatus {
     /// The problem and its reason, in one line.
     pub message: String,
     /// The objects to inspect: the cause itself, its pod, a claim, a node.

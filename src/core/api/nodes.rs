@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::MaintenanceLimits;
 use super::Rollout;
-use super::spec::free_form;
+use super::spec::free_form_schema;
 
 /// The roles of nodes, and the values that differ on some of them. If unset, no node is changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,7 +19,7 @@ pub struct Nodes {
     /// labels are not changed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
-    pub roles: BTreeMap<String, NodeRole>,
+    pub roles: BTreeMap<String, RoleNodes>,
     /// Values for some nodes, of releases that run on every node. Later entries win, and an entry by name wins over
     /// entries by label. With libvirt and ovn, a node that matches two entries runs no pod at all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,7 +43,7 @@ impl Nodes {
 /// The nodes of a role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeRole {
+pub struct RoleNodes {
     /// Nodes by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 512), inner(length(min = 1, max = 253)))]
@@ -131,7 +131,7 @@ pub struct NodeValues {
     pub daemonsets: Vec<String>,
     /// Helm values, merged over those of all other layers.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(schema_with = "free_form")]
+    #[schemars(schema_with = "free_form_schema")]
     pub values: Map<String, Value>,
 }
 

@@ -39,7 +39,7 @@ impl Rollout {
     ///
     /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. An invalid one, which the
     /// API server rejects, counts as 1.
-    pub fn batch(&self, nodes: i32) -> i32 {
+    pub fn batch_size_for(&self, nodes: i32) -> i32 {
         let size = match &self.batch_size {
             None => 1,
             Some(IntOrString::Int(count)) => *count,
@@ -121,7 +121,7 @@ pub enum RolloutPhase {
 
 impl RolloutPhase {
     /// Whether pods are being recreated or wait for it.
-    pub fn is_on(self) -> bool {
+    pub fn is_active(self) -> bool {
         match self {
             Self::Pending | Self::Complete => false,
             Self::AwaitingApproval | Self::Waiting | Self::Rolling | Self::Pausing | Self::Stopped => true,
@@ -150,11 +150,22 @@ mod tests {
     fn batch_is_a_number_or_a_percentage() {
         let of = |size: Option<IntOrString>| Rollout { batch_size: size, ..Rollout::default() };
         let percentage = |text: &str| of(Some(IntOrString::String(text.into())));
-        assert_eq!(of(None).batch(50), 1);
-        assert_eq!(of(Some(IntOrString::Int(5))).batch(3), 5);
-        assert_eq!([percentage("10%").batch(50), percentage("10%").batch(51), percentage("1%").batch(3)], [5, 6, 1]);
+        assert_eq!(of(None).batch_size_for(50), 1);
+        assert_eq!(of(Some(IntOrString::Int(5))).batch_size_for(3), 5);
         assert_eq!(
-            [percentage("100%").batch(300), percentage("x").batch(9), of(Some(IntOrString::Int(0))).batch(9)],
+            [
+                percentage("10%").batch_size_for(50),
+                percentage("10%").batch_size_for(51),
+                percentage("1%").batch_size_for(3)
+            ],
+            [5, 6, 1]
+        );
+        assert_eq!(
+            [
+                percentage("100%").batch_size_for(300),
+                percentage("x").batch_size_for(9),
+                of(Some(IntOrString::Int(0))).batch_size_for(9)
+            ],
             [300, 1, 1]
         );
     }

@@ -66,7 +66,7 @@ pub struct OpenStackDeploymentSpec {
     /// The features and their settings. The features of the built-in catalogue are listed with their fields; others can
     /// come from a catalogue of your own.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(schema_with = "free_form")]
+    #[schemars(schema_with = "free_form_schema")]
     pub features: Map<String, Value>,
     /// Values for all charts, or for one group of them.
     #[serde(default, skip_serializing_if = "Common::is_empty")]
@@ -104,7 +104,7 @@ pub struct OpenStackDeploymentSpec {
 pub struct Overrides {
     /// Helm values. Maps merge, lists and scalars replace, an explicit null removes the chart's default.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(schema_with = "free_form")]
+    #[schemars(schema_with = "free_form_schema")]
     pub values: Map<String, Value>,
     /// Paths (`conf.nova.DEFAULT.debug`; a key with dots in quotes) whose chart default is removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -287,7 +287,7 @@ impl Images {
 }
 
 /// A schema for objects whose keys the API server must keep without validation.
-pub(super) fn free_form(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub(super) fn free_form_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
 }
 

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CauseStatus, RolloutStatus};
+use super::{RolloutStatus, RootCauseStatus};
 
 /// The observed state of the cloud.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,14 +45,14 @@ pub struct OpenStackDeploymentStatus {
     pub roles: BTreeMap<String, RoleStatus>,
     /// The releases, by their name in the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub children: BTreeMap<String, ChildStatus>,
+    pub children: BTreeMap<String, HelmReleaseStatus>,
     /// The rollouts of the data plane's components, by `application/component`: active ones, and the last one of each
     /// component.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rollouts: BTreeMap<String, RolloutStatus>,
     /// Root causes that need a fix, each once with the objects it affects, the most severe first; at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub causes: Vec<CauseStatus>,
+    pub causes: Vec<RootCauseStatus>,
     /// The results of the last test runs, by `application/component`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tests: BTreeMap<String, TestStatus>,
@@ -114,7 +114,7 @@ pub struct RoleStatus {
 /// One helm release.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ChildStatus {
+pub struct HelmReleaseStatus {
     /// Helm's status (`deployed`, `pending-upgrade`, …) or the operator's (`starting`, `absent`, `unmanaged`).
     pub status: String,
     /// Whether the release is in sync, its workloads are ready, and the Jobs of this revision are done.
@@ -191,7 +191,7 @@ pub struct TestStatus {
 #[serde(rename_all = "camelCase")]
 pub struct ComponentStatus {
     /// The health of the component.
-    pub status: ComponentVerdict,
+    pub status: ComponentHealth,
     /// The generation of the workload that the health result describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
@@ -204,7 +204,7 @@ pub struct ComponentStatus {
 
 /// The health of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum ComponentVerdict {
+pub enum ComponentHealth {
     /// All desired pods are available.
     Ready,
     /// All desired pods are available except those on nodes that are `NotReady`. For a CronJob: its last run did not
@@ -256,7 +256,7 @@ pub mod reason {
     /// The spec is invalid.
     pub const INVALID: &str = "InvalidSpec";
     /// Another resource is older and takes precedence.
-    pub const NOT_THE_ONE: &str = "NotTheOne";
+    pub const OLDER_RESOURCE: &str = "NotTheOne";
     /// A required DaemonSet has no node.
     pub const NO_NODES: &str = "NoNodes";
     /// The last runs of CronJobs failed, and nothing else is wrong.

@@ -37,7 +37,7 @@ pub struct Addition {
 
 /// A rejected addition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RejectedAddition {
     /// The source.
     pub source: String,
     /// The problems with key and line, and the remedies; one line per error.
@@ -46,13 +46,13 @@ pub struct Refused {
 
 /// A catalogue with its additions.
 #[derive(Debug)]
-pub struct Extended {
+pub struct ExtendedCatalog {
     /// The catalogue with the accepted additions.
     pub catalog: Catalog,
     /// Its files.
     pub files: Files,
     /// The rejected additions.
-    pub refused: Vec<Refused>,
+    pub rejected: Vec<RejectedAddition>,
 }
 
 /// One file of an addition.
@@ -75,7 +75,7 @@ impl Given {
 ///
 /// # Errors
 /// All errors of the base catalogue.
-pub fn extend(base: &Files, additions: &[Addition]) -> Result<Extended, Errors> {
+pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCatalog, Errors> {
     let mut sorted: Vec<&Addition> = additions.iter().collect();
     sorted.sort();
     let mut refused = Vec::new();
@@ -83,7 +83,7 @@ pub fn extend(base: &Files, additions: &[Addition]) -> Result<Extended, Errors> 
     for addition in sorted {
         match read(base, addition, &given) {
             Ok(more) => given.extend(more),
-            Err(message) => refused.push(Refused { source: addition.source.clone(), message }),
+            Err(message) => refused.push(RejectedAddition { source: addition.source.clone(), message }),
         }
     }
     loop {
@@ -91,7 +91,7 @@ pub fn extend(base: &Files, additions: &[Addition]) -> Result<Extended, Errors> 
         let errors = match Catalog::load(&files) {
             Ok(mut catalog) => {
                 catalog.added = given.iter().map(Given::place).collect();
-                return Ok(Extended { catalog, files, refused });
+                return Ok(ExtendedCatalog { catalog, files, rejected: refused });
             }
             Err(errors) => errors,
         };
@@ -102,7 +102,7 @@ pub fn extend(base: &Files, additions: &[Addition]) -> Result<Extended, Errors> 
             errors_by_source.insert(last.source.clone(), errors.to_string());
         }
         given.retain(|given| !errors_by_source.contains_key(&given.source));
-        refused.extend(errors_by_source.into_iter().map(|(source, message)| Refused { source, message }));
+        refused.extend(errors_by_source.into_iter().map(|(source, message)| RejectedAddition { source, message }));
     }
 }
 
@@ -161,7 +161,7 @@ fn pinned(base: &Files, text: &str, before: &[Given]) -> Result<BTreeMap<String,
     for text in base.get(LOCK).into_iter().map(|text| &text[..]).chain(before) {
         known.extend(read(text).unwrap_or_default().into_keys());
     }
-    let pins = read(text).map_err(|error| format!("line {}: {}; correct it", error.line, error.problem))?;
+    let pins = read(text).map_err(|error| format!("line {}: {}; correct it", error.line, error.message))?;
     match pins.keys().find(|chart| known.contains(*chart)) {
         Some(chart) => Err(format!(
             "chart {chart} is already in the lock and can't be pinned here; remove it, and set `version` of its release in the spec"

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::error::did_you_mean;
 use super::{Body, Catalog, Component, Error, Fragment, WorkloadKind};
 
-pub use facts::facts_in;
+pub use facts::releases_of_facts;
 
 /// Returns all errors between the files.
 pub fn check(catalog: &Catalog) -> Vec<Error> {
@@ -103,7 +103,7 @@ fn needs(catalog: &Catalog, errors: &mut Vec<Error>) {
     for service in catalog.services.values() {
         for (name, release) in &service.releases {
             let needs = release.needs.iter().map(|need| ("needs", &need.component));
-            let awaits = release.awaits.iter().map(|need| ("awaits", &need.component));
+            let awaits = release.waits_for.iter().map(|need| ("awaits", &need.component));
             let alongside = release.alongside.iter().map(|need| ("alongside", &need.component));
             let quorum = release.quorum.iter().map(|component| ("quorum", component));
             let hosts = release.hosts.iter().map(|hosts| ("hosts", &hosts.component));
@@ -192,7 +192,7 @@ fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
         }
     };
     for fragment in fragments(catalog) {
-        let bodies = fragment.named.values().chain(fragment.every.as_ref().map(|every| &every.whole));
+        let bodies = fragment.named.values().chain(fragment.every.as_ref().map(|every| &every.unfiltered));
         bodies.for_each(|body| check_body(&fragment.file, &fragment.field, body));
     }
     for service in catalog.services.values() {
@@ -207,7 +207,7 @@ fn cycle(catalog: &Catalog) -> Option<String> {
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
     let edges: BTreeMap<&str, Vec<&str>> = releases()
         .map(|(name, release)| {
-            let components = release.needs.iter().chain(&release.awaits).map(|need| &need.component);
+            let components = release.needs.iter().chain(&release.waits_for).map(|need| &need.component);
             let providers = components.filter_map(|component| Some(catalog.provider(component)?.1));
             (name.as_str(), providers.collect())
         })

@@ -80,20 +80,20 @@ impl std::error::Error for Errors {}
 
 /// Returns `, did you mean "nova"?` for the candidate nearest to `name`, if one is near enough.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(name, candidates).map(|candidate| format!(", did you mean {candidate:?}?")).unwrap_or_default()
+    nearest_name(name, candidates).map(|candidate| format!(", did you mean {candidate:?}?")).unwrap_or_default()
 }
 
 #[cfg(debug_assertions)]
 thread_local! {
     /// Counts the searches for a near name.
-    pub static LOOKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    pub static SEARCHES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// Returns the candidate nearest to `name`, if one is near enough: it differs in a letter or two, or it is the only one
 /// that shares all words.
-pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     #[cfg(debug_assertions)]
-    LOOKED.set(LOOKED.get() + 1);
+    SEARCHES.set(SEARCHES.get() + 1);
     let lower = name.to_lowercase();
     let mut all: Vec<(usize, &str)> =
         candidates.into_iter().map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate)).collect();

@@ -189,7 +189,7 @@ pub enum Level {
 
 impl Level {
     /// Returns the prefix of a message.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
             Self::Warning => "warning",

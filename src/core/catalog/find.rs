@@ -8,7 +8,7 @@ use osdpl_values::{Digest, canonical, canonical_map};
 impl Catalog {
     /// Returns the service and release with this release name.
     pub fn release(&self, name: &str) -> Option<(&str, &Release)> {
-        let (service, entry) = self.services.get_key_value(self.reach.service(name)?)?;
+        let (service, entry) = self.services.get_key_value(self.release_index.service(name)?)?;
         Some((service.as_str(), entry.releases.get(name)?))
     }
 
@@ -29,7 +29,7 @@ impl Catalog {
     }
 
     /// Whether any values of the catalogue have a key of this name. Files that users added do not count.
-    pub fn writes(&self, key: &str) -> bool {
+    pub fn has_own_key(&self, key: &str) -> bool {
         // Values are stored as canonical JSON, in which only a key matches this.
         let written = format!("{}:", canonical(&key.into()));
         let has = |body: &Body| body.source.contains(&written);
@@ -42,15 +42,15 @@ impl Catalog {
             .chain(self.features.values().flat_map(|feature| &feature.fragments));
         let mut own_fragments = fragments.filter(|fragment| !self.added.contains_key(&fragment.file));
         let any = |fragment: &Fragment| {
-            fragment.named.values().any(has) || fragment.every.as_ref().is_some_and(|every| has(&every.whole))
+            fragment.named.values().any(has) || fragment.every.as_ref().is_some_and(|every| has(&every.unfiltered))
         };
         own_fragments.any(any) || releases.map(|release| &release.base).any(has)
     }
 
     /// Returns a digest over everything that could set values of a release, whatever the spec. More can be added to it.
     /// It changes with the catalogue, never with a spec.
-    pub(crate) fn said(&self, release: &str) -> Digest {
-        self.reach.digest(release, || {
+    pub(crate) fn release_digest(&self, release: &str) -> Digest {
+        self.release_index.digest(release, || {
             let mut digest = Digest::default();
             let own = self.release(release).map(|(_, entry)| entry);
             let fragments = self.shared.iter().chain(own.into_iter().flat_map(|entry| &entry.fragments));

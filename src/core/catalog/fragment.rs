@@ -23,7 +23,7 @@ pub struct Fragment {
     /// Values for the named releases.
     pub named: BTreeMap<String, Body>,
     /// Values for every release.
-    pub every: Option<Every>,
+    pub every: Option<ValuesForEvery>,
 }
 
 impl Fragment {
@@ -35,7 +35,7 @@ impl Fragment {
 
 /// The releases and charts that values for every release apply to.
 #[derive(Debug, Default)]
-pub struct Reach {
+pub struct ReleaseIndex {
     releases: BTreeMap<String, Reached>,
     /// The known keys of the charts.
     pub keys: Keys,
@@ -50,7 +50,7 @@ struct Reached {
     digest: OnceLock<Digest>,
 }
 
-impl Reach {
+impl ReleaseIndex {
     /// Collects the releases of all services.
     pub(super) fn new(services: &BTreeMap<String, Service>, keys: Keys) -> Self {
         let mut releases = BTreeMap::new();
@@ -80,22 +80,22 @@ impl Reach {
 
 /// Values for every release, without the keys that its chart does not have.
 #[derive(Debug)]
-pub struct Every {
+pub struct ValuesForEvery {
     /// All values, unfiltered.
-    pub whole: Body,
+    pub unfiltered: Body,
     group: Option<Group>,
     except: Vec<String>,
-    reach: Arc<Reach>,
+    reach: Arc<ReleaseIndex>,
     /// The filtered values per release index, computed on demand.
     bodies: Box<[OnceLock<Option<Box<Body>>>]>,
 }
 
-impl Every {
+impl ValuesForEvery {
     /// Creates the values from a file's entry.
-    pub fn new(entry: file::Every, reach: &Arc<Reach>) -> Self {
+    pub fn new(entry: file::Every, reach: &Arc<ReleaseIndex>) -> Self {
         let file::Every { group, except, values } = entry;
         let bodies = reach.releases.values().map(|_| OnceLock::new()).collect();
-        Self { whole: Body::new(&values.into(), Vec::new()), group, except, reach: Arc::clone(reach), bodies }
+        Self { unfiltered: Body::new(&values.into(), Vec::new()), group, except, reach: Arc::clone(reach), bodies }
     }
 
     /// Returns the values for a release; `None` if none are left.
@@ -106,7 +106,7 @@ impl Every {
         }
         let filtered = || {
             let tree = self.reach.keys.get(chart)?;
-            let known = tree.known(&self.whole.values());
+            let known = tree.filter_known(&self.unfiltered.values());
             (!known.is_empty()).then(|| Box::new(Body::new(&known.into(), Vec::new())))
         };
         self.bodies.get(*index)?.get_or_init(filtered).as_deref()
@@ -141,7 +141,7 @@ impl Body {
     ///
     /// # Errors
     /// For the first wrong expression, with its path.
-    pub fn check(&self) -> Result<(), (Path, expr::Error)> {
+    pub fn check_expressions(&self) -> Result<(), (Path, expr::Error)> {
         Template::compile(self.values()).map(drop)
     }
 
@@ -151,7 +151,13 @@ impl Body {
     /// For the first expression that is wrong or fails, with its path.
     pub fn layer(&self, origin: Origin, scope: &Scope<'_>) -> Result<Layer, (Path, expr::Error)> {
         let (values, secret) = self.template()?.evaluate(scope)?;
-        Ok(Layer { origin, values, unset: self.unset.iter().cloned().enumerate().collect(), secret, clear: Vec::new() })
+        Ok(Layer {
+            origin,
+            values,
+            unset: self.unset.iter().cloned().enumerate().collect(),
+            secret,
+            plain_text: Vec::new(),
+        })
     }
 
     fn template(&self) -> Result<&Template, (Path, expr::Error)> {
@@ -163,8 +169,8 @@ impl Body {
     }
 
     /// Returns every expression that is a whole scalar, with its path. A credential can be read back from there.
-    pub fn whole(&self) -> Vec<(Path, String)> {
-        Template::whole(&self.values())
+    pub fn whole_scalar_expressions(&self) -> Vec<(Path, String)> {
+        Template::whole_scalar_expressions(&self.values())
     }
 }
 
@@ -172,6 +178,6 @@ impl Body {
 ///
 /// # Errors
 /// For the first invalid path.
-pub fn paths(texts: Vec<String>) -> Result<Vec<(String, Path)>, PathError> {
+pub fn parse_paths(texts: Vec<String>) -> Result<Vec<(String, Path)>, PathError> {
     texts.into_iter().map(|text| Path::parse(&text).map(|path| (text, path))).collect()
 }

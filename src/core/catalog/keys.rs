@@ -7,7 +7,7 @@
 mod entry;
 mod read;
 
-pub use entry::{ANY_KEY, KeyType, READ, TEXT, entry_name, entry_shape, is_short};
+pub use entry::{ANY_KEY, KeyType, READ_MARKER, TEXT_PREFIX, entry_name, entry_shape, is_short};
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -58,7 +58,7 @@ impl Keys {
     pub(super) fn add(&mut self, chart: String, path: &str, text: &Text) -> Result<(), yaml::Error> {
         let entry = match text {
             Text::BuiltIn { json, .. } => Chart { text: json, tree: OnceLock::new() },
-            Text::Given(_) => Chart { text: "", tree: OnceLock::from(Some(text.read(path)?)) },
+            Text::UserProvided(_) => Chart { text: "", tree: OnceLock::from(Some(text.read(path)?)) },
         };
         self.0.insert(chart, entry);
         Ok(())
@@ -88,7 +88,7 @@ pub enum KeyTree {
     /// A list with entries, by their names ([`entry_name`]).
     List(Box<[Box<str>]>),
     /// A key that the templates read, with everything below it, and that has no default.
-    Read,
+    ReadOnly,
 }
 
 impl KeyTree {
@@ -100,12 +100,12 @@ impl KeyTree {
     }
 
     /// Whether the chart's `values.yaml` has exactly this path.
-    pub fn knows(&self, path: &Path) -> bool {
+    pub fn has_path(&self, path: &Path) -> bool {
         self.find(path.keys()).is_some()
     }
 
     /// Returns the type of the chart's default; `None` if there is none.
-    pub fn kind(&self) -> Option<KeyType> {
+    pub fn key_type(&self) -> Option<KeyType> {
         match self {
             Self::Leaf(kind) => Some(*kind),
             Self::Text(_) => Some(KeyType::String),
@@ -113,7 +113,7 @@ impl KeyTree {
             Self::Boolean(_) => Some(KeyType::Boolean),
             Self::Map(_) => Some(KeyType::Map),
             Self::List(_) => Some(KeyType::List),
-            Self::Read => None,
+            Self::ReadOnly => None,
         }
     }
 
@@ -126,7 +126,7 @@ impl KeyTree {
         match self {
             Self::Leaf(kind) => matches!(kind, KeyType::Map | KeyType::List | KeyType::Null),
             Self::Map(map) => map.iter().all(|(_, tree)| tree.is_whole()),
-            Self::Text(_) | Self::Number(_) | Self::Boolean(_) | Self::Read => true,
+            Self::Text(_) | Self::Number(_) | Self::Boolean(_) | Self::ReadOnly => true,
             Self::List(_) => false,
         }
     }
@@ -145,23 +145,23 @@ impl KeyTree {
             }
             Self::Leaf(KeyType::Map) => Value::Object(Values::new()),
             Self::Leaf(KeyType::List) => Value::Array(Vec::new()),
-            Self::Leaf(KeyType::Null) | Self::Read => Value::Null,
+            Self::Leaf(KeyType::Null) | Self::ReadOnly => Value::Null,
             Self::Leaf(kind) => Value::from(format!("<{}>", kind.name())),
         }
     }
 
     /// Returns the subtree at these keys, if the chart's `values.yaml` has it.
     pub fn find(&self, keys: &[String]) -> Option<&Self> {
-        keys.iter().try_fold(self, |tree, key| tree.below(key)).filter(|tree| tree.has_default())
+        keys.iter().try_fold(self, |tree, key| tree.child(key)).filter(|tree| tree.has_default())
     }
 
     /// Returns the values whose paths the chart's `values.yaml` has. Maps that become empty are removed.
-    pub fn known(&self, values: &Values) -> Values {
+    pub fn filter_known(&self, values: &Values) -> Values {
         let known = values.iter().filter_map(|(key, value)| {
-            let below = self.below(key)?;
+            let below = self.child(key)?;
             let known = match value {
                 Value::Object(map) if !map.is_empty() => {
-                    Some(below.known(map)).filter(|map| !map.is_empty()).map(Value::Object)
+                    Some(below.filter_known(map)).filter(|map| !map.is_empty()).map(Value::Object)
                 }
                 leaf => below.has_default().then(|| leaf.clone()),
             };
@@ -171,7 +171,7 @@ impl KeyTree {
     }
 
     /// Returns the subtree below one key, whether it has a default or is only read.
-    pub fn below(&self, key: &str) -> Option<&Self> {
+    pub fn child(&self, key: &str) -> Option<&Self> {
         let Self::Map(map) = self else { return None };
         let position = map.binary_search_by(|(known, _)| known.as_ref().cmp(key));
         position.ok().map(|index| &map[index].1)
@@ -181,14 +181,14 @@ impl KeyTree {
     pub fn has_default(&self) -> bool {
         match self {
             Self::Leaf(_) | Self::Text(_) | Self::Number(_) | Self::Boolean(_) | Self::List(_) => true,
-            Self::Read => false,
+            Self::ReadOnly => false,
             Self::Map(map) => map.is_empty() || map.iter().any(|(_, tree)| tree.has_default()),
         }
     }
 
     /// Whether templates may read any key of this map.
-    pub fn is_open(&self) -> bool {
-        self.below(ANY_KEY).is_some_and(|any| *any == Self::Read)
+    pub fn allows_any_key(&self) -> bool {
+        self.child(ANY_KEY).is_some_and(|any| *any == Self::ReadOnly)
     }
 
     /// Returns the keys of a map, including those that are only read.
@@ -204,8 +204,8 @@ impl KeyTree {
     }
 
     /// Whether any key in the tree has this name.
-    pub fn names_anywhere(&self, name: &str) -> bool {
+    pub fn has_key_anywhere(&self, name: &str) -> bool {
         let Self::Map(map) = self else { return false };
-        map.iter().any(|(key, tree)| key.as_ref() == name || tree.names_anywhere(name))
+        map.iter().any(|(key, tree)| key.as_ref() == name || tree.has_key_anywhere(name))
     }
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use super::fragment::{Every, Reach, paths};
+use super::fragment::{ReleaseIndex, ValuesForEvery, parse_paths};
 use super::{
-    Body, Catalog, Certificates, Check, Component, Error, Errors, Feature, Files, Fragment, Keys, Late,
-    OpenStackRelease, Preset, Text, check, file, find, judgement,
+    Body, Catalog, Certificates, Check, Component, Error, Errors, Feature, Files, Fragment, Keys, LazyTree,
+    OpenStackRelease, Preset, Text, check, checks, file, find,
 };
-use crate::drift::Tolerated;
+use crate::drift::ToleratedChanges;
 use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Template};
 
@@ -26,7 +26,7 @@ impl Catalog {
     pub fn load(files: &Files) -> Result<Self, Errors> {
         let mut loader = Loader { files, errors: Vec::new(), is_given: true, reach: Arc::default() };
         let catalog = loader.load();
-        let is_given = files.values().any(|text| matches!(text, Text::Given(_)));
+        let is_given = files.values().any(|text| matches!(text, Text::UserProvided(_)));
         if loader.errors.is_empty() && is_given {
             loader.errors = check::check(&catalog);
         }
@@ -40,14 +40,14 @@ struct Loader<'a> {
     /// Whether the current file is provided by a user.
     is_given: bool,
     /// The releases and charts that fragments for every release apply to.
-    reach: Arc<Reach>,
+    reach: Arc<ReleaseIndex>,
 }
 
 impl Loader<'_> {
     fn load(&mut self) -> Catalog {
         let keys = self.keys();
         let services = self.folder("values/services/", Self::service);
-        self.reach = Arc::new(Reach::new(&services, keys));
+        self.reach = Arc::new(ReleaseIndex::new(&services, keys));
         let providers = find::providers(&services);
         let shared = self.folder("values/shared/", Self::shared).into_values().flatten().collect();
         let presets = self.folder("presets/", Self::preset);
@@ -55,14 +55,14 @@ impl Loader<'_> {
         let openstack = self.folder("values/openstack/", Self::openstack);
         let lock = self.parse::<file::Lock>("values/lock.yaml").map(|lock| lock.charts).unwrap_or_default();
         let tolerated = self.parse::<file::Drift>("values/drift.yaml").unwrap_or_default();
-        let tolerated = Tolerated {
+        let tolerated = ToleratedChanges {
             managers: tolerated.managers.into_keys().collect(),
             fields: tolerated.fields.into_keys().collect(),
         };
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let reach = Arc::clone(&self.reach);
         let mut rule_errors = Vec::new();
-        let judgements = judgement::read(self.files, &services, &mut rule_errors);
+        let judgements = checks::read(self.files, &services, &mut rule_errors);
         // Rules name releases. If a service could not be read, all rules about it would be reported as wrong.
         if services.len() == self.names("values/services/", &[".yaml"]).len() {
             self.errors.append(&mut rule_errors);
@@ -74,12 +74,12 @@ impl Loader<'_> {
             openstack,
             shared,
             lock,
-            reach,
+            release_index: reach,
             providers,
             tolerated,
             roles,
             rollout,
-            judgements,
+            cross_checks: judgements,
             added: BTreeMap::new(),
         }
     }
@@ -122,7 +122,7 @@ impl Loader<'_> {
 
     fn parse<T: DeserializeOwned>(&mut self, path: &str) -> Option<T> {
         let text = self.files.get(path)?;
-        self.is_given = matches!(text, Text::Given(_));
+        self.is_given = matches!(text, Text::UserProvided(_));
         text.read(path).map_err(|error| self.errors.push(error.into())).ok()
     }
 
@@ -158,7 +158,7 @@ impl Loader<'_> {
         let checks = self.checks(&path, entry.checks);
         let certificates = self.certificates(&path, entry.certificates);
         let file::Feature { description, schema, default, .. } = entry;
-        Feature { file: path, description, schema: Late::new(&schema), default, fragments, certificates, checks }
+        Feature { file: path, description, schema: LazyTree::new(&schema), default, fragments, certificates, checks }
     }
 
     fn openstack(&mut self, name: &str, entry: file::OpenStackRelease) -> OpenStackRelease {
@@ -177,9 +177,9 @@ impl Loader<'_> {
 
     fn fragment(&mut self, path: &str, field: String, entry: file::Fragment) -> Fragment {
         let when = self.condition(path, &format!("{field}.when"), entry.when);
-        let every = entry.every.map(|every| Every::new(every, &self.reach));
+        let every = entry.every.map(|every| ValuesForEvery::new(every, &self.reach));
         if let Some(every) = every.as_ref().filter(|_| self.is_given) {
-            self.expressions(path, &format!("{field}.every"), &every.whole);
+            self.expressions(path, &format!("{field}.every"), &every.unfiltered);
         }
         let mut named = BTreeMap::new();
         for (release, body) in entry.releases {
@@ -216,8 +216,8 @@ impl Loader<'_> {
             let near = error.expression().to_owned();
             return self.expression(path, field, &near, error);
         }
-        for expression in Template::expressions(&whole).iter().map(|source| Expression::late(source)) {
-            let problem = match (expression.is_secret(), expression.asks("facts")) {
+        for expression in Template::expressions(&whole).iter().map(|source| Expression::lazy(source)) {
+            let problem = match (expression.is_secret(), expression.uses_variable("facts")) {
                 (true, _) => "a secret, but everybody can read the message",
                 (_, true) => "facts, which are unknown until the releases are installed",
                 (false, false) => continue,
@@ -234,7 +234,7 @@ impl Loader<'_> {
             let when = self.condition(path, &format!("{field}.when"), entry.when);
             let secrets = self.body(path, &field, Values::from_iter([("secrets".into(), entry.secrets)]), Vec::new());
             let file::Certificates { field, keys, brought, .. } = entry;
-            certificates.push(Certificates { when, field, secrets, keys, brought });
+            certificates.push(Certificates { when, field, secrets, keys, user_provided: brought });
         }
         certificates
     }
@@ -260,11 +260,11 @@ impl Loader<'_> {
         {
             self.expression(path, field, &text, error);
         }
-        Some(Expression::late(&text))
+        Some(Expression::lazy(&text))
     }
 
     fn body(&mut self, path: &str, field: &str, values: Values, unset: Vec<String>) -> Body {
-        let unset = paths(unset).unwrap_or_else(|error| {
+        let unset = parse_paths(unset).unwrap_or_else(|error| {
             self.errors.push(Error::Path { file: path.into(), field: format!("{field}.unset"), error });
             Vec::new()
         });
@@ -277,7 +277,7 @@ impl Loader<'_> {
 
     /// Checks the expressions in values.
     fn expressions(&mut self, path: &str, field: &str, body: &Body) {
-        if let Err((at, error)) = body.check() {
+        if let Err((at, error)) = body.check_expressions() {
             let near = at.keys().last().map_or("", |key| key);
             self.expression(path, &format!("{field}.values.{at}"), near, error);
         }

@@ -6,12 +6,12 @@ mod words;
 
 use serde_json::{Map, Value};
 
-pub use mistyped::meant;
-pub use words::{described, said};
+pub use mistyped::parse_boolean_word;
+pub use words::{field_description, violation_message};
 
 /// A violation of a schema.
 #[derive(Debug, PartialEq)]
-pub struct Fault<'a> {
+pub struct SchemaViolation<'a> {
     /// The field.
     pub field: String,
     /// The same field in the notation of `kubectl explain`: without indexes and keys of maps.
@@ -21,12 +21,12 @@ pub struct Fault<'a> {
     /// The schema of the field itself; null if it has none.
     pub schema: &'a Value,
     /// The kind of violation.
-    pub problem: Problem<'a>,
+    pub problem: ViolationKind<'a>,
 }
 
 /// A kind of schema violation.
 #[derive(Debug, PartialEq)]
-pub enum Problem<'a> {
+pub enum ViolationKind<'a> {
     /// The value is not of this type.
     Type(&'a str),
     /// The value is none of these.
@@ -65,7 +65,7 @@ pub enum Nulls {
 }
 
 /// Returns all violations of `schema` by `value`, which is at `field`.
-pub fn faults<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nulls) -> Vec<Fault<'a>> {
+pub fn validate<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nulls) -> Vec<SchemaViolation<'a>> {
     let mut walk = Validation { nulls, found: Vec::new() };
     if !walk.drops(value) {
         walk.node(schema, value, &Location { field: field.to_owned(), explained: field.to_owned() });
@@ -74,7 +74,7 @@ pub fn faults<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nulls
 }
 
 /// Returns the path of a field below another, quoted if its name contains dots.
-pub fn below(field: &str, key: &str) -> String {
+pub fn field_path(field: &str, key: &str) -> String {
     let dot = if field.is_empty() { "" } else { "." };
     if key.contains('.') { format!("{field}{dot}\"{key}\"") } else { format!("{field}{dot}{key}") }
 }
@@ -87,25 +87,25 @@ struct Location {
 
 impl Location {
     fn property(&self, key: &str) -> Self {
-        Self { field: below(&self.field, key), explained: below(&self.explained, key) }
+        Self { field: field_path(&self.field, key), explained: field_path(&self.explained, key) }
     }
 
     fn entry(&self, key: &str) -> Self {
-        Self { field: below(&self.field, key), explained: self.explained.clone() }
+        Self { field: field_path(&self.field, key), explained: self.explained.clone() }
     }
 
     fn item(&self, index: usize) -> Self {
         Self { field: format!("{}[{index}]", self.field), explained: self.explained.clone() }
     }
 
-    fn fault<'a>(&self, value: &'a Value, schema: &'a Value, problem: Problem<'a>) -> Fault<'a> {
-        Fault { field: self.field.clone(), explained: self.explained.clone(), value, schema, problem }
+    fn fault<'a>(&self, value: &'a Value, schema: &'a Value, problem: ViolationKind<'a>) -> SchemaViolation<'a> {
+        SchemaViolation { field: self.field.clone(), explained: self.explained.clone(), value, schema, problem }
     }
 }
 
 struct Validation<'a> {
     nulls: Nulls,
-    found: Vec<Fault<'a>>,
+    found: Vec<SchemaViolation<'a>>,
 }
 
 impl<'a> Validation<'a> {
@@ -120,33 +120,38 @@ impl<'a> Validation<'a> {
             schema["type"].as_str()
         };
         if let Some(expected) = expected.filter(|expected| !fits(expected, value)) {
-            self.found.push(location.fault(value, schema, Problem::Type(expected)));
+            self.found.push(location.fault(value, schema, ViolationKind::Type(expected)));
             return;
         }
-        let mut report = |problem: Option<Problem<'a>>| {
+        let mut report = |problem: Option<ViolationKind<'a>>| {
             self.found.extend(problem.map(|problem| location.fault(value, schema, problem)));
         };
         let allowed = schema["enum"].as_array().filter(|allowed| !allowed.contains(value));
-        report(allowed.map(|allowed| Problem::Enum(allowed)));
+        report(allowed.map(|allowed| ViolationKind::Enum(allowed)));
         match value {
             Value::String(text) => check_text(schema, text).into_iter().for_each(|problem| report(Some(problem))),
             Value::Number(number) => {
                 let number = number.as_f64().unwrap_or_default();
-                report(schema["minimum"].as_f64().filter(|least| number < *least).map(Problem::Below));
-                report(schema["maximum"].as_f64().filter(|most| number > *most).map(Problem::Above));
+                report(schema["minimum"].as_f64().filter(|least| number < *least).map(ViolationKind::Below));
+                report(schema["maximum"].as_f64().filter(|most| number > *most).map(ViolationKind::Above));
             }
             Value::Array(items) => {
                 let length = items.len() as u64;
-                report(schema["maxItems"].as_u64().filter(|most| length > *most).map(Problem::TooMany));
-                report(schema["minItems"].as_u64().filter(|least| length < *least).map(Problem::TooFewItems));
+                report(schema["maxItems"].as_u64().filter(|most| length > *most).map(ViolationKind::TooMany));
+                report(schema["minItems"].as_u64().filter(|least| length < *least).map(ViolationKind::TooFewItems));
                 for (index, item) in items.iter().enumerate() {
                     self.node(&schema["items"], item, &location.item(index));
                 }
             }
             Value::Object(map) => {
                 let length = map.len() as u64;
-                report(schema["maxProperties"].as_u64().filter(|most| length > *most).map(Problem::TooMany));
-                report(schema["minProperties"].as_u64().filter(|least| length < *least).map(Problem::TooFewProperties));
+                report(schema["maxProperties"].as_u64().filter(|most| length > *most).map(ViolationKind::TooMany));
+                report(
+                    schema["minProperties"]
+                        .as_u64()
+                        .filter(|least| length < *least)
+                        .map(ViolationKind::TooFewProperties),
+                );
                 self.properties(schema, map, location);
             }
             Value::Null | Value::Bool(_) => {}
@@ -157,7 +162,7 @@ impl<'a> Validation<'a> {
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if map.get(name).is_none_or(Value::is_null) {
                 let missing = &schema["properties"][name];
-                self.found.push(location.property(name).fault(&Value::Null, missing, Problem::Required));
+                self.found.push(location.property(name).fault(&Value::Null, missing, ViolationKind::Required));
             }
         }
         let known = schema["properties"].as_object();
@@ -169,21 +174,25 @@ impl<'a> Validation<'a> {
                 None if schema["x-kubernetes-preserve-unknown-fields"] == true => {}
                 None => {
                     let names = known.into_iter().flat_map(|known| known.keys().map(String::as_str)).collect();
-                    self.found.push(location.property(key).fault(value, &Value::Null, Problem::Unknown(key, names)));
+                    self.found.push(location.property(key).fault(
+                        value,
+                        &Value::Null,
+                        ViolationKind::Unknown(key, names),
+                    ));
                 }
             }
         }
     }
 }
 
-fn check_text<'a>(schema: &'a Value, text: &str) -> Vec<Problem<'a>> {
+fn check_text<'a>(schema: &'a Value, text: &str) -> Vec<ViolationKind<'a>> {
     let length = text.chars().count() as u64;
-    let longer = schema["maxLength"].as_u64().filter(|most| length > *most).map(Problem::Longer);
-    let shorter = schema["minLength"].as_u64().filter(|least| length < *least).map(Problem::Shorter);
+    let longer = schema["maxLength"].as_u64().filter(|most| length > *most).map(ViolationKind::Longer);
+    let shorter = schema["minLength"].as_u64().filter(|least| length < *least).map(ViolationKind::Shorter);
     let pattern = schema["pattern"].as_str().filter(|pattern| !osdpl_values::expr::matches(text, pattern));
     let is_time = || text.parse::<k8s_openapi::jiff::Timestamp>().is_ok();
-    let time = (schema["format"] == "date-time" && !is_time()).then_some(Problem::Time);
-    [longer, shorter, pattern.map(Problem::Pattern), time].into_iter().flatten().collect()
+    let time = (schema["format"] == "date-time" && !is_time()).then_some(ViolationKind::Time);
+    [longer, shorter, pattern.map(ViolationKind::Pattern), time].into_iter().flatten().collect()
 }
 
 fn fits(expected: &str, value: &Value) -> bool {

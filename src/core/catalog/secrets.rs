@@ -48,7 +48,7 @@ fn walk(schema: &Value, value: &Value, field: &str, found: &mut Vec<SecretField>
 /// Returns the errors of the marks in a feature's schema, each with its location.
 pub(super) fn check(feature: &Feature) -> Vec<String> {
     let mut wrong = Vec::new();
-    if feature.schema.mentions(MARK) {
+    if feature.schema.contains_text(MARK) {
         check_marks(&feature.schema.read(), "schema", &mut wrong);
     }
     wrong

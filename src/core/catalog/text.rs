@@ -25,7 +25,7 @@ pub enum Text {
         json: &'static str,
     },
     /// Provided by a user. Everything in it is checked when it is loaded.
-    Given(String),
+    UserProvided(String),
 }
 
 impl Text {
@@ -51,37 +51,37 @@ impl Deref for Text {
     fn deref(&self) -> &str {
         match self {
             Self::BuiltIn { text, .. } => text,
-            Self::Given(text) => text,
+            Self::UserProvided(text) => text,
         }
     }
 }
 
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
-        Self::Given(text.to_owned())
+        Self::UserProvided(text.to_owned())
     }
 }
 
 impl From<String> for Text {
     fn from(text: String) -> Self {
-        Self::Given(text)
+        Self::UserProvided(text)
     }
 }
 
 /// A tree that is stored as text until it is used. Few are, and a tree takes ten times as much memory.
-pub struct Late {
+pub struct LazyTree {
     text: Box<str>,
     tree: OnceLock<Value>,
 }
 
-impl Late {
+impl LazyTree {
     /// Stores a tree as text.
     pub fn new(tree: &Value) -> Self {
         Self { text: canonical(tree).into(), tree: OnceLock::new() }
     }
 
     /// Whether the text contains this key or string. If not, the tree does not either.
-    pub fn mentions(&self, name: &str) -> bool {
+    pub fn contains_text(&self, name: &str) -> bool {
         self.text.contains(name)
     }
 
@@ -92,7 +92,7 @@ impl Late {
     }
 }
 
-impl Deref for Late {
+impl Deref for LazyTree {
     type Target = Value;
 
     fn deref(&self) -> &Value {
@@ -100,7 +100,7 @@ impl Deref for Late {
     }
 }
 
-impl fmt::Debug for Late {
+impl fmt::Debug for LazyTree {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
     }

@@ -1,7 +1,7 @@
 //! Volume claims without a volume: the reason and the fix.
 
 use super::Facts;
-use crate::health::pod::{OwnerKind, Unready};
+use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{Claim, ClaimPhase};
 
 /// A claim that blocks a pod.
@@ -12,7 +12,7 @@ pub(super) struct Waiting<'a> {
 }
 
 /// The first unbound claim of a pod that keeps the pod from being scheduled.
-pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &Unready) -> Option<Waiting<'a>> {
+pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) -> Option<Waiting<'a>> {
     let scheduler = pod.cause.as_ref().map(|cause| cause.message.as_str()).unwrap_or_default();
     pod.claims.iter().find_map(|name| {
         let claim = *facts.claims.get(&(namespace, name.as_str()))?;
@@ -67,10 +67,10 @@ fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
 }
 
 /// The commands that delete a claim which cannot be bound.
-fn commands(facts: &Facts<'_>, claim: &Claim, pod: &Unready) -> String {
+fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     let set = (pod.owner.kind == OwnerKind::StatefulSet).then_some(pod.owner.name.as_str());
     match set.filter(|set| pod_of(claim, set).is_some()) {
-        Some(set) => remedy(facts.claims.values().copied(), &claim.namespace, set),
+        Some(set) => deletion_commands(facts.claims.values().copied(), &claim.namespace, set),
         None => format!("kubectl -n {} delete pvc {}", claim.namespace, claim.name),
     }
 }
@@ -79,7 +79,7 @@ fn commands(facts: &Facts<'_>, claim: &Claim, pod: &Unready) -> String {
 /// templates can be changed.
 ///
 /// Pods with bound claims keep running.
-pub fn remedy<'a>(claims: impl Iterator<Item = &'a Claim>, namespace: &str, set: &str) -> String {
+pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace: &str, set: &str) -> String {
     let own = claims.filter(|claim| claim.namespace == namespace);
     let own: Vec<(&str, &str, bool)> = own
         .filter_map(|claim| Some((pod_of(claim, set)?, claim.name.as_str(), claim.phase == ClaimPhase::Pending)))

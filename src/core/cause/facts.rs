@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Place, claim, object};
+use super::{OwnerRef, claim, object};
 use crate::api::CauseObject;
-use crate::health::pod::{Mount, Unready};
-use crate::observed::{Claim, Class, Trouble};
+use crate::health::pod::{Mount, UnreadyPod};
+use crate::observed::{Claim, Class, Issue};
 
 /// Cluster state besides workloads and pods.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub struct Facts<'a> {
     /// Missing mounted objects by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
     /// Why the pods of a workload or Job cannot be created, according to its controller.
-    pub refused: BTreeMap<Place<'a>, &'a str>,
+    pub rejections: BTreeMap<OwnerRef<'a>, &'a str>,
     /// Errors of provisioners, by the claim's namespace and name.
     pub provisioners: BTreeMap<(&'a str, &'a str), &'a str>,
     /// The last log lines of failed containers, without secrets, by the pod's uid.
@@ -32,35 +32,35 @@ pub struct Facts<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// Why.
-    pub trouble: Trouble,
+    pub trouble: Issue,
     /// The objects to inspect, the pod first.
     pub look: Vec<CauseObject>,
 }
 
 impl Facts<'_> {
     /// The node of a pod, if that node is not ready.
-    pub fn lost_node<'p>(&self, pod: &'p Unready) -> Option<&'p str> {
+    pub fn lost_node<'p>(&self, pod: &'p UnreadyPod) -> Option<&'p str> {
         let node = pod.node.as_deref()?;
         (self.nodes.as_ref()?.get(node) == Some(&false)).then_some(node)
     }
 
     /// Whether a pod is on a node that may recover soon.
-    pub fn is_awaited(&self, pod: &Unready) -> bool {
+    pub fn is_on_recovering_node(&self, pod: &UnreadyPod) -> bool {
         pod.node.as_deref().is_some_and(|node| self.awaited.contains(node))
     }
 
     /// Why a pod is not ready, if it is known.
-    pub fn told(&self, namespace: &str, pod: &Unready) -> Option<Told> {
+    pub fn explain(&self, namespace: &str, pod: &UnreadyPod) -> Option<Told> {
         let look = vec![object("Pod", namespace, &pod.name)];
         let mut report = Told { trouble: pod.trouble()?, look };
         if let Some(waiting) = claim::waiting(self, namespace, pod) {
-            report.trouble = Trouble { stuck: waiting.stuck, message: format!("{}: {}", pod.name, waiting.message) };
+            report.trouble = Issue { stuck: waiting.stuck, message: format!("{}: {}", pod.name, waiting.message) };
             report.look.push(object("PersistentVolumeClaim", namespace, waiting.claim));
         }
         if let Some(absent) = self.absent.get(pod.uid.as_str()).filter(|absent| !absent.is_empty()) {
             let names: Vec<_> = absent.iter().map(ToString::to_string).collect();
             let message = format!("{}: it mounts objects that do not exist: {}", pod.name, names.join(", "));
-            report.trouble = Trouble { stuck: true, message };
+            report.trouble = Issue { stuck: true, message };
             report.look.extend(absent.iter().map(|mount| object(&format!("{:?}", mount.kind), namespace, &mount.name)));
         }
         if let Some(log) = self.logs.get(pod.uid.as_str()) {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{Chain, Link, Scene, Told, object, place};
+use super::{Chain, Input, Link, Told, object, place};
 use crate::api::CauseObject;
 use crate::catalog::{Component, WorkloadKind};
 use crate::health::job::RELEASE_GROUP;
-use crate::health::pod::{Dependency, OwnerKind, Unready};
-use crate::health::{has_no_nodes, verdict};
-use crate::observed::{JobSeen, Key, Trouble, Workload};
+use crate::health::pod::{Dependency, OwnerKind, UnreadyPod};
+use crate::health::{assess, has_no_nodes};
+use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 
 /// The reason of a dependency that was never created.
 const NOT_FOUND: &str = "it does not exist";
@@ -23,7 +23,7 @@ const NOT_READY: &str = "NotReady";
 #[derive(Clone, Copy)]
 enum Suspect<'a> {
     Workload(&'a Workload, Option<&'a str>),
-    Job(&'a JobSeen),
+    Job(&'a ObservedJob),
     /// An object that does not exist or belongs to no release.
     Absent(&'static str, &'a str, &'a str),
     /// A node that is not ready.
@@ -32,31 +32,31 @@ enum Suspect<'a> {
     Gone(&'a str, &'a BTreeMap<String, String>),
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Input<'a> {
     /// Why a workload is not ready, if it has unready pods or its pods cannot be created.
-    pub fn of_workload(&self, workload: &'a Workload) -> Option<Chain> {
+    pub fn workload_chain(&self, workload: &'a Workload) -> Option<Chain> {
         self.has_reason(&place(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
     }
 
     /// A chain to each lost node that has a pod of the workload.
-    pub fn of_lost_nodes(&self, workload: &'a Workload) -> Vec<Chain> {
+    pub fn lost_node_chains(&self, workload: &'a Workload) -> Vec<Chain> {
         let lost = self.pods.get(&place(workload)).into_iter().flatten();
         let lost = lost.filter(|pod| pod.node.as_ref().is_some_and(|node| workload.lost_nodes.contains(node)));
         lost.map(|pod| self.follow(Suspect::Workload(workload, None), Some(pod))).collect()
     }
 
     /// Why a Job is not complete, if it has an unready pod or its pod cannot be created.
-    pub fn of_job(&self, job: &'a JobSeen) -> Option<Chain> {
+    pub fn job_chain(&self, job: &'a ObservedJob) -> Option<Chain> {
         self.has_reason(&of_job(job)).then(|| self.follow(Suspect::Job(job), None))
     }
 
-    fn has_reason(&self, place: &super::Place<'_>) -> bool {
-        self.facts.refused.contains_key(place) || self.pods.get(place).is_some_and(|pods| !pods.is_empty())
+    fn has_reason(&self, place: &super::OwnerRef<'_>) -> bool {
+        self.facts.rejections.contains_key(place) || self.pods.get(place).is_some_and(|pods| !pods.is_empty())
     }
 
     /// Why a pod is not ready; `None` if it is ready or its owner is unknown.
-    pub fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
-        let of = |place: &super::Place<'_>| place.0 == namespace;
+    pub fn pod_chain(&self, namespace: &str, name: &str) -> Option<Chain> {
+        let of = |place: &super::OwnerRef<'_>| place.0 == namespace;
         let mut all = self.pods.iter().filter(|(place, _)| of(place));
         let (owner, pod) = all.find_map(|(owner, pods)| Some((owner, *pods.iter().find(|pod| pod.name == name)?)))?;
         let workload = self.workloads.iter().copied().find(|workload| place(workload) == *owner);
@@ -68,7 +68,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Follows the dependencies, starting with pod `given` instead of the most relevant one if it is set.
-    fn follow(&self, victim: Suspect<'a>, given: Option<&'a Unready>) -> Chain {
+    fn follow(&self, victim: Suspect<'a>, given: Option<&'a UnreadyPod>) -> Chain {
         let mut links = vec![link(victim)];
         let (mut suspect, mut pod) = (victim, given.or_else(|| self.pod(victim)));
         loop {
@@ -80,7 +80,7 @@ impl<'a> Scene<'a> {
                     links,
                     why: trouble.map(|trouble| trouble.message),
                     stuck,
-                    look,
+                    inspect: look,
                     release: release(suspect),
                 };
             };
@@ -89,20 +89,22 @@ impl<'a> Scene<'a> {
             links.push(found);
             if is_cycle {
                 let why = Some("they wait for each other".into());
-                return Chain { links, why, stuck: true, look: Vec::new(), release: release(next) };
+                return Chain { links, why, stuck: true, inspect: Vec::new(), release: release(next) };
             }
             (suspect, pod) = (next, self.pod(next));
         }
     }
 
     /// The dependency that a pod waits for. A lost node comes first.
-    fn next(&self, suspect: Suspect<'a>, pod: &'a Unready) -> Option<Suspect<'a>> {
+    fn next(&self, suspect: Suspect<'a>, pod: &'a UnreadyPod) -> Option<Suspect<'a>> {
         let node = self.facts.lost_node(pod).map(Suspect::Node);
-        node.or_else(|| pod.wants.waits.iter().find_map(|dependency| self.unmet_dependency(suspect, pod, dependency)))
+        node.or_else(|| {
+            pod.requirements.waits.iter().find_map(|dependency| self.unmet_dependency(suspect, pod, dependency))
+        })
     }
 
     /// The most relevant pod, limited to the node if one is given.
-    fn pod(&self, suspect: Suspect<'a>) -> Option<&'a Unready> {
+    fn pod(&self, suspect: Suspect<'a>) -> Option<&'a UnreadyPod> {
         let (place, node) = match suspect {
             Suspect::Workload(workload, node) => (place(workload), node),
             Suspect::Job(job) => (of_job(job), None),
@@ -116,7 +118,7 @@ impl<'a> Scene<'a> {
     fn unmet_dependency(
         &self,
         victim: Suspect<'a>,
-        pod: &'a Unready,
+        pod: &'a UnreadyPod,
         dependency: &'a Dependency,
     ) -> Option<Suspect<'a>> {
         match dependency {
@@ -153,7 +155,7 @@ impl<'a> Scene<'a> {
     /// The running Job of the release: helm creates hooks one after the other, so a missing Job waits for it.
     fn running_hook(&self, victim: Suspect<'a>) -> Option<Suspect<'a>> {
         let own = release(victim)?;
-        let runs = |job: &&&JobSeen| !job.complete && job.namespace == own.namespace && job.release == own.name;
+        let runs = |job: &&&ObservedJob| !job.complete && job.namespace == own.namespace && job.release == own.name;
         let found = self.jobs.iter().filter(runs).map(|job| Suspect::Job(job));
         let mut others = found.filter(|job| link(*job).object != link(victim).object);
         others.next()
@@ -173,19 +175,19 @@ impl<'a> Scene<'a> {
     ///
     /// A stored reason of a workload or Job belongs to its most relevant pod, so for pod `given` the reason is taken
     /// from the pod.
-    fn why(&self, suspect: Suspect<'a>, pod: Option<&Unready>, given: bool) -> Why {
+    fn why(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> Why {
         let namespace = link(suspect).object.namespace;
-        let own = pod.and_then(|pod| self.facts.told(&namespace, pod));
+        let own = pod.and_then(|pod| self.facts.explain(&namespace, pod));
         let kept = match suspect {
-            Suspect::Absent(..) => Some(Trouble { stuck: false, message: NOT_FOUND.into() }),
-            Suspect::Node(_) => Some(Trouble { stuck: false, message: NOT_READY.into() }),
-            Suspect::Gone(..) => Some(Trouble { stuck: true, message: DELETED.into() }),
+            Suspect::Absent(..) => Some(Issue { stuck: false, message: NOT_FOUND.into() }),
+            Suspect::Node(_) => Some(Issue { stuck: false, message: NOT_READY.into() }),
+            Suspect::Gone(..) => Some(Issue { stuck: true, message: DELETED.into() }),
             Suspect::Workload(workload, None) if has_no_nodes(workload) => {
-                Some(Trouble { stuck: true, message: verdict(workload).reason })
+                Some(Issue { stuck: true, message: assess(workload).reason })
             }
             Suspect::Workload(workload, _) => {
-                let refused = self.facts.refused.get(&place(workload)).filter(|_| !given);
-                refused.map(|message| Trouble { stuck: true, message: (*message).to_owned() })
+                let refused = self.facts.rejections.get(&place(workload)).filter(|_| !given);
+                refused.map(|message| Issue { stuck: true, message: (*message).to_owned() })
             }
             Suspect::Job(job) => job.trouble.clone().filter(|_| !given),
         };
@@ -195,19 +197,19 @@ impl<'a> Scene<'a> {
 }
 
 struct Why {
-    trouble: Option<Trouble>,
+    trouble: Option<Issue>,
     look: Vec<CauseObject>,
 }
 
-fn of_job(job: &JobSeen) -> super::Place<'_> {
+fn of_job(job: &ObservedJob) -> super::OwnerRef<'_> {
     (&job.namespace, OwnerKind::Job, &job.name)
 }
 
-fn release(suspect: Suspect<'_>) -> Option<Key> {
+fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
     match suspect {
-        Suspect::Workload(workload, _) => Some(Key::new(&workload.namespace, &workload.release)),
-        Suspect::Job(job) => Some(Key::new(&job.namespace, &job.release)),
-        Suspect::Gone(namespace, labels) => Some(Key::new(namespace, labels.get(RELEASE_GROUP)?)),
+        Suspect::Workload(workload, _) => Some(ReleaseKey::new(&workload.namespace, &workload.release)),
+        Suspect::Job(job) => Some(ReleaseKey::new(&job.namespace, &job.release)),
+        Suspect::Gone(namespace, labels) => Some(ReleaseKey::new(namespace, labels.get(RELEASE_GROUP)?)),
         Suspect::Absent(..) | Suspect::Node(_) => None,
     }
 }

@@ -5,43 +5,44 @@ use std::collections::BTreeMap;
 
 use super::Chain;
 use crate::api::CauseObject;
-use crate::observed::{Cause, Key};
+use crate::observed::{Cause, ReleaseKey};
 
 /// An object that is not ready, with the path to its root cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Victim {
+pub struct AffectedObject {
     /// Its release.
-    pub release: Key,
+    pub release: ReleaseKey,
     /// The path to its root cause.
     pub chain: Chain,
 }
 
 /// The root causes, each once. Causes that cannot recover come first, then those with the most affected objects.
-pub fn roots<'a>(victims: impl IntoIterator<Item = &'a Victim>) -> Vec<Cause> {
+pub fn group_by_root_cause<'a>(victims: impl IntoIterator<Item = &'a AffectedObject>) -> Vec<Cause> {
     let mut roots: BTreeMap<String, Cause> = BTreeMap::new();
-    for Victim { release, chain } in victims {
+    for AffectedObject { release, chain } in victims {
         let message = chain.root();
         let cause = roots.entry(message.clone()).or_insert_with(|| Cause {
             objects: objects(chain),
             message,
             stuck: chain.stuck,
             releases: chain.release.iter().cloned().collect(),
-            victims: Vec::new(),
-            told: chain.why.is_some(),
+            affected: Vec::new(),
+            is_explained: chain.why.is_some(),
         });
         cause.releases.insert(release.clone());
-        if let Some(victim) = chain.links.first().filter(|_| chain.is_victim())
-            && !cause.victims.contains(&victim.label)
+        if let Some(victim) = chain.links.first().filter(|_| chain.is_affected())
+            && !cause.affected.contains(&victim.label)
         {
-            cause.victims.push(victim.label.clone());
+            cause.affected.push(victim.label.clone());
         }
     }
-    let mut causes: Vec<Cause> = roots.into_values().filter(|cause| cause.told || !cause.victims.is_empty()).collect();
-    causes.sort_by_key(|cause| (Reverse(cause.stuck), Reverse(cause.victims.len()), cause.message.clone()));
+    let mut causes: Vec<Cause> =
+        roots.into_values().filter(|cause| cause.is_explained || !cause.affected.is_empty()).collect();
+    causes.sort_by_key(|cause| (Reverse(cause.stuck), Reverse(cause.affected.len()), cause.message.clone()));
     causes
 }
 
 /// The root cause itself and further objects to inspect.
 fn objects(chain: &Chain) -> Vec<CauseObject> {
-    chain.links.last().map(|link| link.object.clone()).into_iter().chain(chain.look.iter().cloned()).collect()
+    chain.links.last().map(|link| link.object.clone()).into_iter().chain(chain.inspect.iter().cloned()).collect()
 }

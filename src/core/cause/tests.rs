@@ -8,8 +8,8 @@ use crate::observed::{Claim, ClaimPhase, Class};
 #[derive(Default)]
 struct Cluster {
     workloads: Vec<Workload>,
-    jobs: Vec<JobSeen>,
-    pods: Vec<Unready>,
+    jobs: Vec<ObservedJob>,
+    pods: Vec<UnreadyPod>,
     services: Vec<(String, BTreeMap<String, String>)>,
     claims: Vec<Claim>,
     classes: Vec<Class>,
@@ -92,15 +92,15 @@ impl Cluster {
 
     /// The cause of the first workload, and whether it cannot recover.
     fn workload_cause(&self) -> (String, bool) {
-        self.cause(|scene| scene.of_workload(scene.workloads[0]))
+        self.cause(|scene| scene.workload_chain(scene.workloads[0]))
     }
 
     /// The cause of the first Job, and whether it cannot recover.
     fn job_cause(&self) -> (String, bool) {
-        self.cause(|scene| scene.of_job(scene.jobs[0]))
+        self.cause(|scene| scene.job_chain(scene.jobs[0]))
     }
 
-    fn cause(&self, find: impl FnOnce(&Scene<'_>) -> Option<Chain>) -> (String, bool) {
+    fn cause(&self, find: impl FnOnce(&Input<'_>) -> Option<Chain>) -> (String, bool) {
         let mut pods = Pods::new();
         for pod in &self.pods {
             pods.entry(("n", pod.owner.kind, &pod.owner.name)).or_default().push(pod);
@@ -111,9 +111,9 @@ impl Cluster {
         let nodes = Some(self.lost.iter().map(|name| (name.as_str(), false)).collect());
         let facts = Facts { claims, classes, nodes, ..Facts::default() };
         let (workloads, jobs) = (self.workloads.iter().collect(), self.jobs.iter().collect());
-        let scene = Scene { workloads, jobs, pods: &pods, services: Some(services), facts: &facts };
+        let scene = Input { workloads, jobs, pods: &pods, services: Some(services), facts: &facts };
         let chain = find(&scene).unwrap();
-        let cause = if chain.is_victim() { chain.to_string() } else { chain.why.clone().unwrap_or_default() };
+        let cause = if chain.is_affected() { chain.to_string() } else { chain.why.clone().unwrap_or_default() };
         (cause, chain.stuck)
     }
 }

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ceph, Cluster, Consumer, Gateway, Problem, external, mirantis, variables};
+use super::{Ceph, Cluster, Consumer, Gateway, SecretError, external, mirantis, variables};
 use osdpl_values::Values;
 
 /// The Ceph that the spec declares.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Declared {
+pub struct DeclaredCeph {
     /// The settings, or the reason why they can't be read.
-    pub read: Result<Ceph, Unready>,
+    pub settings: Result<Ceph, NotReady>,
     /// The status of the `CephCluster`, if Rook runs it and it is known.
     pub cluster: Option<Cluster>,
     /// The gateways of the object store, or the reason why they are unknown; `None` if the spec has no object store.
-    pub gateway: Option<Result<Gateway, Unready>>,
+    pub gateway: Option<Result<Gateway, NotReady>>,
     /// Users that desired releases need and the Secret lacks, in the order of [`Consumer::ALL`].
-    pub lacking: Vec<Problem>,
+    pub lacking: Vec<SecretError>,
     /// A problem that does not affect running releases.
-    pub note: Option<Unready>,
+    pub warning: Option<NotReady>,
     /// Every word of the Secret that may be a key, including malformed ones. They must never be shown.
     pub secrets: Vec<Secret>,
 }
@@ -34,13 +34,13 @@ impl std::fmt::Debug for Secret {
 
 /// The reason why the declared Ceph can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unready {
+pub enum NotReady {
     /// The Secret does not exist or can't be read.
     #[error("{0}")]
     Secret(String),
     /// The Secret is malformed.
     #[error(transparent)]
-    Malformed(#[from] Problem),
+    Malformed(#[from] SecretError),
     /// Rook has not created the required objects yet, or can't.
     #[error("{0}")]
     Rook(String),
@@ -51,7 +51,7 @@ pub enum Unready {
     #[error(
         "the described Ceph is {found}, but the cloud's images, volumes and instances are in {held} (ConfigMap {map}): nothing is changed; correct the description, or delete that ConfigMap to start with an empty Ceph"
     )]
-    Another {
+    OtherCeph {
         /// The fsid in the description.
         found: String,
         /// The fsid that the charts use.
@@ -61,30 +61,30 @@ pub enum Unready {
     },
 }
 
-impl Declared {
+impl DeclaredCeph {
     /// Creates one that lacks nothing, or that is unknown.
-    pub fn of(read: Result<Ceph, Unready>) -> Self {
-        let keys = read.iter().flat_map(Ceph::keys);
+    pub fn of(settings: Result<Ceph, NotReady>) -> Self {
+        let keys = settings.iter().flat_map(Ceph::keys);
         let secrets = keys.map(|key| Secret(key.reveal().to_owned())).collect();
-        Self { read, cluster: None, gateway: None, lacking: Vec::new(), note: None, secrets }
+        Self { settings, cluster: None, gateway: None, lacking: Vec::new(), warning: None, secrets }
     }
 
     /// Creates one from Rook's objects.
-    pub fn by_rook((read, cluster): (Result<Ceph, Unready>, Option<Cluster>)) -> Self {
-        let note = cluster.as_ref().and_then(Cluster::trouble);
-        Self { cluster, note, ..Self::of(read) }
+    pub fn from_rook((read, cluster): (Result<Ceph, NotReady>, Option<Cluster>)) -> Self {
+        let warning = cluster.as_ref().and_then(Cluster::not_ready_reason);
+        Self { cluster, warning, ..Self::of(read) }
     }
 
     /// Returns the most important reason why it is not ready for every release that needs it.
-    pub fn trouble(&self) -> Option<Unready> {
-        let lacking = || self.lacking.first().cloned().map(Unready::from);
+    pub fn not_ready_reason(&self) -> Option<NotReady> {
+        let lacking = || self.lacking.first().cloned().map(NotReady::from);
         let gateway = || self.gateway.as_ref()?.as_ref().err().cloned();
-        self.read.as_ref().err().cloned().or_else(lacking).or_else(|| self.note.clone()).or_else(gateway)
+        self.settings.as_ref().err().cloned().or_else(lacking).or_else(|| self.warning.clone()).or_else(gateway)
     }
 
     /// Sets the gateways.
     #[must_use]
-    pub fn with_gateway(self, gateway: Option<Result<Gateway, Unready>>) -> Self {
+    pub fn with_gateway(self, gateway: Option<Result<Gateway, NotReady>>) -> Self {
         let key = match &gateway {
             Some(Ok(Gateway::Chart { key, .. })) => Some(Secret(key.reveal().to_owned())),
             _ => None,
@@ -98,7 +98,7 @@ impl Declared {
     /// `monitors`, `fsid`, and `public` if the spec contains it, else `internal` and `public`. Both addresses have
     /// `scheme`, `host` and `port`.
     pub fn variables(&self) -> Values {
-        let ceph = self.read.as_ref().ok();
+        let ceph = self.settings.as_ref().ok();
         let mut variables = ceph.map(variables).unwrap_or_default();
         if let Some(Ok(gateway)) = &self.gateway {
             variables.insert("rgw".into(), gateway.variable(ceph));
@@ -107,13 +107,15 @@ impl Declared {
     }
 
     /// Returns the reason why `ceph.<name>` is missing in expressions.
-    pub fn blame(&self, name: &str) -> Option<String> {
+    pub fn missing_reason(&self, name: &str) -> Option<String> {
         if let ("rgw", Some(gateway)) = (name, &self.gateway) {
             return gateway.as_ref().err().map(ToString::to_string);
         }
-        match (&self.read, Consumer::named(name)) {
+        match (&self.settings, Consumer::named(name)) {
             (Err(problem), _) => Some(problem.to_string()),
-            (Ok(ceph), Some(consumer)) if !ceph.serves(consumer) => Some(ceph.missing(consumer).to_string()),
+            (Ok(ceph), Some(consumer)) if !ceph.has_user_for(consumer) => {
+                Some(ceph.missing_user_error(consumer).to_string())
+            }
             (Ok(_), _) => None,
         }
     }
@@ -121,23 +123,23 @@ impl Declared {
 
 /// Reads a Secret. `object` is its `namespace/name`, `data` is its data or the reason why it can't be read, and
 /// `releases` are the catalogue's names of the desired releases.
-pub fn declared<'a>(
+pub fn read_declared_ceph<'a>(
     object: &str,
     data: Result<BTreeMap<String, Vec<u8>>, String>,
     releases: impl Iterator<Item = &'a str>,
-) -> Declared {
+) -> DeclaredCeph {
     let data = match data {
         Ok(data) => data,
-        Err(problem) => return Declared::of(Err(Unready::Secret(problem))),
+        Err(problem) => return DeclaredCeph::of(Err(NotReady::Secret(problem))),
     };
     // If a Secret has the keys of both layouts, the documented one has more information.
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let lacking = read.as_ref().map(|ceph| lacking(ceph, releases)).unwrap_or_default();
-    Declared { lacking, secrets: possible_keys(&data), ..Declared::of(read.map_err(Unready::from)) }
+    DeclaredCeph { lacking, secrets: possible_keys(&data), ..DeclaredCeph::of(read.map_err(NotReady::from)) }
 }
 
-fn lacking<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<Problem> {
+fn lacking<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<SecretError> {
     let needed = releases.filter_map(|release| match release {
         "glance" => Some(Consumer::Glance),
         "cinder" => Some(Consumer::Cinder),
@@ -147,7 +149,11 @@ fn lacking<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<Prob
         _ => None,
     });
     let needed: std::collections::BTreeSet<Consumer> = needed.collect();
-    needed.into_iter().filter(|consumer| ceph.user(*consumer).is_none()).map(|one| ceph.missing(one)).collect()
+    needed
+        .into_iter()
+        .filter(|consumer| ceph.user(*consumer).is_none())
+        .map(|one| ceph.missing_user_error(one))
+        .collect()
 }
 
 /// Returns every word that is long enough to be a key or a large part of one, and that is not public.

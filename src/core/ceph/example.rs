@@ -6,7 +6,7 @@ use super::{Ceph, CephxKey, Consumer, Gateway, Layout, Monitors, Pool, Url, User
 
 /// Returns a placeholder Ceph with upstream's names, which `osdpl render` uses.
 pub fn example() -> Ceph {
-    let key = CephxKey::of_zeros();
+    let key = CephxKey::placeholder();
     let pool = |consumer| match consumer {
         Consumer::Glance => "glance.images",
         Consumer::Cinder => "cinder.volumes",
@@ -35,5 +35,5 @@ pub fn example() -> Ceph {
 /// Returns placeholder gateways.
 pub fn example_gateway() -> Gateway {
     let url = Url { scheme: "http".into(), host: "rgw.example.org".into(), port: 80 };
-    Gateway::Elsewhere { internal: url.clone(), public: url }
+    Gateway::External { internal: url.clone(), public: url }
 }

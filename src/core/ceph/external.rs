@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ceph, CephxKey, Complaint, Consumer, Layout, Monitors, Pool, Problem, Source, User, is_name, is_uuid};
+use super::{
+    Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name, is_uuid,
+};
 
 /// Reads a Secret with these keys: `mon_host` and `fsid`, and for each of glance, cinder, cinder-backup, nova, manila
 /// and gnocchi that the cloud has `<service>.key` and `<service>.pool`, with `<service>.user` if the name is not
@@ -10,12 +12,12 @@ use super::{Ceph, CephxKey, Complaint, Consumer, Layout, Monitors, Pool, Problem
 ///
 /// # Errors
 /// The first missing or malformed key.
-pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, Problem> {
-    let source = Source { object, data };
+pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, SecretError> {
+    let source = SecretData { object, data };
     let monitors = source.parsed("mon_host", Monitors::parse(source.required("mon_host")?))?;
     let fsid = source.required("fsid")?.to_ascii_lowercase();
     if !is_uuid(&fsid) {
-        return Err(source.problem("fsid", Complaint::NotUuid));
+        return Err(source.problem("fsid", ValueError::NotUuid));
     }
     let mut users = BTreeMap::new();
     for consumer in Consumer::ALL {
@@ -25,14 +27,14 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
         }
     }
     if users.is_empty() {
-        return Err(source.problem("glance.key", Complaint::NoUsers));
+        return Err(source.problem("glance.key", ValueError::NoUsers));
     }
     Ceph { object: object.to_owned(), layout: Layout::Documented, monitors, fsid: Some(fsid), users, admin: None }
         .consistent()
 }
 
 /// Reads one service. If any of its keys exists, all must exist: an incomplete service is not a service without Ceph.
-fn user(source: &Source<'_>, consumer: Consumer, cinder: Option<&User>) -> Result<Option<User>, Problem> {
+fn user(source: &SecretData<'_>, consumer: Consumer, cinder: Option<&User>) -> Result<Option<User>, SecretError> {
     let [key, pool, user] = ["key", "pool", "user"].map(|field| format!("{}.{field}", consumer.name()));
     if ![&key, &pool, &user].into_iter().any(|name| source.data.contains_key(name)) {
         return Ok(None);
@@ -43,7 +45,7 @@ fn user(source: &Source<'_>, consumer: Consumer, cinder: Option<&User>) -> Resul
     };
     let main = source.required(&pool)?;
     if !is_name(main) {
-        return Err(source.problem(&pool, Complaint::PoolName));
+        return Err(source.problem(&pool, ValueError::PoolName));
     }
     let pools = vec![Pool { name: main.to_owned(), role: None, device_class: None }];
     let key = match secret {
@@ -53,7 +55,7 @@ fn user(source: &Source<'_>, consumer: Consumer, cinder: Option<&User>) -> Resul
     let configured = source.text(&user)?.unwrap_or(consumer.user());
     let name = configured.strip_prefix("client.").unwrap_or(configured);
     if !is_name(name) {
-        return Err(source.problem(&user, Complaint::UserName));
+        return Err(source.problem(&user, ValueError::UserName));
     }
     Ok(Some(User { name: name.to_owned(), key, pools }))
 }

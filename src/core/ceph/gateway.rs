@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Ceph, CephxKey, Complaint, Kind, Object, Problem, Source, Unready};
+use super::{Ceph, CephxKey, Kind, NotReady, Object, SecretData, SecretError, ValueError};
 
 /// The address of an HTTP server, without path and query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,24 +22,26 @@ impl Url {
     ///
     /// # Errors
     /// If the text has another format.
-    pub fn parse(text: &str) -> Result<Self, Complaint> {
-        let (scheme, rest) = text.trim().split_once("://").ok_or(Complaint::Url)?;
+    pub fn parse(text: &str) -> Result<Self, ValueError> {
+        let (scheme, rest) = text.trim().split_once("://").ok_or(ValueError::Url)?;
         let default_port = match scheme {
             "http" => 80,
             "https" => 443,
-            _ => return Err(Complaint::Url),
+            _ => return Err(ValueError::Url),
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let bracket = rest.rfind(']').unwrap_or(0);
         let (host, port) = match rest[bracket..].rfind(':') {
-            Some(colon) => (&rest[..bracket + colon], rest[bracket + colon + 1..].parse().map_err(|_| Complaint::Url)?),
+            Some(colon) => {
+                (&rest[..bracket + colon], rest[bracket + colon + 1..].parse().map_err(|_| ValueError::Url)?)
+            }
             None => (rest, default_port),
         };
         let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let is_name = !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
         let is_host = inner.map_or(is_name, |inner| inner.parse::<std::net::Ipv6Addr>().is_ok());
         let url = Self { scheme: scheme.to_owned(), host: host.to_owned(), port };
-        if is_host && port != 0 { Ok(url) } else { Err(Complaint::Url) }
+        if is_host && port != 0 { Ok(url) } else { Err(ValueError::Url) }
     }
 
     fn variable(&self) -> Value {
@@ -51,7 +53,7 @@ impl Url {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gateway {
     /// Gateways outside of the cloud, at these addresses.
-    Elsewhere {
+    External {
         /// The address for the cloud's services.
         internal: Url,
         /// The address for users.
@@ -72,20 +74,20 @@ impl Gateway {
     ///
     /// # Errors
     /// The key that is missing or malformed.
-    pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Self, Problem> {
-        let source = Source { object, data };
+    pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Self, SecretError> {
+        let source = SecretData { object, data };
         let url = |key: &str| {
             let text = source.text(key)?;
             text.map(|text| source.parsed(key, Url::parse(text))).transpose()
         };
         match (url("rgw_internal")?, url("rgw_external")?) {
             (Some(internal), public) => {
-                Ok(Self::Elsewhere { public: public.unwrap_or_else(|| internal.clone()), internal })
+                Ok(Self::External { public: public.unwrap_or_else(|| internal.clone()), internal })
             }
-            (None, Some(public)) => Ok(Self::Elsewhere { internal: public.clone(), public }),
+            (None, Some(public)) => Ok(Self::External { internal: public.clone(), public }),
             (None, None) => match source.text(BOOTSTRAP)? {
                 Some(key) => Ok(Self::Chart { key: source.parsed(BOOTSTRAP, CephxKey::parse(key))?, public: None }),
-                None => Err(source.problem("rgw_internal", Complaint::NoGateway)),
+                None => Err(source.problem("rgw_internal", ValueError::NoGateway)),
             },
         }
     }
@@ -95,28 +97,28 @@ impl Gateway {
     ///
     /// # Errors
     /// As long as Rook reports no endpoint.
-    pub fn rook(store: &str, status: &Value) -> Result<Self, Unready> {
+    pub fn rook(store: &str, status: &Value) -> Result<Self, NotReady> {
         let lists = ["insecure", "secure"].map(|list| status["endpoints"][list][0].as_str());
         let Some(text) = lists.into_iter().flatten().next() else {
             let phase = status["phase"].as_str().unwrap_or("not reconciled yet");
-            return Err(Unready::Rook(format!(
+            return Err(NotReady::Rook(format!(
                 "CephObjectStore {store} is {phase} and has no endpoints yet (status.endpoints); see the log of Rook's operator"
             )));
         };
         let url = Url::parse(text);
         let url =
-            url.map_err(|complaint| Unready::Rook(format!("CephObjectStore {store}, status.endpoints: {complaint}")))?;
-        Ok(Self::Elsewhere { internal: url.clone(), public: url })
+            url.map_err(|complaint| NotReady::Rook(format!("CephObjectStore {store}, status.endpoints: {complaint}")))?;
+        Ok(Self::External { internal: url.clone(), public: url })
     }
 
     /// Replaces the address for users.
     ///
     /// # Errors
     /// If the text is not a URL.
-    pub fn with_public(self, text: Option<&str>) -> Result<Self, Complaint> {
+    pub fn with_public(self, text: Option<&str>) -> Result<Self, ValueError> {
         let Some(public) = text.map(Url::parse).transpose()? else { return Ok(self) };
         Ok(match self {
-            Self::Elsewhere { internal, .. } => Self::Elsewhere { internal, public },
+            Self::External { internal, .. } => Self::External { internal, public },
             Self::Chart { key, .. } => Self::Chart { key, public: Some(public) },
         })
     }
@@ -124,7 +126,7 @@ impl Gateway {
     /// Returns the variable `ceph.rgw` of expressions.
     pub(super) fn variable(&self, ceph: Option<&Ceph>) -> Value {
         match self {
-            Self::Elsewhere { internal, public } => {
+            Self::External { internal, public } => {
                 json!({"chart": false, "internal": internal.variable(), "public": public.variable()})
             }
             Self::Chart { public, .. } => {
@@ -144,11 +146,11 @@ impl Gateway {
         let Self::Chart { key, .. } = self else { return Vec::new() };
         let file = format!("[client.bootstrap-rgw]\n    key = {}\n", key.reveal());
         let data = [("ceph.keyring".to_owned(), file)].into();
-        vec![Object { data, ..Self::mounted(namespace) }]
+        vec![Object { data, ..Self::keyring_object(namespace) }]
     }
 
     /// Returns the object that the chart mounts, without data.
-    pub fn mounted(namespace: &str) -> Object {
+    pub fn keyring_object(namespace: &str) -> Object {
         let (namespace, name) = (namespace.to_owned(), KEYRING.to_owned());
         Object { kind: Kind::Opaque, namespace, name, data: BTreeMap::new() }
     }

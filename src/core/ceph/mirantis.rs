@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ceph, CephxKey, Complaint, Consumer, Layout, Monitors, Pool, Problem, Source, User, is_name};
+use super::{Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name};
 
 /// The consumers in this layout. Cinder's user also makes backups, in the pool with that role.
 const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
@@ -13,8 +13,8 @@ const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance
 ///
 /// # Errors
 /// The first missing or malformed key.
-pub fn mirantis(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, Problem> {
-    let source = Source { object, data };
+pub fn mirantis(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, SecretError> {
+    let source = SecretData { object, data };
     let monitors = source.parsed("mon_endpoints", Monitors::parse(source.required("mon_endpoints")?))?;
     let mut users = BTreeMap::new();
     for consumer in KNOWN {
@@ -23,31 +23,31 @@ pub fn mirantis(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
         }
     }
     if users.is_empty() {
-        return Err(source.problem("glance", Complaint::NoUsers));
+        return Err(source.problem("glance", ValueError::NoUsers));
     }
     let backups = users.get(&Consumer::Cinder).and_then(backups);
     users.extend(backups.map(|user| (Consumer::CinderBackup, user)));
     Ceph { object: object.to_owned(), layout: Layout::Mirantis, monitors, fsid: None, users, admin: None }.consistent()
 }
 
-fn user(text: &str) -> Result<User, Complaint> {
+fn user(text: &str) -> Result<User, ValueError> {
     let mut fields = text.split(';').map(str::trim).filter(|field| !field.is_empty());
-    let (Some(name), Some(key)) = (fields.next(), fields.next()) else { return Err(Complaint::Fields) };
-    let name = name.strip_prefix("client.").ok_or(Complaint::Fields)?;
+    let (Some(name), Some(key)) = (fields.next(), fields.next()) else { return Err(ValueError::Fields) };
+    let name = name.strip_prefix("client.").ok_or(ValueError::Fields)?;
     if !is_name(name) {
-        return Err(Complaint::UserName);
+        return Err(ValueError::UserName);
     }
     let key = CephxKey::parse(key)?;
     let pools: Vec<Pool> =
-        fields.enumerate().map(|(position, text)| pool(position + 1, text)).collect::<Result<_, Complaint>>()?;
-    if pools.is_empty() { Err(Complaint::Fields) } else { Ok(User { name: name.to_owned(), key, pools }) }
+        fields.enumerate().map(|(position, text)| pool(position + 1, text)).collect::<Result<_, ValueError>>()?;
+    if pools.is_empty() { Err(ValueError::Fields) } else { Ok(User { name: name.to_owned(), key, pools }) }
 }
 
-fn pool(position: usize, text: &str) -> Result<Pool, Complaint> {
+fn pool(position: usize, text: &str) -> Result<Pool, ValueError> {
     let parts: Vec<&str> = text.split(':').collect();
-    let [name, role, class] = parts[..] else { return Err(Complaint::PoolFields(position)) };
+    let [name, role, class] = parts[..] else { return Err(ValueError::PoolFields(position)) };
     if ![name, role, class].into_iter().all(is_name) {
-        return Err(Complaint::PoolFields(position));
+        return Err(ValueError::PoolFields(position));
     }
     Ok(Pool { name: name.to_owned(), role: Some(role.to_owned()), device_class: Some(class.to_owned()) })
 }

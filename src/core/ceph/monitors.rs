@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use super::Complaint;
+use super::ValueError;
 
 /// The monitors' addresses in the format of `mon_host`, sorted, so that another order in the source is not a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,17 +15,17 @@ impl Monitors {
     ///
     /// # Errors
     /// The number of the invalid address, from 1.
-    pub fn parse(text: &str) -> Result<Self, Complaint> {
+    pub fn parse(text: &str) -> Result<Self, ValueError> {
         let mut found = Vec::new();
         for (index, entry) in entries(text).into_iter().enumerate() {
             if !is_entry(entry) {
-                return Err(Complaint::Address(index + 1));
+                return Err(ValueError::Address(index + 1));
             }
             found.push(entry.to_owned());
         }
         found.sort();
         found.dedup();
-        if found.is_empty() { Err(Complaint::Empty) } else { Ok(Self(found)) }
+        if found.is_empty() { Err(ValueError::Empty) } else { Ok(Self(found)) }
     }
 }
 

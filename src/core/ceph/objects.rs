@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, Unready, User, fsid_of, setting};
+use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, fsid_of, setting};
 
 /// A kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,17 +38,17 @@ pub struct Object {
 impl Object {
     /// Returns an error if the existing data belongs to another Ceph: a cloud that is switched to it loses access to
     /// all its data.
-    pub fn another(&self, held: &BTreeMap<String, String>) -> Option<Unready> {
+    pub fn other_ceph_error(&self, held: &BTreeMap<String, String>) -> Option<NotReady> {
         let of =
             |data: &BTreeMap<String, String>| data.get("ceph.conf").and_then(|text| fsid_of(text)).map(str::to_owned);
         let (found, held) = (of(&self.data)?, of(held)?);
         let map = format!("{}/{}", self.namespace, self.name);
-        (found != held).then_some(Unready::Another { found, held, map })
+        (found != held).then_some(NotReady::OtherCeph { found, held, map })
     }
 
     /// Whether a foreign object has equivalent data, as in an adopted cloud, so that it may be kept. Charts only read
     /// `key` of the Secrets that upstream's Jobs write; the keyring file is the operator's own.
-    pub fn is_said_by(&self, held: &BTreeMap<String, String>) -> bool {
+    pub fn is_equivalent_to(&self, held: &BTreeMap<String, String>) -> bool {
         let conf = |data: &BTreeMap<String, String>| {
             let text = data.get("ceph.conf")?;
             Some((Monitors::parse(setting(text, "mon_host")?).ok()?, fsid_of(text).map(str::to_ascii_lowercase)))
@@ -87,7 +87,7 @@ fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
         Consumer::Glance => &["glance"],
         Consumer::Cinder => &["cinder", "libvirt"],
         Consumer::CinderBackup => &["cinder"],
-        Consumer::Nova if ceph.has_own_nova() || ceph.volumes() == Some(Consumer::Nova) => &["nova", "libvirt"],
+        Consumer::Nova if ceph.has_own_nova() || ceph.volume_consumer() == Some(Consumer::Nova) => &["nova", "libvirt"],
         Consumer::Nova => &["nova"],
         Consumer::Manila => &["manila"],
         Consumer::Gnocchi => &["gnocchi"],
@@ -97,7 +97,7 @@ fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
 /// Returns every object that the desired releases mount, each in its release's namespace. `releases` maps the
 /// catalogue's names to namespaces. For consumers without a release in the catalogue, objects are created in
 /// `namespace`, the resource's own, for charts that a person installs.
-pub fn objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
+pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let mut objects = Objects::new();
     for (consumer, user) in &ceph.users {
         let own_namespace = matches!(consumer, Consumer::Manila | Consumer::Gnocchi).then_some(namespace);
@@ -118,7 +118,7 @@ pub fn objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) ->
 
 /// Returns the Secrets that the charts' own Jobs write under the names of the operator's objects. They must not be
 /// reverted.
-pub fn taken_over(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
+pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let names = ceph.admin.iter().flat_map(|_| Consumer::ALL).map(Consumer::keyring);
     let place = |name: &'static str| {
         ALL.iter().filter_map(|release| releases.get(release)).map(move |namespace| Object {
@@ -133,7 +133,7 @@ pub fn taken_over(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
 
 /// Returns the objects that releases may mount, whatever their values, without data. `releases` maps the catalogue's
 /// names to namespaces.
-pub fn mounted(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
+pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let consumers = Consumer::ALL.into_iter().map(|consumer| {
         let releases: &[&str] = match consumer {
             // Glance may store images in volumes.
@@ -194,7 +194,7 @@ mod tests {
         let fsid = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
         let ours = format!("[global]\nfsid = {fsid}\nmon_host = 10.0.0.1:6789,10.0.0.2:6789\n");
         let ours = object(Kind::ConfigMap, CONFIG_MAP, "ceph.conf", &ours);
-        let matches = |text: &str| ours.is_said_by(&object(Kind::ConfigMap, CONFIG_MAP, "ceph.conf", text).data);
+        let matches = |text: &str| ours.is_equivalent_to(&object(Kind::ConfigMap, CONFIG_MAP, "ceph.conf", text).data);
         assert!(
             matches("[global]\ncephx = true\nmon host = 10.0.0.2:6789, 10.0.0.1:6789\n"),
             "the format of upstream's Job"
@@ -207,17 +207,17 @@ mod tests {
 
         let keyring = Consumer::Glance.keyring();
         let ours = object(Kind::Secret, keyring, "key", "k1");
-        assert!(ours.is_said_by(&object(Kind::Secret, keyring, "key", "k1\n").data));
-        assert!(!ours.is_said_by(&object(Kind::Secret, keyring, "key", "k2").data));
-        assert!(!ours.is_said_by(&object(Kind::Secret, keyring, "other", "k1").data));
+        assert!(ours.is_equivalent_to(&object(Kind::Secret, keyring, "key", "k1\n").data));
+        assert!(!ours.is_equivalent_to(&object(Kind::Secret, keyring, "key", "k2").data));
+        assert!(!ours.is_equivalent_to(&object(Kind::Secret, keyring, "other", "k1").data));
         let nova = object(Kind::Secret, Consumer::Nova.keyring(), "key", "k1");
-        assert!(!nova.is_said_by(&nova.data), "nova's pods mount the keyring file");
+        assert!(!nova.is_equivalent_to(&nova.data), "nova's pods mount the keyring file");
     }
 
     #[test]
     fn lists_mounted_objects_by_namespace() {
         let of = |releases: &[(&'static str, &'static str)]| {
-            let objects = mounted(&releases.iter().copied().collect());
+            let objects = mountable_objects(&releases.iter().copied().collect());
             objects.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let nova = ["ConfigMap cloud/ceph-etc", "Secret cloud/nova-rbd-keyring", "Secret cloud/pvc-ceph-client-key"];

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 /// The reason why a Secret does not describe a Ceph cluster. It never contains values of the Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Secret {object}, key {key}: {complaint}")]
-pub struct Problem {
+#[error("Secret {object}, key {key}: {error}")]
+pub struct SecretError {
     /// The Secret: `namespace/name`.
     pub object: String,
     /// The key in its data.
     pub key: String,
     /// The problem and the remedy.
-    pub complaint: Complaint,
+    pub error: ValueError,
 }
 
 /// A problem with the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Complaint {
+pub enum ValueError {
     /// The key does not exist.
     #[error("is missing; add it")]
     Missing,
@@ -73,29 +73,29 @@ pub enum Complaint {
 }
 
 /// The data of a Secret.
-pub(super) struct Source<'a> {
+pub(super) struct SecretData<'a> {
     pub object: &'a str,
     pub data: &'a BTreeMap<String, Vec<u8>>,
 }
 
-impl<'a> Source<'a> {
-    pub fn problem(&self, key: &str, complaint: Complaint) -> Problem {
-        Problem { object: self.object.to_owned(), key: key.to_owned(), complaint }
+impl<'a> SecretData<'a> {
+    pub fn problem(&self, key: &str, complaint: ValueError) -> SecretError {
+        SecretError { object: self.object.to_owned(), key: key.to_owned(), error: complaint }
     }
 
     /// Returns the text of a key without surrounding spaces and newlines, which `kubectl create secret --from-file`
     /// adds.
-    pub fn text(&self, key: &str) -> Result<Option<&'a str>, Problem> {
+    pub fn text(&self, key: &str) -> Result<Option<&'a str>, SecretError> {
         let Some(bytes) = self.data.get(key) else { return Ok(None) };
-        let text = std::str::from_utf8(bytes).map_err(|_| self.problem(key, Complaint::NotText))?.trim();
-        if text.is_empty() { Err(self.problem(key, Complaint::Empty)) } else { Ok(Some(text)) }
+        let text = std::str::from_utf8(bytes).map_err(|_| self.problem(key, ValueError::NotText))?.trim();
+        if text.is_empty() { Err(self.problem(key, ValueError::Empty)) } else { Ok(Some(text)) }
     }
 
-    pub fn required(&self, key: &str) -> Result<&'a str, Problem> {
-        self.text(key)?.ok_or_else(|| self.problem(key, Complaint::Missing))
+    pub fn required(&self, key: &str) -> Result<&'a str, SecretError> {
+        self.text(key)?.ok_or_else(|| self.problem(key, ValueError::Missing))
     }
 
-    pub fn parsed<T>(&self, key: &str, result: Result<T, Complaint>) -> Result<T, Problem> {
+    pub fn parsed<T>(&self, key: &str, result: Result<T, ValueError>) -> Result<T, SecretError> {
         result.map_err(|complaint| self.problem(key, complaint))
     }
 }

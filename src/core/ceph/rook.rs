@@ -24,7 +24,7 @@ pub const MONITORS: &str = "rook-ceph-mon";
 
 /// The feature's settings for Rook.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rook {
+pub struct RookSettings {
     /// Rook's namespace.
     pub namespace: String,
     /// Whether the charts get `client.admin`'s key and create pools and users themselves.
@@ -45,7 +45,7 @@ pub struct Manifest {
 
 impl Consumer {
     /// Returns the name of its pool, which is also its key in the feature.
-    pub(super) fn made_pool(self) -> &'static str {
+    pub(super) fn rook_pool(self) -> &'static str {
         match self {
             Self::Glance => "images",
             Self::Cinder => "volumes",
@@ -57,9 +57,9 @@ impl Consumer {
     }
 }
 
-impl Rook {
+impl RookSettings {
     /// Reads `features.storage.ceph`, whose schema was checked. `None` in another mode.
-    pub fn of(feature: &Value) -> Option<Self> {
+    pub fn from_feature(feature: &Value) -> Option<Self> {
         let namespace = feature["rook"]["namespace"].as_str().unwrap_or("rook-ceph").to_owned();
         let pools = feature["rook"]["pools"].as_object().cloned().unwrap_or_default();
         let admin = feature["rook"]["access"] == "admin";
@@ -86,7 +86,7 @@ impl Rook {
             return Vec::new();
         }
         let pools = consumers.iter().map(|consumer| {
-            let (name, pool) = (consumer.made_pool(), self.pool(consumer.made_pool()));
+            let (name, pool) = (consumer.rook_pool(), self.pool(consumer.rook_pool()));
             let (kind, spec) = if *consumer == Consumer::Manila {
                 ("CephFilesystem", filesystem(&pool))
             } else {
@@ -163,18 +163,18 @@ fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
         return json!({"mon": "allow r", "mgr": "allow rw"});
     }
     let own = consumers.iter().filter(|consumer| user(**consumer) == name);
-    let own: Vec<String> = own.map(|consumer| format!("profile rbd pool={}", consumer.made_pool())).collect();
+    let own: Vec<String> = own.map(|consumer| format!("profile rbd pool={}", consumer.rook_pool())).collect();
     let clones = name == Consumer::Cinder.user() && consumers.contains(&Consumer::Glance);
-    let images = clones.then(|| format!("profile rbd-read-only pool={}", Consumer::Glance.made_pool()));
+    let images = clones.then(|| format!("profile rbd-read-only pool={}", Consumer::Glance.rook_pool()));
     let osd: Vec<String> = own.iter().cloned().chain(images).collect();
     json!({"mon": "profile rbd", "osd": osd.join(", "), "mgr": own.join(", ")})
 }
 
 /// Whether `live` contains everything in `wanted`. Additions of Rook and the API server are ignored.
-pub fn holds(live: &Value, wanted: &Value) -> bool {
+pub fn contains(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, wanted)| live.get(key).is_some_and(|live| holds(live, wanted)))
+            wanted.iter().all(|(key, wanted)| live.get(key).is_some_and(|live| contains(live, wanted)))
         }
         (live, wanted) => live == wanted,
     }

@@ -8,7 +8,7 @@ use super::{Kind, Object};
 
 /// The object store of `features.storage.ceph.objectStore`, whose schema was checked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Store {
+pub struct ObjectStore {
     feature: Map<String, Value>,
 }
 
@@ -23,13 +23,13 @@ pub struct Keystone {
 
 /// The Keystone user with which gateways validate tokens: upstream's default in the chart ceph-rgw
 /// (`endpoints.identity.auth.swift`), which creates it.
-pub const USER: &str = "swift";
+pub const KEYSTONE_USER: &str = "swift";
 /// Its project, and the domain of both; upstream's defaults. Rook requires the same domain for both.
 const PROJECT: &str = "service";
 
-impl Store {
+impl ObjectStore {
     /// Reads `features.storage.ceph`. `None` if there is no object store.
-    pub fn of(feature: &Value) -> Option<Self> {
+    pub fn from_feature(feature: &Value) -> Option<Self> {
         feature.get("objectStore")?.as_object().cloned().map(|feature| Self { feature })
     }
 
@@ -66,7 +66,7 @@ impl Store {
             ("OS_AUTH_TYPE", "password"),
             ("OS_IDENTITY_API_VERSION", "3"),
             ("OS_AUTH_URL", &url),
-            ("OS_USERNAME", USER),
+            ("OS_USERNAME", KEYSTONE_USER),
             ("OS_PASSWORD", &keystone.password),
             ("OS_PROJECT_NAME", PROJECT),
             ("OS_PROJECT_DOMAIN_NAME", PROJECT),

@@ -62,7 +62,7 @@ fn mounted(ceph: &Ceph) -> Vec<String> {
             format!("{object}: {key} {user}")
         }
     };
-    objects(ceph, "openstack", &releases).into_iter().map(description).collect()
+    desired_objects(ceph, "openstack", &releases).into_iter().map(description).collect()
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn parses_addresses_in_every_form() {
 
 /// Returns the complaint about a bad value, and asserts that nothing of the value is in it.
 fn complaint_of(
-    read: fn(&str, &Data) -> Result<Ceph, Problem>,
+    read: fn(&str, &Data) -> Result<Ceph, SecretError>,
     mut data: Data,
     key: &str,
     value: Option<&[u8]>,
@@ -143,7 +143,7 @@ fn complaint_of(
     for word in words.iter().filter(|word| word.len() >= 20) {
         assert!(!shown.contains(word.as_str()), "{shown}");
     }
-    problem.complaint.to_string()
+    problem.error.to_string()
 }
 
 #[test]
@@ -218,8 +218,8 @@ fn rejects_secrets_without_users() {
         "Secret openstack/ceph, key glance.key: is missing, and so are the keys of all other services; set the key of at least one service"
     );
     assert_eq!(
-        mirantis("openstack/ceph", &data(&[("mon_endpoints", "10.0.0.1:6789")])).unwrap_err().complaint,
-        Complaint::NoUsers
+        mirantis("openstack/ceph", &data(&[("mon_endpoints", "10.0.0.1:6789")])).unwrap_err().error,
+        ValueError::NoUsers
     );
 }
 
@@ -230,7 +230,7 @@ fn redacts_keys_in_debug_output() {
 }
 
 /// The documented Secret with additional keys.
-fn with(pairs: &[(&str, &str)]) -> Result<Ceph, Problem> {
+fn with(pairs: &[(&str, &str)]) -> Result<Ceph, SecretError> {
     external("openstack/ceph", &good().into_iter().chain(data(pairs)).collect())
 }
 
@@ -273,26 +273,30 @@ fn variables_have_digests_and_no_keys() {
 
 #[test]
 fn reports_missing_users_and_collects_secrets() {
-    let read = |data: Data| declared("openstack/ceph", Ok(data), ["glance", "libvirt", "keystone"].into_iter());
+    let read =
+        |data: Data| read_declared_ceph("openstack/ceph", Ok(data), ["glance", "libvirt", "keystone"].into_iter());
     let lacking = read(good());
-    assert_eq!(lacking.trouble().unwrap().to_string(), "Secret openstack/ceph, key nova.pool: is missing; add it");
-    assert_eq!(lacking.blame("nova"), lacking.trouble().map(|trouble| trouble.to_string()));
-    assert_eq!(lacking.blame("glance"), None);
+    assert_eq!(
+        lacking.not_ready_reason().unwrap().to_string(),
+        "Secret openstack/ceph, key nova.pool: is missing; add it"
+    );
+    assert_eq!(lacking.missing_reason("nova"), lacking.not_ready_reason().map(|trouble| trouble.to_string()));
+    assert_eq!(lacking.missing_reason("glance"), None);
     let half = key(1, 16, 9);
     let broken = read(good().into_iter().chain(data(&[("nova.key", &half)])).collect());
     let secrets: Vec<&str> = broken.secrets.iter().map(|secret| secret.0.as_str()).collect();
-    assert!(broken.read.is_err() && secrets.contains(&half.as_str()) && secrets.contains(&aes().as_str()));
+    assert!(broken.settings.is_err() && secrets.contains(&half.as_str()) && secrets.contains(&aes().as_str()));
     assert!(!secrets.iter().any(|secret| FSID == *secret || secret.contains("10.0.0.1")), "{secrets:?}");
     let moved = read(old());
     assert!(moved.secrets.iter().any(|secret| secret.0 == aes()) && moved.secrets.len() == 2, "{moved:?}");
-    assert_eq!(moved.trouble().unwrap().to_string(), "Secret openstack/ceph, key nova: is missing; add it");
+    assert_eq!(moved.not_ready_reason().unwrap().to_string(), "Secret openstack/ceph, key nova: is missing; add it");
 }
 
 #[test]
 fn finds_consumers_in_expressions() {
-    assert!(is_of_ceph("ceph.glance.pool") && is_of_ceph("has(ceph.backup) ? ceph.backup.digest : ''"));
-    assert!(!is_of_ceph("features.storage.ceph.mode") && !is_of_ceph("my_ceph.x"));
-    let named = |text: &str| named_in(text).filter_map(Consumer::named).map(Consumer::name).collect::<Vec<_>>();
+    assert!(uses_ceph("ceph.glance.pool") && uses_ceph("has(ceph.backup) ? ceph.backup.digest : ''"));
+    assert!(!uses_ceph("features.storage.ceph.mode") && !uses_ceph("my_ceph.x"));
+    let named = |text: &str| ceph_names_in(text).filter_map(Consumer::named).map(Consumer::name).collect::<Vec<_>>();
     assert_eq!(named("${ceph.backup.digest}-${ceph.cinder.digest}"), ["cinder-backup", "cinder"]);
     assert_eq!(named("has(features.storage.ceph) && ceph.libvirt.user"), ["nova"]);
 }

@@ -21,7 +21,7 @@ pub fn variables(ceph: &Ceph) -> Values {
     }
     if let Some(admin) = &ceph.admin {
         for (consumer, replicas) in &admin.replicas {
-            let (user, pool) = (rook::user(*consumer), consumer.made_pool());
+            let (user, pool) = (rook::user(*consumer), consumer.rook_pool());
             let digest = short_digest([configuration.as_str()]);
             let entry = json!({"user": user, "pool": pool, "replicas": replicas, "digest": digest});
             variables.insert(consumer.variable().into(), entry);
@@ -32,7 +32,7 @@ pub fn variables(ceph: &Ceph) -> Values {
     if let Some(nova) = variables.get_mut(Consumer::Nova.variable()) {
         nova["own"] = ceph.has_own_nova().into();
     }
-    let main = ceph.volumes().and_then(|consumer| Some((consumer, ceph.user(consumer)?)));
+    let main = ceph.volume_consumer().and_then(|consumer| Some((consumer, ceph.user(consumer)?)));
     if let Some((consumer, user)) = main {
         // Libvirt reads no ceph.conf: nova passes the monitors with each disk.
         let own = ceph.user(Consumer::Nova).filter(|_| ceph.has_own_nova());
@@ -50,13 +50,13 @@ fn short_digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> Value {
 }
 
 /// Whether an expression uses the variable `ceph`, and not the feature of that name.
-pub fn is_of_ceph(expression: &str) -> bool {
+pub fn uses_ceph(expression: &str) -> bool {
     let mut matches = expression.match_indices("ceph.");
     matches.any(|(position, _)| !expression[..position].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)))
 }
 
 /// Returns the names in an expression's `ceph.<name>`.
-pub fn named_in(expression: &str) -> impl Iterator<Item = &str> {
+pub fn ceph_names_in(expression: &str) -> impl Iterator<Item = &str> {
     let occurrences = expression.split("ceph.").skip(1);
     occurrences.map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default())
 }

@@ -50,7 +50,7 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
                 name,
                 hosts,
                 keys: entry.keys.clone(),
-                brought: entry.brought,
+                brought: entry.user_provided,
             })),
             Err(problem) => findings.push(refused(
                 entry.field.clone(),

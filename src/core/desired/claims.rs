@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Finding, Selection, overrides};
+use super::{Finding, Selection, release_overrides};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level};
-use crate::observed::{Claim, ClaimPhase, Key};
+use crate::observed::{Claim, ClaimPhase, ReleaseKey};
 use osdpl_values::leaves;
 
 /// The names of the bound claims, by release and class. A claim that was never bound holds no data, so its class does
@@ -13,7 +13,7 @@ use osdpl_values::leaves;
 pub type ClaimClasses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
 /// Returns the classes of the bound claims of `releases`.
-pub fn claim_classes(claims: &[Claim], releases: &BTreeMap<String, Key>) -> ClaimClasses {
+pub fn collect_claim_classes(claims: &[Claim], releases: &BTreeMap<String, ReleaseKey>) -> ClaimClasses {
     let mut found = ClaimClasses::new();
     for claim in claims.iter().filter(|claim| claim.phase == ClaimPhase::Bound) {
         let Some(class) = &claim.class else { continue };
@@ -43,7 +43,7 @@ pub(super) fn finding(
     let mut kept: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut mixed = Vec::new();
     for (name, classes) in found.iter().filter(|(name, _)| selection.releases.contains_key(*name)) {
-        let own = catalog.release(name).and_then(|(service, _)| overrides(spec, service, name));
+        let own = catalog.release(name).and_then(|(service, _)| release_overrides(spec, service, name));
         // A class that the release's own values set has nothing to do with `spec.storageClass`.
         let chosen =
             |class: &str| own.is_some_and(|own| leaves(&own.overrides.values).iter().any(|(_, value)| *value == class));
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn claim(name: &str, class: &str, phase: ClaimPhase) -> Claim {
-        let release = Some(Key::new("n", "mariadb"));
+        let release = Some(ReleaseKey::new("n", "mariadb"));
         Claim {
             namespace: "n".into(),
             name: name.into(),
@@ -89,12 +89,12 @@ mod tests {
 
     #[test]
     fn keeps_the_class_that_all_bound_claims_have() {
-        let releases = BTreeMap::from([("mariadb".to_owned(), Key::new("n", "mariadb"))]);
+        let releases = BTreeMap::from([("mariadb".to_owned(), ReleaseKey::new("n", "mariadb"))]);
         let bound = |name, class| claim(name, class, ClaimPhase::Bound);
         let one = [bound("a", "slow"), claim("b", "nope", ClaimPhase::Pending)];
-        let found = claim_classes(&one, &releases);
+        let found = collect_claim_classes(&one, &releases);
         assert_eq!(kept(&found, "mariadb").map(String::as_str), Some("slow"));
-        let found = claim_classes(&[bound("a", "slow"), bound("b", "fast"), bound("c", "slow")], &releases);
+        let found = collect_claim_classes(&[bound("a", "slow"), bound("b", "fast"), bound("c", "slow")], &releases);
         assert_eq!(kept(&found, "mariadb"), None);
         let message = "the claims of mariadb keep the classes that they have: fast (b), slow (a, c)";
         assert_eq!(several("mariadb", &found["mariadb"]), message);

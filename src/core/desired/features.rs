@@ -4,13 +4,13 @@ use serde_json::{Map, Value};
 
 use super::Finding;
 use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::schema::{Fault, Nulls, Problem, described, faults, said};
+use crate::catalog::schema::{Nulls, SchemaViolation, ViolationKind, field_description, validate, violation_message};
 use crate::catalog::{Catalog, Level, SecretField};
 use crate::scrub::Scrubber;
 use osdpl_values::{Values, merge};
 
 /// Merges the features of a spec.
-pub fn merged(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
+pub fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     let mut features: Values =
         catalog.features.iter().map(|(name, feature)| (name.clone(), feature.default.clone())).collect();
     for preset in spec.presets.iter().filter_map(|name| catalog.presets.get(name)) {
@@ -20,7 +20,7 @@ pub fn merged(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut 
         // Unknown names are reported by `names`.
         let Some(feature) = catalog.features.get(name) else { continue };
         let before = findings.len();
-        validate(&feature.schema, wanted, &format!("spec.features.{name}"), findings);
+        validate_feature(&feature.schema, wanted, &format!("spec.features.{name}"), findings);
         if findings.len() == before {
             merge(&mut features, Map::from_iter([(name.clone(), wanted.clone())]));
         }
@@ -29,8 +29,8 @@ pub fn merged(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut 
 }
 
 /// Returns the keys of Secrets that the features of a spec refer to; refused features have none.
-pub fn secrets(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<SecretField> {
-    catalog.secrets(&merged(spec, catalog, &mut Vec::new()))
+pub fn list_feature_secrets(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<SecretField> {
+    catalog.secret_references(&merge_features(spec, catalog, &mut Vec::new()))
 }
 
 fn refused(field: &str, message: String) -> Finding {
@@ -38,16 +38,18 @@ fn refused(field: &str, message: String) -> Finding {
 }
 
 /// Validates a value against a feature's schema.
-fn validate(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Finding>) {
-    let faults = faults(schema, value, field, Nulls::Kept);
-    let has_pattern_fault =
-        |field: &str| faults.iter().any(|fault| fault.field == field && matches!(fault.problem, Problem::Pattern(_)));
+fn validate_feature(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Finding>) {
+    let faults = validate(schema, value, field, Nulls::Kept);
+    let has_pattern_fault = |field: &str| {
+        faults.iter().any(|fault| fault.field == field && matches!(fault.problem, ViolationKind::Pattern(_)))
+    };
     // A value that does not match the pattern needs no report about its length.
-    let is_length = |fault: &&Fault<'_>| matches!(fault.problem, Problem::Longer(_) | Problem::Shorter(_));
+    let is_length =
+        |fault: &&SchemaViolation<'_>| matches!(fault.problem, ViolationKind::Longer(_) | ViolationKind::Shorter(_));
     let relevant = faults.iter().filter(|fault| !(is_length(fault) && has_pattern_fault(&fault.field)));
     findings.extend(relevant.map(|fault| {
-        let message = said(fault, described(schema, &fault.explained, field));
-        refused(&fault.field, without_login(&message))
+        let message = violation_message(fault, field_description(schema, &fault.explained, field));
+        refused(&fault.field, redact_url_logins(&message))
     }));
 }
 
@@ -55,7 +57,7 @@ fn validate(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Findi
 const PATTERN: &str = " does not match ";
 
 /// Removes user and password of URLs from a message.
-pub fn without_login(message: &str) -> String {
+pub fn redact_url_logins(message: &str) -> String {
     let (text, pattern) = message.split_at(message.rfind(PATTERN).unwrap_or(message.len()));
     let clean = Scrubber::default().scrub(text);
     if clean == text {
@@ -72,9 +74,9 @@ mod tests {
     fn redacts_passwords_of_urls_but_not_patterns() {
         let pattern = "^https?://[A-Za-z0-9._~:@]+$";
         let plain = format!("\"ftp://x/y\" does not match {pattern}; correct it");
-        assert_eq!(without_login(&plain), plain);
+        assert_eq!(redact_url_logins(&plain), plain);
         assert_eq!(
-            without_login(&format!("\"ftp://me:hunter2@x\" does not match {pattern}; correct it")),
+            redact_url_logins(&format!("\"ftp://me:hunter2@x\" does not match {pattern}; correct it")),
             format!(
                 "\"ftp://me:[redacted]@x\" does not match {pattern}; correct it; it must contain no user and no password"
             )

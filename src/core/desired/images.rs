@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{ChartFact, Desired, DesiredRelease, Facts, Finding};
+use super::{ChartInfo, Desired, DesiredRelease, Facts, Finding};
 use crate::api::{Images, reason};
 use crate::catalog::{Level, did_you_mean};
-use osdpl_values::{self as values, Layer, Origin, Path, Values, canonical, fold, get};
+use osdpl_values::{self as values, Layer, Origin, Path, Values, canonical, get, merge_layers};
 
 /// Returns the layer of `spec.images` over `below`; `None` if the field sets nothing.
-pub fn layer(images: &Images, below: &[Layer], chart: Option<&ChartFact>) -> Option<Layer> {
+pub fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>) -> Option<Layer> {
     let mut values = Values::new();
     if let Some(policy) = &images.pull_policy {
         values.insert("images".into(), json!({ "pull_policy": policy }));
@@ -29,17 +29,17 @@ pub fn layer(images: &Images, below: &[Layer], chart: Option<&ChartFact>) -> Opt
 }
 
 /// Returns the images before rewriting: the chart's defaults, overridden by the layers.
-fn tags(below: &[Layer], chart: Option<&ChartFact>) -> BTreeMap<String, String> {
+fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> {
     let mut tags = chart.map(|chart| chart.images.clone()).unwrap_or_default();
     let path: Path = ["images", "tags"].into_iter().collect();
-    if let Some(Value::Object(set)) = get(&fold(below), &path) {
+    if let Some(Value::Object(set)) = get(&merge_layers(below), &path) {
         tags.extend(set.iter().filter_map(|(tag, image)| Some((tag.clone(), image.as_str()?.to_owned()))));
     }
     tags
 }
 
 /// Returns the digest of the final images; when it changes, the release runs other programs.
-pub fn digest(values: &Values, chart: Option<&ChartFact>) -> String {
+pub fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
     tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));
     if let Some(Value::Object(set)) = get(values, &["images", "tags"].into_iter().collect()) {
@@ -92,7 +92,7 @@ pub fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<
     let path: Path = ["images", "tags"].into_iter().collect();
     let tags = desired.releases.values().filter_map(|release| get(&release.values, &path)?.as_object());
     let used: BTreeSet<&str> = tags.flat_map(|tags| tags.values().filter_map(Value::as_str)).collect();
-    let charts: Vec<&ChartFact> = facts.charts.values().filter_map(|chart| chart.as_ref().ok()).collect();
+    let charts: Vec<&ChartInfo> = facts.charts.values().filter_map(|chart| chart.as_ref().ok()).collect();
     let near = |image: &str| {
         let named = charts.iter().flat_map(|chart| chart.images.values().map(String::as_str));
         did_you_mean(image, named.chain(used.iter().copied()))
@@ -110,7 +110,7 @@ pub fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<
     unused.map(finding).collect()
 }
 
-fn has_images(chart: &ChartFact) -> bool {
+fn has_images(chart: &ChartInfo) -> bool {
     !chart.version.is_empty() && !chart.images.is_empty()
 }
 

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use super::{Blocked, Selection};
 use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
-use crate::observed::{Key, Observed, ReleaseSeen};
+use crate::observed::{Observed, ObservedRelease, ReleaseKey};
 
 /// Changes of installed releases that a spec requests and that are impossible.
 #[derive(Debug)]
-pub struct Anchored {
+pub struct RejectedMoves {
     /// The spec with the actual names and namespaces of those releases.
     pub spec: OpenStackDeploymentSpec,
     /// The reason for each refused release.
@@ -25,7 +25,12 @@ pub struct Anchored {
 ///
 /// The first match wins: the label that osdpl writes, the chart if only one release has it, the name in the spec
 /// (`names`), the release's own name.
-pub fn identify(key: &Key, seen: &ReleaseSeen, names: &BTreeMap<Key, String>, catalog: &Catalog) -> Option<String> {
+pub fn identify_release(
+    key: &ReleaseKey,
+    seen: &ObservedRelease,
+    names: &BTreeMap<ReleaseKey, String>,
+    catalog: &Catalog,
+) -> Option<String> {
     let known = |name: &&String| catalog.release(name).is_some();
     let chart = seen.body.as_ref().map(|body| body.chart.as_str()).unwrap_or_default();
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
@@ -36,18 +41,18 @@ pub fn identify(key: &Key, seen: &ReleaseSeen, names: &BTreeMap<Key, String>, ca
 }
 
 /// Finds the releases that a spec would install a second time; `None` if there are none.
-pub fn anchored(
+pub fn reject_moves(
     selection: &Selection,
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
     observed: &Observed,
-) -> Option<Anchored> {
-    let is_ours = |seen: &ReleaseSeen| seen.attempt.is_some() && seen.status != "uninstalled";
-    let mut anchored = Anchored { spec: spec.clone(), refused: BTreeMap::new() };
+) -> Option<RejectedMoves> {
+    let is_ours = |seen: &ObservedRelease| seen.attempt.is_some() && seen.status != "uninstalled";
+    let mut anchored = RejectedMoves { spec: spec.clone(), refused: BTreeMap::new() };
     for (name, key) in &selection.releases {
         let Some((service, _)) = catalog.release(name) else { continue };
         let here = observed.releases.get(key).filter(|seen| is_ours(seen));
-        let is_same = |seen: &ReleaseSeen| seen.release.as_ref() == Some(name);
+        let is_same = |seen: &ObservedRelease| seen.release.as_ref() == Some(name);
         if here.is_some_and(is_same) {
             continue;
         }
@@ -70,14 +75,14 @@ pub fn anchored(
     (!anchored.refused.is_empty()).then_some(anchored)
 }
 
-fn anchor(spec: &mut OpenStackDeploymentSpec, service: &str, release: &str, actual: &Key) {
+fn anchor(spec: &mut OpenStackDeploymentSpec, service: &str, release: &str, actual: &ReleaseKey) {
     let overrides = spec.services.entry(service.to_owned()).or_default();
     let overrides = overrides.releases.entry(release.to_owned()).or_default();
     overrides.name = Some(actual.name.clone());
     overrides.namespace = Some(actual.namespace.clone());
 }
 
-fn move_message(field: &str, release: &str, actual: &Key, wanted: &Key, home: &str) -> String {
+fn move_message(field: &str, release: &str, actual: &ReleaseKey, wanted: &ReleaseKey, home: &str) -> String {
     let mut fields = Vec::new();
     let mut remedies = Vec::new();
     let mut add = |part: &str, actual: &str, wanted: &str, usual: &str| {

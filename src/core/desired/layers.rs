@@ -1,11 +1,11 @@
 //! The layers of one release, low to high.
 
-use super::{Facts, Finding, Selection, Unavailable, images, overrides, passed};
+use super::{Facts, Finding, Selection, Unavailable, images, passed, release_overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, credentials_in};
-use crate::scrub::{brought, written};
+use crate::scrub::{find_secret_paths, is_secret_in_clear};
 use osdpl_values::expr::Scope;
-use osdpl_values::{Layer, Origin, Path, Values, fold, leaves};
+use osdpl_values::{Layer, Origin, Path, Values, leaves, merge_layers};
 
 /// The folder of the catalogue whose values can contain texts that the user wrote.
 const FEATURES: &str = "values/features/";
@@ -54,7 +54,7 @@ pub fn layers(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let per_node = super::per_node::layer(spec, catalog, name, &scope, || fold(&layers), &mut Vec::new());
+    let per_node = super::per_node::layer(spec, catalog, name, &scope, || merge_layers(&layers), &mut Vec::new());
     layers.extend(per_node);
     Ok(layers)
 }
@@ -62,7 +62,7 @@ pub fn layers(
 impl<'a> Source<'a> {
     /// The spec's overrides of the release.
     pub(super) fn own(&self) -> Option<&'a ReleaseOverrides> {
-        overrides(self.spec, self.service, self.name)
+        release_overrides(self.spec, self.service, self.name)
     }
 
     pub(super) fn layers(&self) -> Stack {
@@ -111,11 +111,11 @@ impl<'a> Source<'a> {
         match body.layer(origin, self.scope) {
             Ok(mut layer) => {
                 if file.starts_with(FEATURES) {
-                    layer.clear = passed::find(&layer, self.passwords);
+                    layer.plain_text = passed::find(&layer, self.passwords);
                 } else if self.catalog.added.contains_key(file) {
-                    layer.clear = in_clear(&layer.values);
+                    layer.plain_text = in_clear(&layer.values);
                 }
-                layer.secret.extend_from_slice(&layer.clear);
+                layer.secret.extend_from_slice(&layer.plain_text);
                 layers.push(layer);
             }
             Err((path, error)) => {
@@ -139,15 +139,15 @@ impl<'a> Source<'a> {
     /// Returns the finding for a failed expression. If a Secret, a credential, facts or a Ceph is missing, the finding
     /// names that instead.
     fn problem(&self, place: String, error: &osdpl_values::expr::Error) -> Finding {
-        if let osdpl_values::expr::Error::Secret { name, key, .. } = error {
+        if let osdpl_values::expr::Error::UnavailableSecret { name, key, .. } = error {
             return self.unread(place, name, key);
         }
         if let Some(problem) = self.unreadable_facts(error.expression()) {
             return problem;
         }
         let declared = self.facts.ceph.as_ref();
-        let ceph_problem = |name: &str| declared.and_then(|declared| declared.blame(name));
-        if let Some(message) = crate::ceph::named_in(error.expression()).find_map(ceph_problem) {
+        let ceph_problem = |name: &str| declared.and_then(|declared| declared.missing_reason(name));
+        if let Some(message) = crate::ceph::ceph_names_in(error.expression()).find_map(ceph_problem) {
             return Finding { level: Level::Error, field: "spec.features.storage.ceph".into(), message };
         }
         let mut used = credentials_in(error.expression());
@@ -226,8 +226,9 @@ fn all(values: &Values) -> Vec<Path> {
 
 /// Returns the paths of secrets that are written in clear; osdpl never shows them.
 pub(super) fn in_clear(values: &Values) -> Vec<Path> {
-    let found = leaves(values).into_iter().filter(|(path, value)| written(path, value)).map(|(path, _)| path);
-    found.chain(brought(values)).collect()
+    let found =
+        leaves(values).into_iter().filter(|(path, value)| is_secret_in_clear(path, value)).map(|(path, _)| path);
+    found.chain(find_secret_paths(values)).collect()
 }
 
 fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, slips: &mut Vec<Finding>) {

@@ -12,7 +12,7 @@ fn unknown<'a>(field: String, kind: &str, name: &str, known: impl IntoIterator<I
 }
 
 /// Whether a spec has a name that the catalogue does not have.
-pub fn lacks_names(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> bool {
+pub fn has_unknown_names(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> bool {
     !check(spec, catalog).is_empty()
 }
 

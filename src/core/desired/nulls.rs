@@ -10,7 +10,7 @@ use osdpl_values::Path;
 
 /// Returns a warning for each null in a `values` map of the annotation `last-applied-configuration` that the spec does
 /// not have.
-pub fn lost_nulls(last_applied: &str, spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
+pub fn find_lost_nulls(last_applied: &str, spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
     let Ok(applied) = serde_json::from_str::<Value>(last_applied) else { return Vec::new() };
     let Ok(stored) = serde_json::to_value(spec) else { return Vec::new() };
     let mut lost = Vec::new();

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{ChartFact, Desired, DesiredRelease, Provider};
+use super::{ChartInfo, Desired, DesiredRelease, Provider};
 use osdpl_values::{self as values, Values};
 
 /// Counts the Jobs of a release by OpenStack-Helm's own switches (`manifests.job_*`).
 ///
 /// Nearly all of them are hooks that helm runs one after another. Without rendering, this is the best estimate of how
 /// long a release takes.
-pub(super) fn jobs(values: &Values, chart: Option<&ChartFact>) -> usize {
+pub(super) fn jobs(values: &Values, chart: Option<&ChartInfo>) -> usize {
     let set = values::get(values, &["manifests"].into_iter().collect()).and_then(|set| set.as_object());
     let switch = |name: &str| set.and_then(|set| set.get(name)).and_then(serde_json::Value::as_bool);
     let jobs = chart.into_iter().flat_map(|chart| &chart.jobs);

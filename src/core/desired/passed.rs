@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::scrub::{SHORTEST, names_secret, secretive};
+use crate::scrub::{MIN_SECRET_LENGTH, is_secret_key, is_secret_value};
 use osdpl_values::{Layer, Path, Values, leaves};
 
 /// Returns the texts in features that are taken for secrets.
@@ -25,8 +25,9 @@ pub(super) fn find(layer: &Layer, passwords: &[String]) -> Vec<Path> {
 fn in_map(map: &Values, found: &mut Vec<String>) {
     for (key, value) in map {
         match value {
-            Value::String(text) if text.len() >= SHORTEST => {
-                let is_password = names_secret(key) && !names_something_else(key) || secretive(&Path::root(), value);
+            Value::String(text) if text.len() >= MIN_SECRET_LENGTH => {
+                let is_password =
+                    is_secret_key(key) && !names_something_else(key) || is_secret_value(&Path::root(), value);
                 found.extend(is_password.then(|| text.clone()));
             }
             _ => below(value, found),

@@ -12,10 +12,10 @@ mod target;
 use std::collections::BTreeMap;
 
 pub(super) use check::check;
-pub use split::Split;
+pub use split::NodeSplit;
 pub(super) use split::split;
 pub(super) use target::is_subdomain;
-pub use target::{Target, target};
+pub use target::{NodeTarget, parse_target};
 
 use super::Finding;
 use super::layers::in_clear;
@@ -25,13 +25,13 @@ use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves};
 
 /// The field with the entries.
-pub const FIELD: &str = "spec.nodes.overrides";
+pub const OVERRIDES_FIELD: &str = "spec.nodes.overrides";
 
 /// The values of one entry for one `DaemonSet`.
 struct Part<'a> {
     /// The field with the values.
     field: String,
-    target: Target,
+    target: NodeTarget,
     values: &'a Values,
 }
 
@@ -47,8 +47,8 @@ pub(super) fn layer(
     let (_, release) = catalog.release(name)?;
     let mut parts: BTreeMap<&str, Vec<Part<'_>>> = BTreeMap::new();
     for (index, entry) in spec.nodes.overrides.iter().enumerate() {
-        let (Ok(target), Some(given)) = (target(entry), entry.releases.get(name)) else { continue };
-        let field = format!("{FIELD}[{index}].releases.{name}");
+        let (Ok(target), Some(given)) = (parse_target(entry), entry.releases.get(name)) else { continue };
+        let field = format!("{OVERRIDES_FIELD}[{index}].releases.{name}");
         let Some(daemonsets) = chosen(release, given, scope, &field, findings) else { continue };
         let field = format!("{field}.values");
         for daemonset in daemonsets {
@@ -63,7 +63,7 @@ pub(super) fn layer(
         return None;
     }
     let below = below();
-    let mut layer = Layer::new(Origin::Field(FIELD.into()), Values::new());
+    let mut layer = Layer::new(Origin::Field(OVERRIDES_FIELD.into()), Values::new());
     for (daemonset, parts) in &parts {
         conflicts(parts, findings);
         let form = release.daemonsets[*daemonset].form;
@@ -73,7 +73,7 @@ pub(super) fn layer(
             let message = format!(
                 "replaces {path}, which other values of {name} set: charts read only one list of nodes; move those values here"
             );
-            findings.push(Finding { level: Level::Warning, field: FIELD.into(), message });
+            findings.push(Finding { level: Level::Warning, field: OVERRIDES_FIELD.into(), message });
         }
         osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
         // The values are in a list, and no path leads into a list.
@@ -84,11 +84,11 @@ pub(super) fn layer(
 }
 
 /// Returns the entries for some nodes of a release, each as a separate layer above all others.
-pub fn by_node<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Vec<(&'a NodeOverride, Layer)> {
+pub fn list_node_layers<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Vec<(&'a NodeOverride, Layer)> {
     let entries = spec.nodes.overrides.iter().enumerate();
     let layers = entries.filter_map(|(index, entry)| {
         let values = entry.releases.get(name)?.values.clone();
-        let mut layer = Layer::new(Origin::Field(format!("{FIELD}[{index}].releases.{name}.values")), values);
+        let mut layer = Layer::new(Origin::Field(format!("{OVERRIDES_FIELD}[{index}].releases.{name}.values")), values);
         layer.secret = in_clear(&layer.values);
         Some((entry, layer))
     });
@@ -162,7 +162,7 @@ impl Place {
     fn field(&self, values: &str, index: usize) -> String {
         match self {
             Self::Value(path) => format!("{values}.{path}"),
-            Self::Nodes => format!("{FIELD}[{index}]"),
+            Self::Nodes => format!("{OVERRIDES_FIELD}[{index}]"),
         }
     }
 }

@@ -8,15 +8,15 @@
 use serde_json::Value;
 
 use crate::api::OpenStackDeploymentSpec as Spec;
-use crate::catalog::schema::{Nulls, faults};
-use crate::catalog::{Catalog, nearest};
+use crate::catalog::schema::{Nulls, validate};
+use crate::catalog::{Catalog, nearest_name};
 
 /// The maximum number of readings. One or two typos need fewer, and each reading costs time in every pass and request.
 pub(super) const MOST: usize = 64;
 
 /// Returns the possible readings of a spec with unknown names, the plainest first; empty if all names are known, `None`
 /// if there are more than [`MOST`].
-pub(super) fn of(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
+pub(super) fn possible_readings(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     let releases = releases(spec, catalog);
     let base = releases.last().unwrap_or(spec);
     let meant = presets(base, catalog).chain(services(base, catalog)).chain(features(base, catalog));
@@ -63,7 +63,7 @@ fn features(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     let unknown = spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name));
     let free = || catalog.features.iter().filter(|(other, _)| !spec.features.contains_key(*other));
     let pairs = unknown.flat_map(move |(_, wanted)| free().map(move |(other, feature)| (wanted, other, feature)));
-    let takes = |schema: &Value, wanted: &Value| faults(schema, wanted, "", Nulls::Kept).is_empty();
+    let takes = |schema: &Value, wanted: &Value| validate(schema, wanted, "", Nulls::Kept).is_empty();
     pairs.filter(move |(wanted, _, feature)| takes(&feature.schema, wanted)).map(|(wanted, other, _)| {
         let mut reading = spec.clone();
         reading.features.insert(other.clone(), wanted.clone());
@@ -75,17 +75,17 @@ fn features(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
 fn with_nearest(spec: &Spec, catalog: &Catalog) -> Spec {
     let mut reading = spec.clone();
     for preset in reading.presets.iter_mut().filter(|preset| !catalog.presets.contains_key(*preset)) {
-        if let Some(near) = nearest(preset, catalog.presets.keys().map(String::as_str)) {
+        if let Some(near) = nearest_name(preset, catalog.presets.keys().map(String::as_str)) {
             near.clone_into(preset);
         }
     }
     for (name, overrides) in spec.services.iter().filter(|(name, _)| !catalog.services.contains_key(*name)) {
-        if let Some(near) = nearest(name, catalog.services.keys().map(String::as_str)) {
+        if let Some(near) = nearest_name(name, catalog.services.keys().map(String::as_str)) {
             reading.services.entry(near.to_owned()).or_insert_with(|| overrides.clone());
         }
     }
     for (name, value) in spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name)) {
-        if let Some(near) = nearest(name, catalog.features.keys().map(String::as_str)) {
+        if let Some(near) = nearest_name(name, catalog.features.keys().map(String::as_str)) {
             reading.features.entry(near).or_insert_with(|| value.clone());
         }
     }

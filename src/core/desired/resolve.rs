@@ -6,13 +6,15 @@ use serde_json::json;
 
 use super::layers::{Source, Stack};
 use super::threads;
-use super::{Blocked, ChartFact, Desired, DesiredRelease, Facts, Finding, Selection, claims, other_version};
+use super::{Blocked, ChartInfo, Desired, DesiredRelease, Facts, Finding, Selection, claims, overridden_chart_version};
 use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Level, Release};
-use crate::ceph::Declared;
-use crate::observed::Key;
+use crate::ceph::DeclaredCeph;
+use crate::observed::ReleaseKey;
 use osdpl_values::expr::Scope;
-use osdpl_values::{Layer, Path, Values, canonical_map, digest, fold, fold_up, marked, secret};
+use osdpl_values::{
+    Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
+};
 
 /// Must be increased when the operator passes other inputs to helm for the same values, because such a change needs
 /// approval as well.
@@ -20,7 +22,7 @@ const EPOCH: &str = "1";
 
 /// The desired state, with the layers that it comes from.
 #[derive(Debug, Default)]
-pub struct Layered {
+pub struct ResolvedLayers {
     /// The desired state.
     pub desired: Desired,
     /// The layers of each release, low to high; releases with a missing layer are not included.
@@ -33,22 +35,27 @@ pub struct Layered {
 
 /// Merges the layers of every selected release.
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
-    merge_layers(spec, catalog, selection, facts, false).desired
+    resolve_all(spec, catalog, selection, facts, false).desired
 }
 
 /// Merges the layers of every selected release and keeps them, for provenance.
-pub fn layered(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Layered {
-    merge_layers(spec, catalog, selection, facts, true)
+pub fn resolve_with_layers(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+    facts: &Facts,
+) -> ResolvedLayers {
+    resolve_all(spec, catalog, selection, facts, true)
 }
 
-fn merge_layers(
+fn resolve_all(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
     selection: &Selection,
     facts: &Facts,
     keeps_layers: bool,
-) -> Layered {
-    let mut result = Layered::default();
+) -> ResolvedLayers {
+    let mut result = ResolvedLayers::default();
     let findings = &mut result.desired.findings;
     findings.clone_from(&selection.findings);
     findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
@@ -87,18 +94,18 @@ struct Merged {
 
 impl Source<'_> {
     /// Merges all layers; the per-node layer is the last.
-    fn merged(&self, key: &Key, keeps_layers: bool) -> Merged {
-        let mut findings: Vec<Finding> = other_version(self.spec, self.catalog, self.name)
+    fn merged(&self, key: &ReleaseKey, keeps_layers: bool) -> Merged {
+        let mut findings: Vec<Finding> = overridden_chart_version(self.spec, self.catalog, self.name)
             .and_then(|version| self.unchecked_keys(version))
             .into_iter()
             .collect();
         let Stack { mut layers, problems, is_whole } = self.layers();
-        let below = || if is_whole { fold(&layers) } else { Values::new() };
+        let below = || if is_whole { merge_layers(&layers) } else { Values::new() };
         layers.extend(super::per_node::layer(self.spec, self.catalog, self.name, self.scope, below, &mut findings));
-        let secret_paths = (secret(&layers), marked(&layers));
+        let secret_paths = (secret_paths(&layers), marked_paths(&layers));
         let values = match (is_whole, keeps_layers) {
-            (true, true) => fold(&layers),
-            (true, false) => fold_up(std::mem::take(&mut layers)),
+            (true, true) => merge_layers(&layers),
+            (true, false) => merge_owned_layers(std::mem::take(&mut layers)),
             (false, _) => Values::new(),
         };
         let release = self.desired(key.clone(), values, secret_paths, &problems, &mut findings);
@@ -120,7 +127,7 @@ impl Source<'_> {
     /// Builds the desired release; the paths are those that are secret now, and those that ever may have been.
     fn desired(
         &self,
-        key: Key,
+        key: ReleaseKey,
         values: Values,
         (secret, marked): (Vec<Path>, Vec<Path>),
         problems: &[Finding],
@@ -169,7 +176,7 @@ impl Source<'_> {
     }
 
     /// Computes the digest of all inputs of helm.
-    fn inputs(&self, key: &Key, values: &Values, chart: Option<&ChartFact>) -> String {
+    fn inputs(&self, key: &ReleaseKey, values: &Values, chart: Option<&ChartInfo>) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let identity = format!("{key} {timeout} {server_side} {}", self.facts.helm_major);
         digest([chart.map_or("", |chart| chart.digest.as_str()), &canonical_map(values), &identity, EPOCH])
@@ -179,9 +186,9 @@ impl Source<'_> {
     ///
     /// It changes only when osdpl changes, never with the spec. Files that a user added to the catalogue, and a chart
     /// version that the user chose, count as part of the spec.
-    fn catalog_digest(&self, chart: Option<&ChartFact>) -> String {
+    fn catalog_digest(&self, chart: Option<&ChartInfo>) -> String {
         let Release { timeout, server_side, .. } = self.release;
-        let mut parts = self.catalog.said(self.name);
+        let mut parts = self.catalog.release_digest(self.name);
         parts.add(&format!("{} {timeout} {server_side} {EPOCH}", self.facts.helm_major));
         let is_locked = self.own().is_none_or(|own| own.version.is_none());
         if let Some(chart) = chart.filter(|_| is_locked) {
@@ -196,7 +203,7 @@ impl Source<'_> {
 /// Returns the digest of what running instances depend on. Errors are ignored here, because merging the values reports
 /// them.
 fn guests(release: &Release, scope: &Scope<'_>) -> Option<String> {
-    let digest = release.guests.as_ref()?.evaluate(scope).ok()?;
+    let digest = release.instance_digest.as_ref()?.evaluate(scope).ok()?;
     digest.as_str().map(str::to_owned)
 }
 
@@ -214,7 +221,7 @@ fn lacking(problems: &[Finding]) -> Blocked {
 
 /// Returns the scope that the expressions of all releases share.
 pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Facts) -> Scope<'a> {
-    let ceph = facts.ceph.as_ref().map(Declared::variables).unwrap_or_default();
+    let ceph = facts.ceph.as_ref().map(DeclaredCeph::variables).unwrap_or_default();
     let variables = [
         ("credentials", json!(facts.credentials)),
         ("ceph", ceph.into()),
@@ -223,7 +230,7 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let read =
         |(reference, text): (&(String, String), &Result<String, _>)| Some((reference.clone(), text.clone().ok()?));
-    selection.scope.inner(variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
+    selection.scope.nested(variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
 }
 
 /// Returns the scope for the expressions of one release.
@@ -235,11 +242,11 @@ pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Sco
         spec["storageClass"] = json!(class);
         variables.insert("spec".into(), spec);
     }
-    common.inner(variables)
+    common.nested(variables)
 }
 
 /// Returns the values with everything secret replaced, for display.
-pub fn redacted(values: &Values, secret: &[Path]) -> Values {
+pub fn redact(values: &Values, secret: &[Path]) -> Values {
     let mut shown = values.clone();
     for path in secret {
         if osdpl_values::get(&shown, path).is_some_and(|value| !value.is_null()) {

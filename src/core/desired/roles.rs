@@ -1,13 +1,13 @@
 //! Checks of `spec.nodes.roles` that need no cluster: unknown names and invalid labels.
 
 use super::Finding;
-use crate::api::{NodeOperator, NodeRole, NodeSelector, OpenStackDeploymentSpec};
-use crate::catalog::schema::below;
+use crate::api::{NodeOperator, NodeSelector, OpenStackDeploymentSpec, RoleNodes};
+use crate::catalog::schema::field_path;
 use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::observed::Labels;
 
 /// Returns the labels of a role: its own, else the catalogue's.
-pub fn role_labels(name: &str, role: &NodeRole, catalog: &Catalog) -> Labels {
+pub fn role_labels(name: &str, role: &RoleNodes, catalog: &Catalog) -> Labels {
     let known = || catalog.roles.get(name).map(|known| known.labels.clone()).unwrap_or_default();
     if role.labels.is_empty() { known() } else { role.labels.clone() }
 }
@@ -15,7 +15,7 @@ pub fn role_labels(name: &str, role: &NodeRole, catalog: &Catalog) -> Labels {
 /// Checks the roles of a spec.
 pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) {
     for (name, role) in &spec.nodes.roles {
-        let field = below("spec.nodes.roles", name);
+        let field = field_path("spec.nodes.roles", name);
         let mut refuse = |field: String, message: String| {
             findings.push(Finding { level: Level::Error, field, message });
         };

@@ -7,10 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::certificates::certificates;
 use super::services::{self, Chosen};
-use super::{ExternalService, Finding, Selection, features, images, names, overrides, per_node, readings, roles};
+use super::{
+    ExternalService, Finding, Selection, features, images, names, per_node, readings, release_overrides, roles,
+};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Check, Level};
-use crate::observed::Key;
+use crate::observed::ReleaseKey;
 use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Scope, Template};
 
@@ -20,7 +22,7 @@ use osdpl_values::expr::{Expression, Scope, Template};
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check(spec, catalog);
-    if let Some(readings) = readings::of(spec, catalog) {
+    if let Some(readings) = readings::possible_readings(spec, catalog) {
         let mut readings = readings.into_iter().map(|reading| read(name, namespace, &reading, catalog));
         // Without a known OpenStack release, expressions lack variables that every release has.
         if !catalog.openstack.contains_key(&spec.openstack_release)
@@ -52,7 +54,7 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     let mut selection = Selection {
         name: name.into(),
         namespace: namespace.into(),
-        secrets: catalog.secrets(&features),
+        secrets: catalog.secret_references(&features),
         certificates: Vec::new(),
         features,
         services,
@@ -74,7 +76,7 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
 fn fields(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     roles::check(spec, catalog, findings);
     findings.extend(images::check_names(&spec.images));
-    features::merged(spec, catalog, findings)
+    features::merge_features(spec, catalog, findings)
 }
 
 pub(super) fn refused(field: impl Into<String>, message: impl Into<String>) -> Finding {
@@ -89,10 +91,10 @@ pub(super) fn key(
     catalog: &Catalog,
     service: &str,
     release: &str,
-) -> Key {
-    let overrides = overrides(spec, service, release);
+) -> ReleaseKey {
+    let overrides = release_overrides(spec, service, release);
     let named = |field: Option<&String>, usual: &str| field.cloned().unwrap_or_else(|| usual.to_owned());
-    Key {
+    ReleaseKey {
         namespace: named(
             overrides.and_then(|o| o.namespace.as_ref()),
             home_namespace(namespace, catalog, service, release),
@@ -163,7 +165,7 @@ pub(super) fn holds(
     findings: &mut Vec<Finding>,
 ) -> bool {
     when.is_none_or(|when| {
-        when.holds(scope).unwrap_or_else(|error| {
+        when.evaluate_condition(scope).unwrap_or_else(|error| {
             let field = field.to_string();
             let mistake = if is_added(&field) { "correct the expression" } else { "report this bug of the catalogue" };
             findings.push(refused(field, format!("{error}; set the field it needs, or {mistake}")));
@@ -173,7 +175,7 @@ pub(super) fn holds(
 }
 
 fn duplicates(selection: &mut Selection) {
-    let mut seen: BTreeMap<&Key, &str> = BTreeMap::new();
+    let mut seen: BTreeMap<&ReleaseKey, &str> = BTreeMap::new();
     let mut found = Vec::new();
     for (release, key) in &selection.releases {
         if let Some(other) = seen.insert(key, release) {
@@ -191,11 +193,13 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);
     let all = presets.chain(catalog.features.values().flat_map(|feature| &feature.checks));
     let misshapen = misshapen(spec, &selection.findings);
-    selection.findings.extend(contradictions(&spec.presets, catalog).into_iter().map(|(later, earlier, why)| {
-        let [one, other] = [later, earlier].map(|index| &spec.presets[index]);
-        let message = format!("`{one}` can't be combined with `{other}` (spec.presets[{earlier}]): {why}");
-        refused(format!("spec.presets[{later}]"), message)
-    }));
+    selection.findings.extend(find_excluded_presets(&spec.presets, catalog).into_iter().map(
+        |(later, earlier, why)| {
+            let [one, other] = [later, earlier].map(|index| &spec.presets[index]);
+            let message = format!("`{one}` can't be combined with `{other}` (spec.presets[{earlier}]): {why}");
+            refused(format!("spec.presets[{later}]"), message)
+        },
+    ));
     // Skip checks that use a feature whose value was refused.
     let uses = |check: &Check, feature: &String| {
         let mut behind = check.when.source().split(feature.as_str()).skip(1);
@@ -225,7 +229,7 @@ fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String
 
 /// Returns pairs of presets that exclude each other: the index of the later one, of the earlier one, and the reason
 /// with the remedy.
-pub fn contradictions<'a>(presets: &[String], catalog: &'a Catalog) -> Vec<(usize, usize, &'a str)> {
+pub fn find_excluded_presets<'a>(presets: &[String], catalog: &'a Catalog) -> Vec<(usize, usize, &'a str)> {
     let excludes = |one: &String, other: &String| catalog.presets.get(one)?.excludes.get(other).map(String::as_str);
     let earlier = |later: usize| (0..later).map(move |earlier| (later, earlier));
     let found = (0..presets.len()).flat_map(earlier).filter_map(|(later, earlier)| {

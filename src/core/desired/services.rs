@@ -9,7 +9,7 @@ use super::select::{holds, key, refused, variables};
 use super::{ExternalService, Finding};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level};
-use crate::observed::Key;
+use crate::observed::ReleaseKey;
 use osdpl_values::Values;
 use osdpl_values::expr::Scope;
 
@@ -20,7 +20,7 @@ pub(super) struct Chosen {
     /// Services outside of the cluster.
     pub external: BTreeMap<String, ExternalService>,
     /// The releases, with their identity.
-    pub releases: BTreeMap<String, Key>,
+    pub releases: BTreeMap<String, ReleaseKey>,
     /// The variables of expressions.
     pub scope: Scope<'static>,
     /// Problems of the services themselves.
@@ -119,7 +119,7 @@ fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> N
     for service in &chosen.services {
         let entries = catalog.services.get(service).into_iter().flat_map(|service| &service.releases);
         for (name, release) in entries.filter(|(name, _)| chosen.releases.contains_key(*name)) {
-            let strict = release.needs.iter().chain(&release.awaits).map(|need| (need, true));
+            let strict = release.needs.iter().chain(&release.waits_for).map(|need| (need, true));
             for (need, is_strict) in strict.chain(release.alongside.iter().map(|need| (need, false))) {
                 let Some((provider, of)) = catalog.provider(&need.component) else { continue };
                 let is_there = chosen.external.contains_key(provider) || chosen.releases.contains_key(of);

@@ -39,7 +39,7 @@ fn layers_override_in_order_and_secrets_are_marked() {
     }));
     let front = &desired.releases["front"];
     assert_eq!(
-        Value::Object(redacted(&front.values, &front.secret)),
+        Value::Object(redact(&front.values, &front.secret)),
         json!({"a": 1, "b": 2, "c": 3, "auth": {"admin": "<redacted>"},
                "conf": {"region": null, "password": "<redacted>", "colour": "blue"}})
     );
@@ -57,7 +57,7 @@ fn marks_secrets_written_in_clear() {
     });
     let desired = resolved(json!({"services": {"front": {"releases": {"front": {"values": written}}}}}));
     let front = &desired.releases["front"];
-    let shown = Value::Object(redacted(&front.values, &front.secret));
+    let shown = Value::Object(redact(&front.values, &front.secret));
     assert!(!shown.to_string().contains("hunter2"), "{shown}");
     let own = json!({
         "ldap": {"password": "<redacted>", "url": "ldap://ldap"}, "token": {"provider": "fernet"}, "db": "<redacted>",
@@ -78,7 +78,7 @@ fn releases_that_block_most_work_go_first() {
     let mut facts = facts();
     let switches = [("job_db_sync", true), ("job_ks_user", true), ("job_image_repo_sync", false)];
     let jobs = switches.map(|(name, on)| (name.to_owned(), on)).into();
-    facts.charts.insert("front".into(), Ok(ChartFact { jobs, ..ChartFact::default() }));
+    facts.charts.insert("front".into(), Ok(ChartInfo { jobs, ..ChartInfo::default() }));
     let desired = resolve(&spec, &catalog, &selection, &facts);
     assert_eq!(desired.priorities(), BTreeMap::from([("front", 2), ("store", 3)]));
 }
@@ -109,7 +109,7 @@ fn the_longest_matching_mirror_wins() {
     let mut facts = facts();
     let images = [("api", "quay.io/a/x:1"), ("db", "quay.io/b:2"), ("other", "docker.io/c")];
     let images = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).into();
-    facts.charts.insert("front".into(), Ok(ChartFact { images, ..ChartFact::default() }));
+    facts.charts.insert("front".into(), Ok(ChartInfo { images, ..ChartInfo::default() }));
     let desired = resolve(&spec, &catalog, &selection, &facts);
     assert_eq!(
         desired.releases["front"].values["images"],
@@ -132,7 +132,7 @@ fn pins_images_under_the_names_of_the_chart() {
     let images =
         [("api", "quay.io/a/x:1"), ("db", "docker.io/c:2"), ("other", "quay.io/b:1"), ("own", "quay.io/own:1")];
     let images: BTreeMap<_, _> = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).into();
-    let chart = ChartFact { version: "1".into(), images, ..ChartFact::default() };
+    let chart = ChartInfo { version: "1".into(), images, ..ChartInfo::default() };
     facts.charts.insert("front".into(), Ok(chart.clone()));
     let with_unknown_chart = resolve(&spec, &catalog, &selection, &facts);
     assert!(
@@ -140,7 +140,7 @@ fn pins_images_under_the_names_of_the_chart() {
         "{:?}",
         with_unknown_chart.findings
     );
-    facts.charts.insert("store".into(), Ok(ChartFact { images: [("db".into(), "x".into())].into(), ..chart }));
+    facts.charts.insert("store".into(), Ok(ChartInfo { images: [("db".into(), "x".into())].into(), ..chart }));
     let desired = resolve(&spec, &catalog, &selection, &facts);
     assert_eq!(
         desired.releases["front"].values["images"]["tags"],
@@ -249,7 +249,7 @@ fn optional_tolerates_only_missing_objects() {
 fn warns_about_nulls_that_kubectl_stripped() {
     let applied = r#"{"spec": {"common": {"values": {"conf": {"a": null, "b": null}}}}}"#;
     let stored = spec(json!({"common": {"values": {"conf": {"b": null}}}}));
-    let found: Vec<_> = lost_nulls(applied, &stored).iter().map(ToString::to_string).collect();
+    let found: Vec<_> = find_lost_nulls(applied, &stored).iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), 1);
     assert!(
         found[0].starts_with("spec.common.values.conf.a: the null was stripped by client-side `kubectl apply`"),
@@ -288,7 +288,7 @@ fn passes_secret_keys_to_values_and_redacts_them() {
     let desired = with(Some(Ok("t0psecret".into())));
     let front = &desired.releases["front"];
     assert_eq!(front.values["conf"]["lock"], "k:t0psecret");
-    assert_eq!(redacted(&front.values, &front.secret)["conf"]["lock"], "<redacted>");
+    assert_eq!(redact(&front.values, &front.secret)["conf"]["lock"], "<redacted>");
     let rotated = with(Some(Ok("an0ther".into())));
     assert_ne!(front.inputs, rotated.releases["front"].inputs);
     assert_eq!(desired.releases["store"].inputs, rotated.releases["store"].inputs);

@@ -6,7 +6,7 @@
 
 mod near;
 
-use super::{Finding, Layered, other_version};
+use super::{Finding, ResolvedLayers, overridden_chart_version};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Group, KeyTree, KeyType, Level, did_you_mean};
 use osdpl_values::{Layer, Origin, Path, leaves};
@@ -27,10 +27,10 @@ const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("ne
 ///
 /// It names the first few of the keys that [`unknown_keys`] reports one by one. Other versions of a chart are not
 /// checked, because their keys are unknown.
-pub fn unread(spec: &OpenStackDeploymentSpec, catalog: &Catalog, layered: &Layered) -> Vec<Finding> {
+pub fn warn_unknown_keys(spec: &OpenStackDeploymentSpec, catalog: &Catalog, layered: &ResolvedLayers) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, layers) in layered.layers.iter().chain(&layered.partial) {
-        let release = catalog.release(name).filter(|_| other_version(spec, catalog, name).is_none());
+        let release = catalog.release(name).filter(|_| overridden_chart_version(spec, catalog, name).is_none());
         if let Some((_, release)) = release {
             check_layers(layers, &release.chart, catalog, &mut findings);
         }
@@ -42,7 +42,7 @@ fn check_layers(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut
     let Some(tree) = catalog.keys().get(chart) else { return };
     for layer in layers {
         let Some(location) = location(layer, catalog) else { continue };
-        if !says_to_each(layer) && findings.iter().any(|known| known.field == location) {
+        if !is_reported_per_release(layer) && findings.iter().any(|known| known.field == location) {
             continue;
         }
         let unknown = unknown(layer, tree, catalog, |_| false);
@@ -58,12 +58,12 @@ fn check_layers(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut
 
 /// Whether a layer is reported once per release: a file that a user added has different values for each release at one
 /// location.
-pub fn says_to_each(layer: &Layer) -> bool {
+pub fn is_reported_per_release(layer: &Layer) -> bool {
     matches!(layer.origin, Origin::File { .. })
 }
 
 /// Returns a warning for each unknown key of a user's layer with its path, except for keys that were already reported.
-pub fn unknown_keys(
+pub fn find_unknown_keys(
     layer: &Layer,
     chart: &str,
     catalog: &Catalog,
@@ -75,7 +75,7 @@ pub fn unknown_keys(
 }
 
 /// Whether a finding is about unknown keys.
-pub fn is_of_unknown_keys(finding: &Finding) -> bool {
+pub fn is_about_unknown_keys(finding: &Finding) -> bool {
     finding.message.contains(NOTHING_READS_IT)
 }
 
@@ -113,7 +113,7 @@ impl Unknown<'_> {
     /// Returns the nearest name as `, did you mean "replicas"?`. The search is expensive, so it runs only when a
     /// warning is written.
     fn hint(&self) -> String {
-        match near::slip(&self.key, self.siblings.names()).filter(|_| self.is_slip) {
+        match near::find_typo(&self.key, self.siblings.names()).filter(|_| self.is_slip) {
             Some(name) => format!(", did you mean {name:?}?"),
             None => did_you_mean(&self.key, self.siblings.names()),
         }
@@ -183,12 +183,12 @@ fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
             return None;
         }
         is_open |= is_filled_by_users(tree, &path[..depth]);
-        if let Some(below) = tree.below(key) {
+        if let Some(below) = tree.child(key) {
             tree = below;
             continue;
         }
         if is_open {
-            near::slip(key, tree.names())?;
+            near::find_typo(key, tree.names())?;
         }
         return Some(Unknown { keys: path[..=depth].to_vec(), key: key.clone(), siblings: tree, is_slip: is_open });
     }
@@ -199,7 +199,7 @@ fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
 /// reads any of them.
 fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
     let first = path.first().map(String::as_str);
-    tree.is_open()
+    tree.allows_any_key()
         || tree.names().eq(["default"])
         || FILLED_BY_USERS.iter().any(|(name, depth)| first == Some(name) && path.len() >= *depth)
 }
@@ -208,12 +208,12 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
 /// `ml2_type_vxlan`), or, for options and users, some chart has it elsewhere.
 fn is_a_name(slip: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = slip.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
-    catalog.writes(&slip.key) || is_named && catalog.keys().any(|tree| tree.names_anywhere(&slip.key))
+    catalog.has_own_key(&slip.key) || is_named && catalog.keys().any(|tree| tree.has_key_anywhere(&slip.key))
 }
 
 /// The state of a key in a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum KeyState {
     /// Its values have the key, with a default of this type or a map.
     Has(KeyType),
     /// Its templates read the key; its values have no default.
@@ -225,30 +225,30 @@ pub enum Known {
 }
 
 /// Returns how a chart treats the key at `path`; `None` if the chart's keys are not known.
-pub fn known(catalog: &Catalog, chart: &str, path: &Path) -> Option<Known> {
-    catalog.keys().get(chart).map(|tree| known_in(tree, catalog, path))
+pub fn classify_key(catalog: &Catalog, chart: &str, path: &Path) -> Option<KeyState> {
+    catalog.keys().get(chart).map(|tree| classify_key_in(tree, catalog, path))
 }
 
 /// Returns how a chart with these keys treats the key at `path`.
-pub fn known_in(tree: &KeyTree, catalog: &Catalog, path: &Path) -> Known {
-    classify(tree, catalog, path).unwrap_or_else(|unknown| Known::No(unknown.hint()))
+pub fn classify_key_in(tree: &KeyTree, catalog: &Catalog, path: &Path) -> KeyState {
+    classify(tree, catalog, path).unwrap_or_else(|unknown| KeyState::No(unknown.hint()))
 }
 
 /// Whether a chart with these keys does not know the key at `path`.
-pub fn is_unknown_in(tree: &KeyTree, catalog: &Catalog, path: &Path) -> bool {
+pub fn is_unknown_key_in(tree: &KeyTree, catalog: &Catalog, path: &Path) -> bool {
     classify(tree, catalog, path).is_err()
 }
 
-fn classify<'a>(tree: &'a KeyTree, catalog: &Catalog, path: &Path) -> Result<Known, Unknown<'a>> {
+fn classify<'a>(tree: &'a KeyTree, catalog: &Catalog, path: &Path) -> Result<KeyState, Unknown<'a>> {
     let keys = path.keys();
     let found = keys
         .iter()
-        .try_fold(tree, |tree, key| if matches!(tree, KeyTree::Read) { Some(tree) } else { tree.below(key) });
+        .try_fold(tree, |tree, key| if matches!(tree, KeyTree::ReadOnly) { Some(tree) } else { tree.child(key) });
     match found {
-        Some(tree) => Ok(tree.kind().filter(|_| tree.has_default()).map_or(Known::Read, Known::Has)),
+        Some(tree) => Ok(tree.key_type().filter(|_| tree.has_default()).map_or(KeyState::Read, KeyState::Has)),
         None => match find_unknown(tree, keys) {
             Some(unknown) if !unknown.is_slip || !is_a_name(&unknown, catalog) => Err(unknown),
-            _ => Ok(Known::Free),
+            _ => Ok(KeyState::Free),
         },
     }
 }

@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::{Facts, Selection, Unavailable};
-use crate::catalog::{Catalog, facts_in};
-use crate::observed::Key;
+use crate::catalog::{Catalog, releases_of_facts};
+use crate::observed::ReleaseKey;
 use osdpl_values::Values;
 
 /// The facts that a Job has stored, by key.
 pub type Written = BTreeMap<String, String>;
 
 /// Returns the `ConfigMap`s in which the Jobs of the desired releases store facts, by release.
-pub fn written(catalog: &Catalog, selection: &Selection) -> BTreeMap<String, Key> {
-    let place = |(release, key): (&String, &Key)| {
+pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<String, ReleaseKey> {
+    let place = |(release, key): (&String, &ReleaseKey)| {
         let name = catalog.release(release)?.1.facts.as_ref()?;
-        Some((release.clone(), Key::new(key.namespace.clone(), name.clone())))
+        Some((release.clone(), ReleaseKey::new(key.namespace.clone(), name.clone())))
     };
     selection.releases.iter().filter_map(place).collect()
 }
@@ -43,7 +43,7 @@ pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
 
 /// Returns the release whose facts an expression uses and that can't be read.
 pub(super) fn unreadable<'a>(expression: &str, facts: &'a Facts) -> Option<(&'a str, &'a Unavailable)> {
-    let is_used = |release: &str| facts_in(expression).any(|name| name == release);
+    let is_used = |release: &str| releases_of_facts(expression).any(|name| name == release);
     let failed = facts.written.iter().filter_map(|(release, result)| Some((release.as_str(), result.as_ref().err()?)));
     failed.into_iter().find(|(release, _)| is_used(release))
 }

@@ -49,7 +49,7 @@ impl fmt::Display for FieldChange {
 }
 
 /// Returns the fields in which two objects differ.
-pub fn changes(old: &Object, new: &Object, scrubber: &Scrubber) -> Vec<FieldChange> {
+pub fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Vec<FieldChange> {
     let hidden = if old.is_secret() || new.is_secret() { &SECRET[..] } else { &[] };
     let mut walk = Walk { scrubber, hidden, found: Vec::new() };
     walk.maps("", old.content(), new.content());
@@ -94,7 +94,7 @@ impl Walk<'_> {
                 let (old, new) = (self.scrubber.scrub(old), self.scrubber.scrub(new));
                 // Texts that differ only in secrets are equal after scrubbing.
                 let lines =
-                    if old == new { vec!["(only secrets differ)".to_owned()] } else { lines::between(&old, &new) };
+                    if old == new { vec!["(only secrets differ)".to_owned()] } else { lines::diff_lines(&old, &new) };
                 self.found.push(FieldChange { path: path.to_owned(), before: None, after: None, lines });
             }
             (old, new) => {

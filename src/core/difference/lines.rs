@@ -15,7 +15,7 @@ enum Sign {
 
 /// Returns the removed (`-`) and added (`+`) lines, as few as possible. Long results are shortened to a count, and
 /// always contain both kinds.
-pub fn between(before: &str, after: &str) -> Vec<String> {
+pub fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let [old, new] = [before, after].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();
     let most = old.len().min(new.len()) - start;
@@ -90,30 +90,30 @@ mod tests {
 
     #[test]
     fn leaves_out_common_lines() {
-        assert_eq!(between("a\nb\nc\n", "a\nx\ny\nc\n"), ["- b", "+ x", "+ y"]);
-        assert_eq!(between("a\n", "a\na\n"), ["+ a"]);
-        assert_eq!(between("a\nb", "a\nb\n"), ["(the newline at the end)"]);
-        assert_eq!(between("a\r\nb\n", "a\nb\n"), ["- a\\r", "+ a"]);
+        assert_eq!(diff_lines("a\nb\nc\n", "a\nx\ny\nc\n"), ["- b", "+ x", "+ y"]);
+        assert_eq!(diff_lines("a\n", "a\na\n"), ["+ a"]);
+        assert_eq!(diff_lines("a\nb", "a\nb\n"), ["(the newline at the end)"]);
+        assert_eq!(diff_lines("a\r\nb\n", "a\nb\n"), ["- a\\r", "+ a"]);
         let before = numbered(60, |number| format!("line{number}"));
         let after = before.replace("line2\n", "other2\n").replace("line50\n", "other50\n");
-        assert_eq!(between(&before, &after), ["- line2", "+ other2", "- line50", "+ other50"]);
+        assert_eq!(diff_lines(&before, &after), ["- line2", "+ other2", "- line50", "+ other50"]);
     }
 
     #[test]
     fn counts_many_lines_and_shows_both_kinds() {
         let long = |word: &str| numbered(30, |number| format!("{word}{number}"));
-        let shown = between("", &long("new"));
+        let shown = diff_lines("", &long("new"));
         assert_eq!((shown.len(), shown.last().map(String::as_str)), (MOST + 1, Some("… and 10 lines more")));
-        let shown = between(&long("old"), &long("new"));
+        let shown = diff_lines(&long("old"), &long("new"));
         let count = |sign: char| shown.iter().filter(|line| line.starts_with(sign)).count();
         assert_eq!((count('-'), count('+'), shown.last().map(String::as_str)), (10, 10, Some("… and 40 lines more")));
-        let shown = between(&long("old"), &numbered(4, |number| format!("new{number}")));
+        let shown = diff_lines(&long("old"), &numbered(4, |number| format!("new{number}")));
         assert_eq!(shown.iter().filter(|line| line.starts_with('+')).count(), 4);
     }
 
     #[test]
     fn treats_very_long_texts_as_changed_completely() {
         let long = |word: &str| numbered(3000, |number| if number % 2 == 0 { "same".into() } else { word.to_owned() });
-        assert_eq!(between(&long("a"), &long("b")).last().map(String::as_str), Some("… and 5978 lines more"));
+        assert_eq!(diff_lines(&long("a"), &long("b")).last().map(String::as_str), Some("… and 5978 lines more"));
     }
 }

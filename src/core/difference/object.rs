@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::release::{KEEP, Key};
-use osdpl_values::{plain_numbers, without_nulls};
+use crate::release::{RESOURCE_POLICY_ANNOTATION, ReleaseKey};
+use osdpl_values::{normalize_numbers, remove_nulls};
 
 /// helm's annotation on hooks: a comma-separated list of events.
 const HOOK: &str = "helm.sh/hook";
@@ -67,16 +67,16 @@ impl fmt::Debug for Object {
 }
 
 /// Returns the objects of a release's manifest, without documents that have no kind or name and without helm's tests.
-pub fn objects(contents: Vec<Map<String, Value>>, release: &Key) -> Vec<Object> {
+pub fn parse_objects(contents: Vec<Map<String, Value>>, release: &ReleaseKey) -> Vec<Object> {
     let objects = contents.into_iter().filter_map(|content| Object::new(content, release));
     objects.filter(|object| !object.is_test()).collect()
 }
 
 impl Object {
-    fn new(mut content: Map<String, Value>, release: &Key) -> Option<Self> {
+    fn new(mut content: Map<String, Value>, release: &ReleaseKey) -> Option<Self> {
         // Normalize: null is the same as unset, and 1.0 the same as 1.
-        without_nulls(&mut content);
-        plain_numbers(&mut content);
+        remove_nulls(&mut content);
+        normalize_numbers(&mut content);
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         let metadata = content.get("metadata");
         let kind = text(content.get("kind"));
@@ -134,7 +134,7 @@ impl Object {
 
     /// Whether helm keeps it in the cluster when it is removed from the manifest.
     pub fn is_kept(&self) -> bool {
-        let policy = self.at(&["metadata", "annotations", KEEP]).and_then(Value::as_str);
+        let policy = self.at(&["metadata", "annotations", RESOURCE_POLICY_ANNOTATION]).and_then(Value::as_str);
         policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
     }
 

@@ -1,11 +1,11 @@
 use serde_json::json;
 
 use super::*;
-use crate::release::Key;
+use crate::release::ReleaseKey;
 
 fn parsed(objects: &Value) -> Vec<Object> {
     let contents = objects.as_array().unwrap().iter().map(|object| object.as_object().unwrap().clone());
-    super::objects(contents.collect(), &Key::new("openstack", "keystone"))
+    super::parse_objects(contents.collect(), &ReleaseKey::new("openstack", "keystone"))
 }
 
 fn object(kind: &str, group: &str, mut rest: Value) -> Value {
@@ -18,7 +18,7 @@ fn object(kind: &str, group: &str, mut rest: Value) -> Value {
 /// Returns the effect on one object and its changed fields.
 fn compared(old: &Value, new: &Value) -> Vec<String> {
     let scrubber = Scrubber::new(["hunter22"]);
-    let found = differences(&parsed(&json!([old])), &parsed(&json!([new])), &scrubber);
+    let found = diff_manifests(&parsed(&json!([old])), &parsed(&json!([new])), &scrubber);
     let lines = found.iter().flat_map(|one| {
         [format!("{} {}", one.id.kind, one.effect)].into_iter().chain(one.fields.iter().map(ToString::to_string))
     });
@@ -39,7 +39,7 @@ fn reports_added_removed_and_kept_objects() {
         object("Pod", "", json!({"metadata": {"name": "test", "annotations": {"helm.sh/hook": "test-success"}}})),
         object("ClusterRole", "rbac.authorization.k8s.io", json!({"metadata": {"name": "x"}})),
     ]);
-    let found = differences(&parsed(&before), &parsed(&after), &Scrubber::default());
+    let found = diff_manifests(&parsed(&before), &parsed(&after), &Scrubber::default());
     let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(
         lines,
@@ -191,7 +191,7 @@ fn recreation_terminates_pods_of_workloads_only() {
     let ends = |kind: &str, group: &str, field: &str| {
         let variant =
             |value: &str| parsed(&json!([object(kind, group, json!({field: {"selector": value, "name": value}}))]));
-        let found = differences(&variant("a"), &variant("b"), &Scrubber::default());
+        let found = diff_manifests(&variant("a"), &variant("b"), &Scrubber::default());
         assert!(matches!(found[0].effect, Effect::Recreated { .. }), "{}", found[0]);
         found[0].effect.ends_pods()
     };
@@ -213,7 +213,7 @@ fn reports_changed_upgrade_hooks_only() {
         [hook_changes("Job", "pre-delete"), hook_changes("Secret", "pre-install")],
         [Vec::<String>::new(), Vec::new()]
     );
-    let added = differences(&[], &parsed(&json!([hook("Job", "pre-delete", "a")])), &Scrubber::default());
+    let added = diff_manifests(&[], &parsed(&json!([hook("Job", "pre-delete", "a")])), &Scrubber::default());
     assert_eq!(added, [], "an upgrade does not create it");
 }
 

@@ -16,20 +16,20 @@ const SKIPPED: [&str; 2] = ["f:metadata", "f:status"];
 
 /// The fields that a writer owns outside of `metadata` and `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fields {
+pub struct OwnedFields {
     /// The first paths, such as `spec.template.spec.containers[name=api].image`.
     pub paths: Vec<String>,
     /// The number of all fields.
     pub count: usize,
     /// The hashes of all paths, with items of lists as `[]`.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<PathHash>,
 }
 
 /// The hash of a path: FNV-1a, 32 bits. A collision can hide a change, with a probability of one in some millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark(u32);
+pub struct PathHash(u32);
 
-impl Mark {
+impl PathHash {
     const NONE: Self = Self(0x811c_9dc5);
 
     /// Computes the hash of a path in the notation of [`crate::release::Field`].
@@ -51,19 +51,19 @@ impl Mark {
     }
 }
 
-impl<'de> Deserialize<'de> for Fields {
+impl<'de> Deserialize<'de> for OwnedFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut fields = Self::default();
-        deserializer.deserialize_any(Walk { fields: &mut fields, path: String::new(), mark: Mark::NONE })?;
+        deserializer.deserialize_any(Walk { fields: &mut fields, path: String::new(), mark: PathHash::NONE })?;
         Ok(fields)
     }
 }
 
 /// Visits a node and everything below it.
 struct Walk<'a> {
-    fields: &'a mut Fields,
+    fields: &'a mut OwnedFields,
     path: String,
-    mark: Mark,
+    mark: PathHash,
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {

@@ -51,7 +51,7 @@ pub static KINDS: [Kind; 20] = [
 ];
 
 /// Returns the kind of a manifest's `apiVersion` and `kind`, whatever the version.
-pub fn kind(api_version: &str, kind: &str) -> Option<&'static Kind> {
+pub fn find_kind(api_version: &str, kind: &str) -> Option<&'static Kind> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     KINDS.iter().find(|known| known.kind == kind && known.group == group)
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Drifted, Id, kind};
-use crate::release::{Field, Key, Object};
+use super::{DriftedObject, ObjectId, find_kind};
+use crate::release::{Field, Object, ReleaseKey};
 
 /// The fields of one object in the manifest; each must have an owner, unless someone removed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Left(pub Box<[Field]>);
+pub struct ExpectedFields(pub Box<[Field]>);
 
-impl Left {
+impl ExpectedFields {
     /// With client-side apply (`server_side` false) the API server may silently drop unknown fields, so only fields
     /// that it always keeps count.
     fn new(fields: &[Field], server_side: bool) -> Self {
@@ -20,24 +20,31 @@ impl Left {
 
 /// The drift of one revision of a release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DriftSeen {
+pub struct ObservedDrift {
     /// The revision; the result does not apply to others.
     pub revision: i64,
     /// The objects that differ from that revision, in order.
-    pub objects: Vec<Drifted>,
+    pub objects: Vec<DriftedObject>,
 }
 
 /// Returns the objects of a release's manifest that are watched for drift.
 ///
 /// Objects with `helm.sh/resource-policy: keep` may be shared, and Jobs with a TTL may be deleted already, so both are
 /// left out. `server_side` is whether the API server applied the manifest.
-pub fn left(manifest: &[Object], release: &Key, server_side: bool) -> BTreeMap<Id, Left> {
+pub fn list_watched_objects(
+    manifest: &[Object],
+    release: &ReleaseKey,
+    server_side: bool,
+) -> BTreeMap<ObjectId, ExpectedFields> {
     let own = manifest.iter().filter(|object| !object.keep && !object.expires);
     own.filter_map(|object| {
-        let kind = kind(&object.api_version, &object.kind)?;
+        let kind = find_kind(&object.api_version, &object.kind)?;
         let namespace = object.namespace.as_ref().unwrap_or(&release.namespace);
         let namespace = if kind.namespaced { namespace.clone() } else { String::new() };
-        Some((Id { kind, namespace, name: object.name.clone() }, Left::new(&object.fields, server_side)))
+        Some((
+            ObjectId { kind, namespace, name: object.name.clone() },
+            ExpectedFields::new(&object.fields, server_side),
+        ))
     })
     .collect()
 }

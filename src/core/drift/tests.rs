@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::release::{Key, Object};
+use crate::release::{Object, ReleaseKey};
 
 const EARLY: &str = "2026-11-21T10:00:00Z";
 const THEN: &str = "2026-11-21T10:05:00Z";
@@ -26,22 +26,26 @@ fn helm(time: &str) -> Value {
     entry("helm", time, "", &json!({"f:metadata": {"f:labels": {}}, "f:spec": {"f:replicas": {}}}))
 }
 
-fn tolerated() -> Tolerated {
-    Tolerated {
+fn tolerated() -> ToleratedChanges {
+    ToleratedChanges {
         managers: ["kube-controller-manager".to_owned()].into(),
         fields: ["spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt".to_owned()].into(),
     }
 }
 
-fn trace(entries: &[Value]) -> Trace {
+fn trace(entries: &[Value]) -> WriterTrace {
     let entries: Vec<Entry> = serde_json::from_value(entries.into()).unwrap();
-    Trace::read(&entries, &tolerated())
+    WriterTrace::read(&entries, &tolerated())
 }
 
 fn drift(began: &str, entries: &[Value]) -> Option<String> {
-    let id = Id { kind: kind("apps/v1", "Deployment").unwrap(), namespace: "openstack".into(), name: "api".into() };
-    let change = verdict(Some(at(began)), &Left::default(), Some(&trace(entries)))?;
-    Some(Drifted { id, change }.to_string())
+    let id = ObjectId {
+        kind: find_kind("apps/v1", "Deployment").unwrap(),
+        namespace: "openstack".into(),
+        name: "api".into(),
+    };
+    let change = detect_drift(Some(at(began)), &ExpectedFields::default(), Some(&trace(entries)))?;
+    Some(DriftedObject { id, change }.to_string())
 }
 
 #[test]
@@ -103,26 +107,26 @@ fn reports_the_newest_writer_and_at_most_three_fields() {
 fn limits_the_number_and_length_of_paths() {
     let all: serde_json::Map<_, _> =
         (0..100).map(|number| (format!("f:{number}{}", "ä".repeat(500)), json!({}))).collect();
-    let fields: Fields = serde_json::from_value(json!({"f:data": all})).unwrap();
+    let fields: OwnedFields = serde_json::from_value(json!({"f:data": all})).unwrap();
     assert_eq!((fields.count, fields.marks.len(), fields.paths.len()), (100, 100, 32));
     assert!(fields.paths.iter().all(|path| path.len() <= 120));
     for odd in [json!(null), json!({}), json!({"f:spec": null}), json!({"x": {"k:{": {}, "v:1": {}}})] {
-        serde_json::from_value::<Fields>(odd).unwrap();
+        serde_json::from_value::<OwnedFields>(odd).unwrap();
     }
 }
 
 #[test]
 fn reports_deleted_and_restored_objects() {
-    let change = |entries: &[Value]| verdict(Some(at(THEN)), &Left::default(), Some(&trace(entries)));
-    assert_eq!(verdict(Some(at(THEN)), &Left::default(), None), Some(Change::Deleted));
+    let change = |entries: &[Value]| detect_drift(Some(at(THEN)), &ExpectedFields::default(), Some(&trace(entries)));
+    assert_eq!(detect_drift(Some(at(THEN)), &ExpectedFields::default(), None), Some(Change::Deleted));
     assert_eq!(change(&[]), None, "cleared managedFields leave no trace");
     let restored = entry("kubectl-create", LATE, "", &json!({"f:spec": {"f:replicas": {}}}));
     assert!(matches!(change(&[restored]), Some(Change::Edited(_))), "created by hand");
 }
 
 /// A manifest that sets these fields once each.
-fn sets(paths: &[&str]) -> Left {
-    Left(paths.iter().map(|path| ((*path).into(), 1)).collect())
+fn sets(paths: &[&str]) -> ExpectedFields {
+    ExpectedFields(paths.iter().map(|path| ((*path).into(), 1)).collect())
 }
 
 #[test]
@@ -130,14 +134,14 @@ fn reports_removed_fields() {
     let held = |manager: &str, fields: &Value| entry(manager, EARLY, "", fields);
     let stripped = |fields: &str| Some(Change::Stripped(fields.into()));
     let left = sets(&["data.a.sh", "data.b"]);
-    let change = |entries: &[Value]| verdict(Some(at(THEN)), &left, Some(&trace(entries)));
+    let change = |entries: &[Value]| detect_drift(Some(at(THEN)), &left, Some(&trace(entries)));
     assert_eq!(change(&[held("helm", &json!({"f:data": {".": {}, "f:a.sh": {}, "f:b": {}}}))]), None);
     let one = || held("helm", &json!({"f:data": {"f:a.sh": {}}}));
     assert_eq!(change(&[one()]), stripped("data.b"));
     assert_eq!(change(&[one(), held("kube-controller-manager", &json!({"f:data": {"f:b": {}}}))]), None);
     assert_eq!(change(&[one(), held("accepted by an operation", &json!({"f:data": {"f:b": {}}}))]), None);
 
-    let left = Left(Box::new([
+    let left = ExpectedFields(Box::new([
         ("spec.selector.matchLabels.app".into(), 1),
         ("spec.template.spec.containers[].command[]".into(), 3),
         ("spec.template.spec.containers[].env[].name".into(), 2),
@@ -151,7 +155,7 @@ fn reports_removed_fields() {
         )
     };
     let named = || json!({".": {}, "f:name": {}});
-    let change = |entries: &[Value]| verdict(Some(at(THEN)), &left, Some(&trace(entries)));
+    let change = |entries: &[Value]| detect_drift(Some(at(THEN)), &left, Some(&trace(entries)));
     assert_eq!(change(&[deployment(json!({"k:{\"name\":\"A\"}": named(), "k:{\"name\":\"B\"}": named()}))]), None);
     let lost = stripped("spec.template.spec.containers[].env[].name");
     assert_eq!(change(&[deployment(json!({"k:{\"name\":\"A\"}": named()}))]), lost, "one of two");
@@ -168,10 +172,10 @@ fn detects_scaling_without_a_time() {
         entry
     };
     let loser = || entry("helm", EARLY, "", &json!({"f:spec": {"f:template": {}}}));
-    let change = |left: &Left, entries: &[Value]| verdict(Some(at(EARLY)), left, Some(&trace(entries)));
+    let change = |left: &ExpectedFields, entries: &[Value]| detect_drift(Some(at(EARLY)), left, Some(&trace(entries)));
     let edited =
-        |change| matches!(change, Some(Change::Edited(Write { manager, at: None, .. })) if manager == "kubectl");
-    let (left, open) = (sets(&["spec.replicas"]), Left::default());
+        |change| matches!(change, Some(Change::Edited(ForeignWrite { manager, at: None, .. })) if manager == "kubectl");
+    let (left, open) = (sets(&["spec.replicas"]), ExpectedFields::default());
     assert!(edited(change(&left, &[loser(), scale("kubectl")])));
     assert_eq!(change(&left, &[helm(EARLY), scale("kubectl")]), None, "both set the same number");
     assert_eq!(change(&open, &[loser(), scale("kubectl")]), None, "the manifest does not set the number");
@@ -200,7 +204,7 @@ fn lists_the_expected_objects_of_a_manifest() {
         Object { expires: true, ..object("batch/v1", "Job", None, "brief") },
     ];
     let expected_objects = |server_side| {
-        let left = left(&manifest, &Key::new("openstack", "keystone"), server_side);
+        let left = list_watched_objects(&manifest, &ReleaseKey::new("openstack", "keystone"), server_side);
         left.into_iter().map(|(id, left)| (id.to_string(), id.namespace, left.0.len())).collect::<Vec<_>>()
     };
     let expected = |fields| {

@@ -7,11 +7,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 
-use super::Left;
-use super::fields::{Fields, Mark};
+use super::ExpectedFields;
+use super::fields::{OwnedFields, PathHash};
 
 /// helm's name as a writer, whatever its program is called (helm 3 and 4: `kube.ManagedFieldsManager`).
-pub const HELM: &str = "helm";
+pub const HELM_MANAGER: &str = "helm";
 
 /// The maximum number of fields in a message.
 const SHOWN: usize = 3;
@@ -23,19 +23,19 @@ pub struct Entry {
     manager: String,
     subresource: String,
     time: Option<Time>,
-    fields_v1: Fields,
+    fields_v1: OwnedFields,
 }
 
 /// Writers and fields that do not count as drift.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tolerated {
+pub struct ToleratedChanges {
     /// Writers, as in `managedFields`.
     pub managers: BTreeSet<String>,
     /// Fields in the notation of [`Fields`]; everything below them is included.
     pub fields: BTreeSet<String>,
 }
 
-impl Tolerated {
+impl ToleratedChanges {
     fn is_field(&self, path: &str) -> bool {
         let below = |field: &String| path.strip_prefix(field.as_str()).is_some_and(|rest| rest.starts_with(['.', '[']));
         self.fields.contains(path) || self.fields.iter().any(below)
@@ -44,7 +44,7 @@ impl Tolerated {
 
 /// A write by someone else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Write {
+pub struct ForeignWrite {
     /// The writer as in `managedFields`, such as `kubectl-edit`.
     pub manager: String,
     /// The time with a resolution of one second; writes through a subresource have none.
@@ -55,19 +55,19 @@ pub struct Write {
 
 /// The writers of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trace {
+pub struct WriterTrace {
     /// When helm last changed the object; an operation that changes nothing leaves no time.
     pub helm: Option<Timestamp>,
     /// The number of owners of each field, sorted by hash; foreign writers without a time are left out.
-    held: Box<[(Mark, u16)]>,
+    held: Box<[(PathHash, u16)]>,
     /// The newest foreign write that counts; one without a time only if there is no other.
-    pub foreign: Option<Box<Write>>,
+    pub foreign: Option<Box<ForeignWrite>>,
 }
 
-impl Trace {
+impl WriterTrace {
     /// Evaluates an object's `managedFields`.
-    pub fn read(entries: &[Entry], tolerated: &Tolerated) -> Self {
-        let own = || entries.iter().filter(|entry| entry.manager == HELM);
+    pub fn read(entries: &[Entry], tolerated: &ToleratedChanges) -> Self {
+        let own = || entries.iter().filter(|entry| entry.manager == HELM_MANAGER);
         let foreign = entries.iter().filter_map(|entry| foreign(entry, tolerated));
         Self {
             helm: own().filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max(),
@@ -79,12 +79,12 @@ impl Trace {
 
 /// Counts the owners of each field. A foreign write with a time is either reported itself or has been accepted by a
 /// later operation, so its fields are not lost.
-fn held(entries: &[Entry], tolerated: &Tolerated) -> Box<[(Mark, u16)]> {
+fn held(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
-        let is_allowed = entry.manager == HELM || tolerated.managers.contains(&entry.manager);
+        let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);
         entry.subresource != "status" && (is_allowed || entry.time.is_some())
     };
-    let mut held: BTreeMap<Mark, u16> = BTreeMap::new();
+    let mut held: BTreeMap<PathHash, u16> = BTreeMap::new();
     for mark in entries.iter().filter(counts).flat_map(|entry| &entry.fields_v1.marks) {
         let count = held.entry(*mark).or_default();
         *count = count.saturating_add(1);
@@ -92,12 +92,12 @@ fn held(entries: &[Entry], tolerated: &Tolerated) -> Box<[(Mark, u16)]> {
     held.into_iter().collect()
 }
 
-impl Trace {
+impl WriterTrace {
     /// Returns the fields that the manifest sets and that have no owner any more. The owner of an atomic list or map
     /// owns everything in it.
-    pub(super) fn lost<'a>(&self, left: &'a Left) -> Vec<&'a str> {
+    pub(super) fn lost<'a>(&self, left: &'a ExpectedFields) -> Vec<&'a str> {
         let count = |path: &str| {
-            let found = self.held.binary_search_by_key(&Mark::of(path), |(mark, _)| *mark);
+            let found = self.held.binary_search_by_key(&PathHash::of(path), |(mark, _)| *mark);
             found.map_or(0, |index| self.held[index].1)
         };
         let has_owned_parent = |path: &str| path.match_indices(['.', '[']).any(|(end, _)| count(&path[..end]) > 0);
@@ -111,7 +111,7 @@ impl Trace {
 
 /// Returns the shortest prefix of a lost path that had several fields and has none left, so that a removed subtree is
 /// reported as one path.
-fn root<'a>(path: &'a str, left: &Left, lost: &[&str]) -> &'a str {
+fn root<'a>(path: &'a str, left: &ExpectedFields, lost: &[&str]) -> &'a str {
     let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);
     let below = |path: &str, root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with(['.', '[']));
     let is_lost = |root: &&str| {
@@ -121,9 +121,9 @@ fn root<'a>(path: &'a str, left: &Left, lost: &[&str]) -> &'a str {
     ends.filter(|root| *root != "data").find(is_lost).unwrap_or(path)
 }
 
-fn foreign(entry: &Entry, tolerated: &Tolerated) -> Option<Write> {
+fn foreign(entry: &Entry, tolerated: &ToleratedChanges) -> Option<ForeignWrite> {
     let Entry { manager, subresource, time, fields_v1: fields } = entry;
-    if manager == HELM || subresource == "status" || tolerated.managers.contains(manager) {
+    if manager == HELM_MANAGER || subresource == "status" || tolerated.managers.contains(manager) {
         return None;
     }
     let counted: Vec<&str> = fields.paths.iter().map(String::as_str).filter(|path| !tolerated.is_field(path)).collect();
@@ -131,7 +131,11 @@ fn foreign(entry: &Entry, tolerated: &Tolerated) -> Option<Write> {
     if counted.is_empty() && more == 0 {
         return None;
     }
-    Some(Write { manager: manager.clone(), at: time.as_ref().map(|time| time.0), fields: summarize(&counted, more) })
+    Some(ForeignWrite {
+        manager: manager.clone(),
+        at: time.as_ref().map(|time| time.0),
+        fields: summarize(&counted, more),
+    })
 }
 
 /// Formats the first fields and the number of further ones.

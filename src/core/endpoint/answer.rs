@@ -4,7 +4,7 @@ use super::{Target, Token, keystone};
 
 /// The result of a request to an API that accepted the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ProbeResponse {
     /// A response.
     Status {
         /// The HTTP status code.
@@ -24,9 +24,9 @@ pub enum Answer {
     Broken(String),
 }
 
-impl Answer {
+impl ProbeResponse {
     /// The problem of the response; `None` if its status code is in `accept`.
-    pub fn refused(&self, accept: &[u16]) -> Option<String> {
+    pub fn problem(&self, accept: &[u16]) -> Option<String> {
         match self {
             Self::Status { code, .. } if accept.contains(code) => None,
             Self::Status { text, .. } => Some(text.clone()),
@@ -38,9 +38,9 @@ impl Answer {
 }
 
 /// The problem of a target's response in one line.
-pub fn trouble(target: &Target, answer: &Answer) -> Option<String> {
-    let problem = answer.refused(&target.accept).or_else(|| match answer {
-        Answer::Status { body, .. } if target.versions && !keystone::is_version(body) => {
+pub fn find_fault(target: &Target, answer: &ProbeResponse) -> Option<String> {
+    let problem = answer.problem(&target.accept).or_else(|| match answer {
+        ProbeResponse::Status { body, .. } if target.versions && !keystone::is_version(body) => {
             Some("the response does not describe version 3 of Keystone's API".into())
         }
         _ => None,

@@ -31,7 +31,7 @@ impl fmt::Debug for Login {
 impl Login {
     /// Returns the administrator of these values, with upstream's defaults (keystone's chart:
     /// `endpoints.identity.auth.admin`).
-    pub fn of(values: &Values) -> Option<Self> {
+    pub fn from_values(values: &Values) -> Option<Self> {
         let admin = values.get("endpoints")?.get("identity")?.get("auth")?.get("admin")?;
         let text =
             |key: &str, default: &str| admin.get(key).and_then(|value| value.as_str()).unwrap_or(default).to_owned();
@@ -92,7 +92,7 @@ pub(super) fn is_version(body: &[u8]) -> bool {
 }
 
 /// The service types with an endpoint, from the body of a token response; `None` if the body is invalid.
-pub fn types(body: &[u8]) -> Option<Types> {
+pub fn service_types(body: &[u8]) -> Option<Types> {
     #[derive(Deserialize)]
     struct Document {
         token: Token,

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::Login;
 use crate::catalog::{Catalog, Component, Endpoint};
 use crate::desired::{Desired, DesiredRelease};
-use crate::health::{available, has_no_nodes};
-use crate::observed::{Key, Observed, Workload};
+use crate::health::{has_no_nodes, is_available};
+use crate::observed::{Observed, ReleaseKey, Workload};
 use crate::release::Status;
 use osdpl_values::Values;
 
@@ -60,7 +60,7 @@ impl fmt::Display for Url {
 }
 
 /// The APIs of releases whose component is available.
-pub fn targets(catalog: &Catalog, desired: &Desired, observed: &Observed) -> BTreeMap<Key, Target> {
+pub fn targets(catalog: &Catalog, desired: &Desired, observed: &Observed) -> BTreeMap<ReleaseKey, Target> {
     let known = desired.releases.iter().filter_map(|(name, release)| {
         let endpoint = catalog.release(name)?.1.endpoint.as_ref()?;
         let state = state(&endpoint.component, &release.key, observed)?;
@@ -80,17 +80,17 @@ fn target(endpoint: &Endpoint, release: &DesiredRelease, state: Vec<(i64, i32)>,
         versions: endpoint.keystone,
         type_: endpoint.endpoint.clone(),
         registered,
-        login: Login::of(&release.values).filter(|_| endpoint.keystone && registered),
+        login: Login::from_values(&release.values).filter(|_| endpoint.keystone && registered),
         state,
     }
 }
 
 /// The state of a component's workloads; `None` unless all of them are available.
-fn state(component: &Component, key: &Key, observed: &Observed) -> Option<Vec<(i64, i32)>> {
+fn state(component: &Component, key: &ReleaseKey, observed: &Observed) -> Option<Vec<(i64, i32)>> {
     let own = |w: &&Workload| w.namespace == key.namespace && w.release == key.name && w.component == *component;
     let own: Vec<&Workload> =
         observed.workloads.iter().filter(own).filter(|workload| !has_no_nodes(workload)).collect();
-    let all = !own.is_empty() && own.iter().all(|workload| available(workload));
+    let all = !own.is_empty() && own.iter().all(|workload| is_available(workload));
     all.then(|| own.iter().map(|workload| (workload.generation, workload.ready)).collect())
 }
 

@@ -41,8 +41,8 @@ fn target(versions: bool) -> Target {
     }
 }
 
-fn answer(code: u16, text: &str, body: &str) -> Answer {
-    Answer::Status { code, text: text.into(), body: body.into(), token: None }
+fn answer(code: u16, text: &str, body: &str) -> ProbeResponse {
+    ProbeResponse::Status { code, text: text.into(), body: body.into(), token: None }
 }
 
 #[test]
@@ -81,20 +81,20 @@ fn describes_bad_responses_in_one_line() {
         (answer(200, "200 OK", ""), None),
         (answer(300, "300 Multiple Choices", "{}"), None),
         (answer(503, "503 Service Unavailable", ""), Some("503 Service Unavailable")),
-        (Answer::Silence(5), Some("no response within 5 s")),
-        (Answer::Certificate("UnknownIssuer".into()), Some("certificate: UnknownIssuer")),
-        (Answer::Broken("no HTTP".into()), Some("no HTTP")),
+        (ProbeResponse::Silence(5), Some("no response within 5 s")),
+        (ProbeResponse::Certificate("UnknownIssuer".into()), Some("certificate: UnknownIssuer")),
+        (ProbeResponse::Broken("no HTTP".into()), Some("no HTTP")),
     ] {
-        assert_eq!(trouble(&target(false), &answer), expected.map(|problem| format!("{url}: {problem}")));
+        assert_eq!(find_fault(&target(false), &answer), expected.map(|problem| format!("{url}: {problem}")));
     }
 }
 
 #[test]
 fn keystone_must_describe_version_3() {
     let version = json!({"version": {"id": "v3.14", "status": "stable", "links": []}}).to_string();
-    assert_eq!(trouble(&target(true), &answer(200, "200 OK", &version)), None);
+    assert_eq!(find_fault(&target(true), &answer(200, "200 OK", &version)), None);
     for body in ["", "<html>", "{}", r#"{"version": {"id": "v2.0"}}"#] {
-        let problem = trouble(&target(true), &answer(200, "200 OK", body)).unwrap();
+        let problem = find_fault(&target(true), &answer(200, "200 OK", body)).unwrap();
         assert!(problem.ends_with("the response does not describe version 3 of Keystone's API"), "{problem}");
     }
 }
@@ -102,14 +102,14 @@ fn keystone_must_describe_version_3() {
 #[test]
 fn logs_in_as_administrator_without_logging_the_password() {
     let auth = |admin: Value| values(json!({"endpoints": {"identity": {"auth": {"admin": admin}}}}));
-    let login = Login::of(&auth(json!({"password": "s3cret", "project_name": "root"}))).unwrap();
+    let login = Login::from_values(&auth(json!({"password": "s3cret", "project_name": "root"}))).unwrap();
     let body: Value = serde_json::from_slice(&login.body()).unwrap();
     let user = json!({"name": "admin", "domain": {"name": "default"}, "password": "s3cret"});
     assert_eq!(body["auth"]["identity"], json!({"methods": ["password"], "password": {"user": user}}));
     assert_eq!(body["auth"]["scope"]["project"], json!({"name": "root", "domain": {"name": "default"}}));
     let debug_output = format!("{:?}", Target { login: Some(login), ..target(true) });
     assert!(debug_output.contains("admin of default") && !debug_output.contains("s3cret"), "{debug_output}");
-    assert_eq!(Login::of(&auth(json!({"username": "admin"}))), None);
+    assert_eq!(Login::from_values(&auth(json!({"username": "admin"}))), None);
 }
 
 #[test]
@@ -117,25 +117,26 @@ fn lists_service_types_with_endpoints() {
     let entry = |kind: &str, endpoints: Value| json!({"type": kind, "name": kind, "endpoints": endpoints});
     let catalogue = [entry("identity", json!([{"interface": "internal"}])), entry("image", json!([]))];
     let body = json!({"token": {"catalog": catalogue}}).to_string();
-    assert_eq!(types(body.as_bytes()), Some(BTreeSet::from(["identity".to_owned()])));
-    assert_eq!(types(b"{}"), None);
+    assert_eq!(service_types(body.as_bytes()), Some(BTreeSet::from(["identity".to_owned()])));
+    assert_eq!(service_types(b"{}"), None);
 }
 
 #[test]
 fn failing_api_is_unhealthy_and_a_root_cause() {
-    let seen = |trouble: Option<&str>| EndpointSeen {
+    let seen = |trouble: Option<&str>| EndpointProbe {
         application: "glance".into(),
         service: "glance-api".into(),
         trouble: trouble.map(str::to_owned),
     };
-    let healthy = verdict(&seen(None));
-    assert_eq!((healthy.status, healthy.ready.as_str(), healthy.reason.as_str()), (ComponentVerdict::Ready, "1/1", ""));
-    let unhealthy = verdict(&seen(Some("GET x: 503")));
+    let healthy = assess(&seen(None));
+    assert_eq!((healthy.status, healthy.ready.as_str(), healthy.reason.as_str()), (ComponentHealth::Ready, "1/1", ""));
+    let unhealthy = assess(&seen(Some("GET x: 503")));
     assert_eq!(
         (unhealthy.status, unhealthy.ready.as_str(), unhealthy.reason.as_str()),
-        (ComponentVerdict::Unhealthy, "0/1", "GET x: 503")
+        (ComponentHealth::Unhealthy, "0/1", "GET x: 503")
     );
-    let found = [(Key::new("n", "glance"), seen(Some("GET x: 503"))), (Key::new("n", "nova"), seen(None))].into();
+    let found =
+        [(ReleaseKey::new("n", "glance"), seen(Some("GET x: 503"))), (ReleaseKey::new("n", "nova"), seen(None))].into();
     let causes = causes(&found);
     assert_eq!((causes.len(), causes[0].message.as_str()), (1, "glance/endpoint: GET x: 503"));
     assert_eq!(causes[0].objects[0].to_string(), "Service n/glance-api");

@@ -8,8 +8,8 @@ use serde::de::IgnoredAny;
 
 use super::job::{self, RELEASE_GROUP};
 use super::workload::{Template, component};
-use crate::api::{ComponentStatus, ComponentVerdict};
-use crate::observed::{CronSeen, Ended, Run, RunEnd};
+use crate::api::{ComponentHealth, ComponentStatus};
+use crate::observed::{FinishedRun, ObservedCronJob, Run, RunState};
 use crate::release;
 
 /// The kind in the owner references of its Jobs.
@@ -46,14 +46,15 @@ pub struct Status {
 
 /// Returns the `CronJob` if it belongs to a release, according to helm's annotation or upstream's label on it or its
 /// pods.
-pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<CronSeen> {
+pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedCronJob> {
     let template = &spec.job_template.spec.template;
-    let annotated = metadata.annotations.as_ref().and_then(|annotations| annotations.get(release::NAME));
+    let annotated =
+        metadata.annotations.as_ref().and_then(|annotations| annotations.get(release::RELEASE_NAME_ANNOTATION));
     let labelled = || metadata.labels.as_ref().and_then(|labels| labels.get(RELEASE_GROUP));
     let templated = || template.labels().and_then(|labels| labels.get(RELEASE_GROUP));
     let release = annotated.or_else(labelled).or_else(templated)?.clone();
     let name = metadata.name.clone()?;
-    Some(CronSeen {
+    Some(ObservedCronJob {
         namespace: metadata.namespace.clone().unwrap_or_default(),
         component: component(metadata, template, &release, &name),
         name,
@@ -74,18 +75,18 @@ pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
         return None;
     }
     let made = metadata.creation_timestamp.as_ref().map(|time| time.0);
-    Some(Run { cron: owner.name.clone(), made, end: status.end(), ended: status.ended() })
+    Some(Run { cron: owner.name.clone(), created_at: made, end: status.end(), ended: status.ended() })
 }
 
 /// The newest finished run. `runs` are its Jobs by name.
-pub fn last(runs: &[(&str, &Run)]) -> Option<Ended> {
+pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     let ended = runs.iter().filter_map(|(name, run)| {
         let failure = match &run.end {
-            RunEnd::Complete => None,
-            RunEnd::Failed(why) => Some(why.clone()),
-            RunEnd::Running { .. } => return None,
+            RunState::Complete => None,
+            RunState::Failed(why) => Some(why.clone()),
+            RunState::Running { .. } => return None,
         };
-        Some((run.made, Ended { job: (*name).to_owned(), at: run.ended, failure }))
+        Some((run.created_at, FinishedRun { job: (*name).to_owned(), at: run.ended, failure }))
     });
     ended.max_by_key(|(made, run)| (*made, run.job.clone())).map(|(_, run)| run)
 }
@@ -96,19 +97,19 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<Ended> {
 /// so a failure is reported until another run succeeds. Without any run (`failedJobsHistoryLimit: 0`) the last success
 /// in the `CronJob`'s status decides (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
 pub fn trouble<'a>(
-    cron: &CronSeen,
+    cron: &ObservedCronJob,
     mut runs: Vec<(&'a str, &Run)>,
     stuck: impl Fn(&str) -> Option<String>,
 ) -> Option<(String, Option<&'a str>)> {
     if cron.suspended {
         return None;
     }
-    runs.sort_by_key(|(name, run)| Reverse((run.made, *name)));
+    runs.sort_by_key(|(name, run)| Reverse((run.created_at, *name)));
     for (name, run) in runs {
         match &run.end {
-            RunEnd::Complete => return None,
-            RunEnd::Failed(why) => return Some((format!("its last Job, {name}, failed: {why}"), Some(name))),
-            RunEnd::Running { failing } => {
+            RunState::Complete => return None,
+            RunState::Failed(why) => return Some((format!("its last Job, {name}, failed: {why}"), Some(name))),
+            RunState::Running { failing } => {
                 let failed = || failing.then(|| "its pods fail".to_owned());
                 if let Some(why) = stuck(name).or_else(failed) {
                     return Some((format!("its Job {name} makes no progress: {why}"), Some(name)));
@@ -121,12 +122,12 @@ pub fn trouble<'a>(
 }
 
 /// The health of a `CronJob`. A failing one is only degraded, because nothing waits for it.
-pub fn verdict(cron: &CronSeen) -> ComponentStatus {
+pub fn assess(cron: &ObservedCronJob) -> ComponentStatus {
     let (status, ready, reason) = match &cron.trouble {
-        Some(trouble) => (ComponentVerdict::Degraded, "0/1", format!("CronJob {}: {}", cron.name, trouble.message)),
-        None if cron.suspended => (ComponentVerdict::Ready, "0/0", format!("CronJob {} is suspended", cron.name)),
-        None if cron.scheduled.is_none() => (ComponentVerdict::Ready, "0/0", String::new()),
-        None => (ComponentVerdict::Ready, "1/1", String::new()),
+        Some(trouble) => (ComponentHealth::Degraded, "0/1", format!("CronJob {}: {}", cron.name, trouble.message)),
+        None if cron.suspended => (ComponentHealth::Ready, "0/0", format!("CronJob {} is suspended", cron.name)),
+        None if cron.scheduled.is_none() => (ComponentHealth::Ready, "0/0", String::new()),
+        None => (ComponentHealth::Ready, "1/1", String::new()),
     };
     ComponentStatus { status, generation: None, ready: ready.into(), reason }
 }

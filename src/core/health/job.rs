@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::cron;
 use super::workload::{Condition, Template};
-use crate::observed::{JobSeen, RunEnd, Trouble};
+use crate::observed::{Issue, ObservedJob, RunState};
 use crate::release;
 
 /// Upstream's label with the release name: hooks have no helm annotation.
@@ -29,11 +29,11 @@ pub struct Status {
 
 impl Status {
     /// Its state.
-    pub(super) fn end(&self) -> RunEnd {
+    pub(super) fn end(&self) -> RunState {
         match condition(self, "Failed") {
-            _ if condition(self, "Complete").is_some() => RunEnd::Complete,
-            Some(failure) => RunEnd::Failed(explain(failure)),
-            None => RunEnd::Running { failing: self.failed > 0 },
+            _ if condition(self, "Complete").is_some() => RunState::Complete,
+            Some(failure) => RunState::Failed(explain(failure)),
+            None => RunState::Running { failing: self.failed > 0 },
         }
     }
 
@@ -47,24 +47,25 @@ impl Status {
 /// Returns the Job if it belongs to a release, according to helm's annotation or upstream's label on it or its pods.
 ///
 /// Jobs of a `CronJob` belong to no revision, and Jobs that are being deleted are ignored.
-pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<JobSeen> {
+pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedJob> {
     let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == cron::KIND);
     if periodic || metadata.deletion_timestamp.is_some() {
         return None;
     }
-    let annotated = metadata.annotations.as_ref().and_then(|annotations| annotations.get(release::NAME));
+    let annotated =
+        metadata.annotations.as_ref().and_then(|annotations| annotations.get(release::RELEASE_NAME_ANNOTATION));
     let labelled = || metadata.labels.as_ref().and_then(|labels| labels.get(RELEASE_GROUP));
     let templated = || spec.template.labels().and_then(|labels| labels.get(RELEASE_GROUP));
     let release = annotated.or_else(labelled).or_else(templated)?.clone();
     let failure = condition(status, "Failed");
-    Some(JobSeen {
+    Some(ObservedJob {
         namespace: metadata.namespace.clone().unwrap_or_default(),
         name: metadata.name.clone()?,
         release,
         complete: condition(status, "Complete").is_some(),
         failed: failure.is_some(),
         failures: status.failed,
-        trouble: failure.map(|failure| Trouble { stuck: true, message: explain(failure) }),
+        trouble: failure.map(|failure| Issue { stuck: true, message: explain(failure) }),
     })
 }
 

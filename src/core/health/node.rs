@@ -25,7 +25,7 @@ pub struct Status {
 
 /// The readiness of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum Readiness {
     /// Its kubelet responds and accepts pods.
     Ready,
     /// Not ready or silent, with the start if it is known.
@@ -34,20 +34,20 @@ pub enum Presence {
 
 impl Status {
     /// The readiness by its condition, which the node controller sets to `Unknown` for a silent kubelet.
-    pub fn presence(&self) -> Presence {
+    pub fn presence(&self) -> Readiness {
         match self.conditions.iter().find(|condition| condition.kind == "Ready") {
-            Some(condition) if condition.status == "True" => Presence::Ready,
-            Some(condition) => Presence::Missing(condition.since.as_ref().map(|since| since.0)),
-            None => Presence::Missing(None),
+            Some(condition) if condition.status == "True" => Readiness::Ready,
+            Some(condition) => Readiness::Missing(condition.since.as_ref().map(|since| since.0)),
+            None => Readiness::Missing(None),
         }
     }
 }
 
-impl Presence {
+impl Readiness {
     /// How much longer to wait before the node counts as lost; `None` if it is ready or lost.
     ///
     /// A node whose kubelet restarts is back within seconds and is not reported.
-    pub fn awaited(self, now: Timestamp, grace: Duration) -> Option<Duration> {
+    pub fn remaining_grace(self, now: Timestamp, grace: Duration) -> Option<Duration> {
         let Self::Missing(Some(since)) = self else { return None };
         // A condition time in the future (clock skew) does not extend the grace period.
         let missing_for = Duration::try_from(now.duration_since(since).max(SignedDuration::ZERO)).unwrap_or_default();
@@ -75,8 +75,8 @@ mod tests {
             let condition =
                 json!({"type": "Ready", "status": status, "lastTransitionTime": format!("2026-11-21T{since}Z")});
             let status: Status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
-            assert_eq!(status.presence().awaited(now, grace), expected.map(Duration::from_secs), "{since}");
+            assert_eq!(status.presence().remaining_grace(now, grace), expected.map(Duration::from_secs), "{since}");
         }
-        assert_eq!(Status::default().presence().awaited(now, grace), None);
+        assert_eq!(Status::default().presence().remaining_grace(now, grace), None);
     }
 }

@@ -13,18 +13,18 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-pub use daemon::{REVISION, daemon};
+pub use daemon::{REVISION, observe_daemon_pod};
 pub use waits::Dependency;
 pub use wire::{Spec, Status};
 
-use crate::observed::Trouble;
+use crate::observed::Issue;
 
 /// The label with the hash at the end of the `ReplicaSet` name of a Deployment's pods.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// A pod that is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unready {
+pub struct UnreadyPod {
     /// The pod's name.
     pub name: String,
     /// The pod's uid.
@@ -38,14 +38,14 @@ pub struct Unready {
     /// Its node, if any.
     pub node: Option<String>,
     /// The requirements from its template, which all pods of one owner and revision can share.
-    pub wants: Arc<Wants>,
+    pub requirements: Arc<Requirements>,
     /// The volume claims that it mounts, until it has a node: an unbound claim may be the reason.
     pub claims: Vec<String>,
 }
 
 /// The requirements of a pod that is not ready, from its template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wants {
+pub struct Requirements {
     /// The dependencies of its init container. The pod does not show which of them is missing.
     pub waits: Vec<Dependency>,
     /// The Secrets and ConfigMaps that it mounts, while its containers are created: a missing one may be the reason.
@@ -107,14 +107,14 @@ pub struct Cause {
     /// One line, without the pod's name.
     pub message: String,
     /// The failing container, whose log may contain the reason.
-    pub failing: Option<Failing>,
+    pub failing: Option<FailedContainer>,
 }
 
 /// The severity of a cause, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The pod is being deleted.
-    Leaving,
+    Terminating,
     /// It starts.
     Starting,
     /// It was ready and is no longer.
@@ -127,7 +127,7 @@ pub enum Severity {
 
 /// A container that failed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Failing {
+pub struct FailedContainer {
     /// Its name.
     pub container: String,
     /// The number of restarts: identifies one failure, together with the pod's uid.
@@ -136,27 +136,27 @@ pub struct Failing {
     pub previous: bool,
 }
 
-impl Unready {
+impl UnreadyPod {
     /// The problem of this pod, if it is known.
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<Issue> {
         let cause = self.cause.as_ref()?;
         let message = format!("{}: {}", self.name, cause.message);
-        Some(Trouble { stuck: cause.severity == Severity::Stuck, message })
+        Some(Issue { stuck: cause.severity == Severity::Stuck, message })
     }
 }
 
 /// Returns the pod if it is neither ready nor finished and has an owner.
-pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Unready> {
+pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<UnreadyPod> {
     if status.is_ready() || status.phase == "Succeeded" {
         return None;
     }
     let cause = cause::of(metadata.deletion_timestamp.is_some(), spec, status);
     let starts = cause.as_ref().is_some_and(|cause| cause.severity == Severity::Starting);
-    Some(Unready {
+    Some(UnreadyPod {
         name: metadata.name.clone()?,
         uid: metadata.uid.clone()?,
         owner: owner(metadata)?,
-        wants: Arc::new(Wants {
+        requirements: Arc::new(Requirements {
             waits: waits::of(metadata.namespace.as_deref().unwrap_or_default(), spec, status),
             mounts: if starts { spec.mounts() } else { Vec::new() },
         }),

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::job::RELEASE_GROUP;
 use crate::observed::{Claim, ClaimPhase, Class};
-use crate::release::{self, Key};
+use crate::release::{self, ReleaseKey};
 
 /// The annotation of the default class (Kubernetes: `pkg/apis/storage/util`).
 pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
@@ -40,8 +40,8 @@ pub struct Status {
 /// Returns the claim if it belongs to a release or is pending. Bound volumes of others are not needed.
 pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Claim> {
     let namespace = metadata.namespace.clone()?;
-    let labelled = || Some(Key::new(&namespace, metadata.labels.as_ref()?.get(RELEASE_GROUP)?));
-    let release = release::owner(metadata).or_else(labelled);
+    let labelled = || Some(ReleaseKey::new(&namespace, metadata.labels.as_ref()?.get(RELEASE_GROUP)?));
+    let release = release::helm_owner(metadata).or_else(labelled);
     let phase = match status.phase.as_str() {
         "Bound" => ClaimPhase::Bound,
         "Lost" => ClaimPhase::Lost,

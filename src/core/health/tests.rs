@@ -1,6 +1,6 @@
 use super::*;
 use crate::catalog::Component;
-use crate::observed::Trouble;
+use crate::observed::Issue;
 
 /// A healthy Deployment of three pods.
 fn healthy() -> Workload {
@@ -16,9 +16,9 @@ fn healthy() -> Workload {
         ready: 3,
         updated: 3,
         on_delete: None,
-        outdated: 0,
+        outdated_pods: 0,
         was_available: true,
-        selects: String::new(),
+        node_selector: String::new(),
         misscheduled: 0,
         lost_nodes: Vec::new(),
         trouble: None,
@@ -31,8 +31,8 @@ fn with(change: impl FnOnce(&mut Workload)) -> Workload {
     workload
 }
 
-fn trouble(stuck: bool) -> Trouble {
-    Trouble { stuck, message: "neutron-server-x: why".into() }
+fn trouble(stuck: bool) -> Issue {
+    Issue { stuck, message: "neutron-server-x: why".into() }
 }
 
 /// A `DaemonSet` on this number of nodes.
@@ -45,7 +45,7 @@ fn on_nodes(nodes: i32) -> Workload {
 
 #[test]
 fn assesses_each_state_of_a_workload() {
-    use ComponentVerdict::{Progressing, Ready, Unhealthy, Unknown};
+    use ComponentHealth::{Progressing, Ready, Unhealthy, Unknown};
     for (workload, status, ready, reason) in [
         (healthy(), Ready, "3/3", ""),
         (with(|w| w.trouble = Some(trouble(true))), Ready, "3/3", ""),
@@ -54,7 +54,7 @@ fn assesses_each_state_of_a_workload() {
         (with(|w| (w.ready, w.was_available) = (1, false)), Progressing, "1/3", ""),
         (with(|w| w.ready = 1), Unhealthy, "1/3", "some of its pods are no longer ready"),
         (with(|w| w.updated = 2), Progressing, "3/3", "2 of 3 pods are of the newest template"),
-        (with(|w| w.outdated = 2), Progressing, "3/3", "2 pods of an older template still exist"),
+        (with(|w| w.outdated_pods = 2), Progressing, "3/3", "2 pods of an older template still exist"),
         (
             with(|w| (w.ready, w.was_available, w.trouble) = (0, false, Some(trouble(false)))),
             Progressing,
@@ -82,7 +82,7 @@ fn assesses_each_state_of_a_workload() {
             ready: ready.into(),
             reason: reason.into(),
         };
-        assert_eq!(verdict(&workload), expected, "{workload:?}");
+        assert_eq!(assess(&workload), expected, "{workload:?}");
     }
 }
 
@@ -97,7 +97,7 @@ fn one_ready_pod_makes_a_workload_available() {
         (on_nodes(0), false),
         (on_nodes(1), true),
     ] {
-        assert_eq!(available(&workload), expected, "{workload:?}");
+        assert_eq!(is_available(&workload), expected, "{workload:?}");
     }
 }
 
@@ -107,7 +107,7 @@ fn has_no_nodes_only_after_controller_observed_it() {
     assert!(!has_no_nodes(&on_nodes(1)));
     let unseen = Workload { observed_generation: 0, ..on_nodes(0) };
     assert!(!has_no_nodes(&unseen));
-    assert_eq!(verdict(&unseen).status, ComponentVerdict::Progressing);
+    assert_eq!(assess(&unseen).status, ComponentHealth::Progressing);
     assert!(!has_no_nodes(&with(|w| w.desired = 0)));
 }
 
@@ -119,28 +119,25 @@ fn component_has_worst_status_and_summed_counts() {
         let ComponentStatus { status, ready, reason, .. } = aggregate(workloads);
         (status, ready, reason)
     };
-    assert_eq!(of(&[&healthy(), &healthy()]), (ComponentVerdict::Ready, "6/6".into(), String::new()));
-    assert_eq!(of(&[&healthy(), &missing]), (ComponentVerdict::Progressing, "4/6".into(), String::new()));
+    assert_eq!(of(&[&healthy(), &healthy()]), (ComponentHealth::Ready, "6/6".into(), String::new()));
+    assert_eq!(of(&[&healthy(), &missing]), (ComponentHealth::Progressing, "4/6".into(), String::new()));
     assert_eq!(
         of(&[&missing, &broken, &healthy()]),
-        (ComponentVerdict::Unhealthy, "4/9".into(), "neutron-server-x: why".into())
+        (ComponentHealth::Unhealthy, "4/9".into(), "neutron-server-x: why".into())
     );
-    assert_eq!(of(&[]), (ComponentVerdict::Unknown, "0/0".into(), NOT_SEEN.into()));
+    assert_eq!(of(&[]), (ComponentHealth::Unknown, "0/0".into(), NO_WORKLOAD.into()));
 }
 
 #[test]
 fn ignores_default_daemon_set_without_nodes() {
-    assert_eq!(aggregate(&[&on_nodes(0), &on_nodes(2)]).status, ComponentVerdict::Ready);
+    assert_eq!(aggregate(&[&on_nodes(0), &on_nodes(2)]).status, ComponentHealth::Ready);
     let only = aggregate(&[&on_nodes(0)]);
-    assert_eq!(
-        (only.status, only.reason.as_str()),
-        (ComponentVerdict::Unknown, "no node is selected by its DaemonSet")
-    );
+    assert_eq!((only.status, only.reason.as_str()), (ComponentHealth::Unknown, "no node is selected by its DaemonSet"));
 }
 
 #[test]
 fn assesses_each_state_of_a_job() {
-    let running = JobSeen {
+    let running = ObservedJob {
         namespace: "openstack".into(),
         name: "nova-db-sync".into(),
         release: "nova".into(),
@@ -151,15 +148,15 @@ fn assesses_each_state_of_a_job() {
     };
     let message = || "neutron-server-x: why".to_owned();
     for (seen, expected) in [
-        (running.clone(), JobVerdict::Running(String::new())),
-        (JobSeen { trouble: Some(trouble(false)), ..running.clone() }, JobVerdict::Running(message())),
-        (JobSeen { trouble: Some(trouble(true)), ..running.clone() }, JobVerdict::Failing(message())),
-        (JobSeen { failures: 2, ..running.clone() }, JobVerdict::Failing("2 of its pods have failed".into())),
-        (JobSeen { failed: true, failures: 7, ..running.clone() }, JobVerdict::Failed("it has failed".into())),
-        (JobSeen { failed: true, trouble: Some(trouble(true)), ..running.clone() }, JobVerdict::Failed(message())),
-        (JobSeen { complete: true, failures: 3, trouble: Some(trouble(true)), ..running }, JobVerdict::Complete),
+        (running.clone(), JobHealth::Running(String::new())),
+        (ObservedJob { trouble: Some(trouble(false)), ..running.clone() }, JobHealth::Running(message())),
+        (ObservedJob { trouble: Some(trouble(true)), ..running.clone() }, JobHealth::Failing(message())),
+        (ObservedJob { failures: 2, ..running.clone() }, JobHealth::Failing("2 of its pods have failed".into())),
+        (ObservedJob { failed: true, failures: 7, ..running.clone() }, JobHealth::Failed("it has failed".into())),
+        (ObservedJob { failed: true, trouble: Some(trouble(true)), ..running.clone() }, JobHealth::Failed(message())),
+        (ObservedJob { complete: true, failures: 3, trouble: Some(trouble(true)), ..running }, JobHealth::Complete),
     ] {
-        assert_eq!(job(&seen), expected, "{seen:?}");
+        assert_eq!(job_health(&seen), expected, "{seen:?}");
     }
 }
 
@@ -172,15 +169,15 @@ fn missing_nodes_only_degrade_a_daemon_set() {
         ..on_nodes(50)
     };
     let of = |workload: &Workload| {
-        let ComponentStatus { status, ready, reason, .. } = verdict(workload);
+        let ComponentStatus { status, ready, reason, .. } = assess(workload);
         (status, ready, reason)
     };
-    let degraded = |ready: &str, reason: &str| (ComponentVerdict::Degraded, ready.to_owned(), reason.to_owned());
+    let degraded = |ready: &str, reason: &str| (ComponentHealth::Degraded, ready.to_owned(), reason.to_owned());
     assert_eq!(of(&lost(&["n3"], 49)), degraded("49/50", "node n3 is NotReady"));
     let four = ["a", "b", "c", "d"];
     assert_eq!(of(&lost(&four, 46)), degraded("46/50", "nodes a, b, c and 1 more are NotReady"));
-    assert_eq!(of(&lost(&["n3"], 48)).0, ComponentVerdict::Unhealthy, "another pod is missing elsewhere");
-    assert_eq!(of(&Workload { desired: 1, updated: 1, ..lost(&["n3"], 0) }).0, ComponentVerdict::Unhealthy);
+    assert_eq!(of(&lost(&["n3"], 48)).0, ComponentHealth::Unhealthy, "another pod is missing elsewhere");
+    assert_eq!(of(&Workload { desired: 1, updated: 1, ..lost(&["n3"], 0) }).0, ComponentHealth::Unhealthy);
     let control_plane = Workload { lost_nodes: vec!["n3".into()], ready: 2, ..healthy() };
-    assert_eq!(of(&control_plane).0, ComponentVerdict::Unhealthy);
+    assert_eq!(of(&control_plane).0, ComponentHealth::Unhealthy);
 }

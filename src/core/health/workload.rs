@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Deserialize;
 
-use super::refused;
+use super::pod_creation;
 use crate::catalog::{Component, WorkloadKind};
-use crate::observed::{OnDelete, Trouble, Workload};
+use crate::observed::{Issue, OnDelete, Workload};
 use crate::release;
 
 /// The reason of a Deployment's condition `Progressing` once its newest template was rolled out completely. It stays
@@ -95,7 +95,7 @@ pub struct Condition {
 /// Returns the workload if helm owns it. Its `trouble` only covers pods that cannot be created; other reasons come from
 /// the pods.
 pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
-    let release = metadata.annotations.as_ref()?.get(release::NAME)?.clone();
+    let release = metadata.annotations.as_ref()?.get(release::RELEASE_NAME_ANNOTATION)?.clone();
     let name = metadata.name.clone()?;
     let desired = desired(kind, spec, status);
     Some(Workload {
@@ -110,16 +110,16 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         ready: if kind == WorkloadKind::DaemonSet { status.number_ready } else { status.ready_replicas },
         updated: updated(kind, spec, status, desired),
         on_delete: on_delete(kind, metadata, spec, status),
-        outdated: match kind {
+        outdated_pods: match kind {
             WorkloadKind::Deployment => (status.replicas - status.updated_replicas).max(0),
             // The updated count covers all pods: there is one pod per name or node.
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => 0,
         },
         was_available: kind == WorkloadKind::Deployment && rolled_out(status),
-        selects: if kind == WorkloadKind::DaemonSet { spec.template.selects() } else { String::new() },
+        node_selector: if kind == WorkloadKind::DaemonSet { spec.template.selects() } else { String::new() },
         misscheduled: status.number_misscheduled,
         lost_nodes: Vec::new(),
-        trouble: refused::of_deployment(&status.conditions).map(|message| Trouble { stuck: true, message }),
+        trouble: pod_creation::of_deployment(&status.conditions).map(|message| Issue { stuck: true, message }),
     })
 }
 

@@ -5,7 +5,7 @@ use k8s_openapi::jiff::tz::TimeZone;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::report::Progress;
-use super::{Act, Again, Case, Compute, Host, Now};
+use super::{Act, Case, Compute, Host, Now, RequeueDelay};
 use crate::api::{MAINTENANCE_FINALIZER, MaintenanceStep, StepState};
 
 /// How long it waits before it reports that a person is needed.
@@ -83,7 +83,7 @@ fn check_reports(case: &Case<'_>, host: &Host, progress: &mut Progress<'_>) -> N
         if progress.agents.is_empty() {
             return Now::Done(String::new());
         }
-        return Now::Act(Act::Forgive, format!("no longer waits for {}", missing.join(", ")));
+        return Now::Act(Act::ClearRetry, format!("no longer waits for {}", missing.join(", ")));
     }
     awaits(
         case,
@@ -101,7 +101,7 @@ fn awaits(case: &Case<'_>, message: String) -> Now {
     let known = case.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
     let waits = known.filter(|step| step.state == StepState::Waiting);
     let since: Option<Timestamp> = waits.and_then(|step| step.since.parse().ok());
-    Now::Wait(message, Again::Later, since.is_some_and(|since| case.now.duration_since(since) >= BLOCKED_AFTER))
+    Now::Wait(message, RequeueDelay::Later, since.is_some_and(|since| case.now.duration_since(since) >= BLOCKED_AFTER))
 }
 
 /// Waits because nova cannot report whether the compute service is still disabled.

@@ -41,7 +41,7 @@ impl Budget {
 }
 
 /// Why the pods must not be evicted, one line each. Pods on nodes in `away` do not count as available.
-pub fn refusals(node: &str, away: &BTreeSet<String>, sets: &[Members], budgets: &[Budget]) -> Vec<String> {
+pub fn eviction_obstacles(node: &str, away: &BTreeSet<String>, sets: &[Members], budgets: &[Budget]) -> Vec<String> {
     let quorums = sets.iter().filter_map(|members| {
         let Members { set, replicas, pods } = members;
         let gone = |at: &str| at == node || away.contains(at);
@@ -76,7 +76,7 @@ mod tests {
         let all = [("n1", true), ("n2", true), ("n3", true)];
         let refused = |pods: &[(&str, bool)], away: &[&str]| {
             let away = away.iter().map(|node| (*node).to_owned()).collect();
-            !refusals("n1", &away, &[members(pods)], &[]).is_empty()
+            !eviction_obstacles("n1", &away, &[members(pods)], &[]).is_empty()
         };
         assert!(!refused(&all, &[]));
         assert!(refused(&all, &["n2"]));
@@ -85,8 +85,8 @@ mod tests {
         let budget =
             |allowed| Budget { name: "o/db".into(), allowed, healthy: 2, wanted: 2, ready: true, always: false };
         let none = BTreeSet::new();
-        assert_eq!(refusals("n1", &none, &[], &[budget(1)]), Vec::<String>::new());
-        let found = refusals("n1", &none, &[], &[budget(0)]);
+        assert_eq!(eviction_obstacles("n1", &none, &[], &[budget(1)]), Vec::<String>::new());
+        let found = eviction_obstacles("n1", &none, &[], &[budget(0)]);
         assert!(
             found[0]
                 .starts_with("PodDisruptionBudget o/db allows no eviction: 2 of its pods are healthy, but 2 must be")
@@ -97,13 +97,13 @@ mod tests {
     fn budget_permits_eviction_of_unready_pods() {
         let refused = |healthy, ready, always| {
             let budget = Budget { name: "o/db".into(), allowed: 0, healthy, wanted: 2, ready, always };
-            !refusals("n1", &BTreeSet::new(), &[], &[budget]).is_empty()
+            !eviction_obstacles("n1", &BTreeSet::new(), &[], &[budget]).is_empty()
         };
         assert!(refused(2, true, true), "the policy does not apply to ready pods");
         assert!(!refused(2, false, false), "the unready pod is the evicted one");
         assert!(refused(1, false, false));
         assert!(!refused(1, false, true));
         let uncounted = Budget { name: "o/db".into(), allowed: 0, healthy: 0, wanted: 0, ready: false, always: false };
-        assert_eq!(refusals("n1", &BTreeSet::new(), &[], &[uncounted]).len(), 1);
+        assert_eq!(eviction_obstacles("n1", &BTreeSet::new(), &[], &[uncounted]).len(), 1);
     }
 }

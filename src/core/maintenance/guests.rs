@@ -13,7 +13,7 @@ const MAX_STUCK: usize = 20;
 
 /// The instances by their next step.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Guests {
+pub(super) struct InstanceSteps {
     /// The instances to migrate now.
     pub to_migrate: Vec<String>,
     /// The number of running migrations.
@@ -27,8 +27,8 @@ pub(super) struct Guests {
 }
 
 /// Sorts the instances by their next step. Migrations with an id up to `after` are ignored.
-pub(super) fn guests(case: &Case<'_>, host: &Host, after: i64) -> Guests {
-    let mut guests = Guests::default();
+pub(super) fn guests(case: &Case<'_>, host: &Host, after: i64) -> InstanceSteps {
+    let mut guests = InstanceSteps::default();
     let mut ready = Vec::new();
     for server in &host.servers {
         let last = host.migrations.iter().filter(|one| one.server == server.id).max_by_key(|one| one.id);

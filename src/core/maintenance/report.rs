@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{Act, Again, Case, Compute, Decision, Now, there};
+use super::{Act, Case, Compute, Decision, Now, RequeueDelay, drain};
 use crate::api::{
     InstancesStatus, MaintenancePhase, MaintenanceStep, NodeMaintenanceStatus, StepState, StepStatus,
     maintenance_condition as condition,
@@ -19,7 +19,7 @@ pub(super) struct Progress<'a> {
     pub(super) act: Option<Act>,
     /// The message after all steps are done.
     pub(super) closing: String,
-    again: Option<Again>,
+    again: Option<RequeueDelay>,
     /// The current action or the reason to wait.
     message: Option<String>,
     blocked: bool,
@@ -48,7 +48,7 @@ impl<'a> Progress<'a> {
     /// Returns the progress with the previous steps of the way there. Unfinished steps are skipped.
     pub(super) fn from_previous_steps(case: &'a Case<'a>) -> Self {
         let mut progress = Self::new(case);
-        for known in case.status.steps.iter().filter(|known| there::STEPS.contains(&known.name)) {
+        for known in case.status.steps.iter().filter(|known| drain::STEPS.contains(&known.name)) {
             let (state, message) = match known.state {
                 StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
                 // It may have been executed just before, or before nova became unreachable.
@@ -75,11 +75,11 @@ impl<'a> Progress<'a> {
                 // A migration continues after the request; other actions are complete at once.
                 let continues = matches!(act, Act::Migrate(_));
                 self.act = Some(act);
-                (StepState::Active, message, continues.then_some(Again::Soon))
+                (StepState::Active, message, continues.then_some(RequeueDelay::Soon))
             }
             Now::Wait(message, again, person) => {
                 self.blocked = person;
-                let in_progress = again == Again::Soon;
+                let in_progress = again == RequeueDelay::Soon;
                 (if in_progress { StepState::Active } else { StepState::Waiting }, message, Some(again))
             }
         };
@@ -121,7 +121,7 @@ pub(super) fn seconds(case: &Case<'_>) -> String {
 /// Builds the decision.
 pub(super) fn report(mut progress: Progress<'_>) -> Decision {
     let rest: Vec<_> =
-        there::STEPS.into_iter().filter(|step| !progress.steps.iter().any(|known| known.name == *step)).collect();
+        drain::STEPS.into_iter().filter(|step| !progress.steps.iter().any(|known| known.name == *step)).collect();
     if !progress.case.is_returning() {
         for step in rest {
             progress.note(step, StepState::Pending, String::new());
@@ -164,5 +164,5 @@ pub(super) fn report(mut progress: Progress<'_>) -> Decision {
         steps: progress.steps,
         conditions,
     };
-    Decision { act: progress.act, again: progress.again, wake: None, status }
+    Decision { act: progress.act, requeue: progress.again, requeue_at: None, status }
 }

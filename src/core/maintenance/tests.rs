@@ -11,7 +11,7 @@ mod returns;
 const NOON: &str = "2026-11-21T12:00:00Z";
 
 /// A maintenance of node `n1` that has started.
-struct World {
+struct Fixture {
     spec: NodeMaintenanceSpec,
     status: NodeMaintenanceStatus,
     begun: bool,
@@ -22,9 +22,9 @@ struct World {
     now: Timestamp,
 }
 
-fn world() -> World {
+fn world() -> Fixture {
     let roles = ["compute".to_owned()].into();
-    World {
+    Fixture {
         spec: NodeMaintenanceSpec { node: "n1".into(), ..NodeMaintenanceSpec::default() },
         status: NodeMaintenanceStatus::default(),
         begun: true,
@@ -36,7 +36,7 @@ fn world() -> World {
     }
 }
 
-impl World {
+impl Fixture {
     fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
@@ -111,22 +111,22 @@ fn executes_steps_according_to_observed_state() {
         world.begun = false;
         world.server("a", "ACTIVE");
     });
-    assert_eq!(world.step().act, Some(Act::Begin));
+    assert_eq!(world.step().act, Some(Act::AddFinalizer));
     world.begun = true;
     assert_eq!(world.step().act, Some(Act::Disable { id: "s1".into(), reason: OURS.into() }));
     world.disabled(OURS);
     assert_eq!(world.step().act, Some(Act::Migrate(vec!["a".into()])));
     world.host().servers[0].status = "MIGRATING".into();
     let moving = world.step();
-    assert_eq!((moving.act, moving.again), (None, Some(Again::Soon)));
+    assert_eq!((moving.act, moving.requeue), (None, Some(RequeueDelay::Soon)));
     assert_eq!(moving.status.phase, Some(MaintenancePhase::Emptying));
     world.host().servers.clear();
     assert_eq!(world.step().act, None, "one check is not enough");
     assert_eq!(world.step().act, Some(Act::Cordon));
     world.facts.node = Some(NodeSeen { cordoned: true, mark: Some("m".into()), ready: true, ..NodeSeen::default() });
     let ready = world.step();
-    assert_eq!((ready.act, ready.again, ready.status.phase), (None, None, Some(MaintenancePhase::ReadyToDrain)));
-    assert_eq!(ready.wake, Some("2026-11-21T12:01:00Z".parse().unwrap()), "nova is queried again");
+    assert_eq!((ready.act, ready.requeue, ready.status.phase), (None, None, Some(MaintenancePhase::ReadyToDrain)));
+    assert_eq!(ready.requeue_at, Some("2026-11-21T12:01:00Z".parse().unwrap()), "nova is queried again");
     world.deleting = true;
     assert_eq!(world.step().act, Some(Act::Uncordon));
     world.facts.node = Some(NodeSeen::default());
@@ -138,7 +138,7 @@ fn executes_steps_according_to_observed_state() {
     assert_eq!(world.step().act, Some(Act::Enable { id: "s1".into() }));
     world.host().service.status = "enabled".into();
     world.host().service.disabled_reason = None;
-    assert_eq!(world.step().act, Some(Act::Finish));
+    assert_eq!(world.step().act, Some(Act::RemoveFinalizer));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn mark_contains_the_whole_name() {
 
 #[test]
 fn waits_for_window_other_maintenance_and_limit() {
-    let message_with = |change: &dyn Fn(&mut World)| {
+    let message_with = |change: &dyn Fn(&mut Fixture)| {
         let mut world = world();
         world.begun = false;
         change(&mut world);
@@ -183,7 +183,7 @@ fn waits_for_window_other_maintenance_and_limit() {
         "ready to begin"
     );
     assert_eq!(message_with(&|world| world.facts.rivals = vec![rival("n2", "gateway", true, false)]), "ready to begin");
-    let two = |world: &mut World| {
+    let two = |world: &mut Fixture| {
         world.facts.rivals = vec![rival("n2", "compute", true, false)];
         world.setting = Some(Setting { limits: [("compute".to_owned(), 2)].into(), ..Setting::default() });
     };
@@ -195,18 +195,18 @@ fn waits_for_window_other_maintenance_and_limit() {
 
 #[test]
 fn requires_known_instances_unless_they_stay() {
-    let unknown = |world: &mut World| world.facts.compute = Compute::Unknown("nova is away".into());
+    let unknown = |world: &mut Fixture| world.facts.compute = Compute::Unknown("nova is away".into());
     for begun in [false, true] {
         let waits = world().with(unknown).with(|world| world.begun = begun).decide();
         assert!(waits.act.is_none() && waits.status.message.ends_with("nova is away"), "{waits:?}");
     }
-    let leave = |world: &mut World| world.spec.instances = Some(InstancePolicy::Leave);
+    let leave = |world: &mut Fixture| world.spec.instances = Some(InstancePolicy::Leave);
     assert_eq!(world().with(unknown).with(leave).decide().act, Some(Act::Cordon));
 }
 
 #[test]
 fn counts_failed_migrations_until_retry() {
-    let failed = |world: &mut World| {
+    let failed = |world: &mut Fixture| {
         world.disabled(OURS);
         world.server("a", "ACTIVE");
         world.migration(7, "a", "error");
@@ -215,11 +215,11 @@ fn counts_failed_migrations_until_retry() {
     assert_eq!(world.step().act, Some(Act::Migrate(vec!["a".into()])), "a past migration");
     world.migration(8, "a", "error");
     let blocked = world.step();
-    assert_eq!((blocked.act, blocked.again), (None, Some(Again::Later)));
+    assert_eq!((blocked.act, blocked.requeue), (None, Some(RequeueDelay::Later)));
     assert!(blocked.status.message.starts_with("instance a (a) its live migration 8 ended as error"));
     assert!(blocked.status.conditions.iter().any(|one| one.type_ == "Blocked" && one.status == "True"));
     world.retry = true;
-    assert_eq!(world.step().act, Some(Act::Forgive));
+    assert_eq!(world.step().act, Some(Act::ClearRetry));
     world.retry = false;
     assert_eq!(world.step().act, Some(Act::Migrate(vec!["a".into()])));
     world.facts.refused = [("a".to_owned(), "it is locked".to_owned())].into();
@@ -252,7 +252,7 @@ fn limits_parallel_migrations() {
 
 #[test]
 fn expired_maintenance_returns_unready_nodes() {
-    let expired = |world: &mut World| {
+    let expired = |world: &mut Fixture| {
         world.spec.window = Some(MaintenanceWindow { start: None, end: Some(NOON.into()) });
     };
     let mut late = world().with(|world| {
@@ -268,7 +268,7 @@ fn expired_maintenance_returns_unready_nodes() {
     );
     assert_eq!(decision.status.steps[2].message, "cancelled");
     late.host().service.status = "enabled".into();
-    assert_eq!(late.step().act, Some(Act::Finish));
+    assert_eq!(late.step().act, Some(Act::RemoveFinalizer));
     late.begun = false;
     let ready = late.step();
     assert!(ready.act.is_none() && ready.status.message.starts_with("its window ended before n1"), "{ready:?}");

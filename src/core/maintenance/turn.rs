@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Act, Again, Case, Compute, NO_CLOUD, Now, UNREAD, awaits};
+use super::{Act, Case, Compute, NO_CLOUD, Now, RequeueDelay, UNREAD, awaits};
 use crate::api::{InstancePolicy, NodeMaintenanceSpec};
 
 /// The start of its window.
@@ -28,7 +28,7 @@ pub(super) fn turn(case: &Case<'_>) -> Now {
     let Some(seen) = &case.facts.node else {
         let message =
             format!("node {node} does not exist; delete this NodeMaintenance and create one with the right name");
-        return Now::Wait(message, Again::Later, true);
+        return Now::Wait(message, RequeueDelay::Later, true);
     };
     if case.facts.unlisted {
         return awaits("the nodes can't be listed, so the roles in maintenance are not known".into());
@@ -61,6 +61,6 @@ pub(super) fn turn(case: &Case<'_>) -> Now {
         Compute::Unknown(why) if case.spec.instances != Some(InstancePolicy::Leave) => {
             awaits(format!("cannot check for instances on {node}: {why}"))
         }
-        _ => Now::Act(Act::Begin, String::new()),
+        _ => Now::Act(Act::AddFinalizer, String::new()),
     }
 }

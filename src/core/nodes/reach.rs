@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Inventory, several};
+use super::{Inventory, format_names};
 use crate::api::{NodeOverride, NodeValues, Nodes};
 use crate::catalog::{Catalog, Form, Level};
-use crate::desired::{Finding, OVERRIDES, Target, target};
+use crate::desired::{Finding, NodeTarget, OVERRIDES, parse_target};
 
 /// The label that charts use to select a node by name.
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -14,14 +14,14 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 struct Entry<'a> {
     index: usize,
     given: &'a NodeOverride,
-    target: Target,
+    target: NodeTarget,
     nodes: BTreeSet<&'a str>,
 }
 
 /// Warns about entries without nodes, and about nodes that several entries select.
 pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, findings: &mut Vec<Finding>) {
     let entries = spec.overrides.iter().enumerate().filter_map(|(index, entry)| {
-        let target = target(entry).ok()?;
+        let target = parse_target(entry).ok()?;
         let fits = nodes.iter().filter(|(name, node)| target.fits(name, &node.labels)).map(|(name, _)| name.as_str());
         Some(Entry { index, given: entry, nodes: fits.collect(), target })
     });
@@ -42,14 +42,14 @@ fn warning(index: usize, message: String) -> Finding {
 
 fn unreached(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     let message = match &entry.target {
-        Target::Label(key, values) if entry.nodes.is_empty() => {
+        NodeTarget::Label(key, values) if entry.nodes.is_empty() => {
             let values = values.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
             format!(
                 "no node has the label {key}={values}; label those that it is meant for, such as by a role (spec.nodes.roles)"
             )
         }
-        Target::Label(..) => return None,
-        Target::Hosts(names) => {
+        NodeTarget::Label(..) => return None,
+        NodeTarget::Hosts(names) => {
             let known = |name: &&str| {
                 let hostname = nodes.get(*name).map(|node| node.labels.get(HOSTNAME));
                 hostname.is_some_and(|hostname| hostname.is_none_or(|hostname| hostname == *name))
@@ -61,7 +61,7 @@ fn unreached(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
             let count = missing.len();
             format!(
                 "no node has the name {} in its label {HOSTNAME}; correct it, or take it out",
-                several(missing, count)
+                format_names(missing, count)
             )
         }
     };
@@ -82,9 +82,9 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
             continue;
         };
         let chart = &release.chart;
-        let nodes = several(both.iter().copied(), both.len());
+        let nodes = format_names(both.iter().copied(), both.len());
         // Entries by name win over entries by label, whatever their order.
-        let by_name = matches!(earlier.target, Target::Hosts(_)) && matches!(later.target, Target::Label(..));
+        let by_name = matches!(earlier.target, NodeTarget::Hosts(_)) && matches!(later.target, NodeTarget::Label(..));
         let (lost, winner) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
         let finding = match form {
             Form::Conf if named(earlier, later) => continue,
@@ -116,14 +116,14 @@ fn share(one: &NodeValues, other: &NodeValues) -> bool {
 
 /// Whether both select nodes by name; the chart merges such entries.
 fn named(one: &Entry<'_>, other: &Entry<'_>) -> bool {
-    matches!((&one.target, &other.target), (Target::Hosts(_), Target::Hosts(_)))
+    matches!((&one.target, &other.target), (NodeTarget::Hosts(_), NodeTarget::Hosts(_)))
 }
 
 /// Whether a chart of the root form merges both: entries by name, and entries for the same label.
-fn merged(one: &Target, other: &Target) -> bool {
+fn merged(one: &NodeTarget, other: &NodeTarget) -> bool {
     match (one, other) {
-        (Target::Hosts(_), Target::Hosts(_)) => true,
-        (Target::Label(key, _), Target::Label(other, _)) => key == other,
-        (Target::Label(..), Target::Hosts(_)) | (Target::Hosts(_), Target::Label(..)) => false,
+        (NodeTarget::Hosts(_), NodeTarget::Hosts(_)) => true,
+        (NodeTarget::Label(key, _), NodeTarget::Label(other, _)) => key == other,
+        (NodeTarget::Label(..), NodeTarget::Hosts(_)) | (NodeTarget::Hosts(_), NodeTarget::Label(..)) => false,
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Change, Inventory, Survey, matches, several};
-use crate::api::{NodeRole, Nodes, RoleStatus};
+use super::{Inventory, LabelChange, NodeInventory, format_names, selector_matches};
+use crate::api::{Nodes, RoleNodes, RoleStatus};
 use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::desired::{Finding, role_labels};
 use crate::observed::{Labels, Node};
@@ -17,7 +17,7 @@ type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 /// Warnings by field and message, with the nodes that they apply to.
 type Warnings = BTreeMap<(String, String), Vec<String>>;
 
-pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, survey: &mut Survey) {
+pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, survey: &mut NodeInventory) {
     let roles: Vec<_> =
         spec.roles.iter().map(|(name, role)| (name.as_str(), role, role_labels(name, role, catalog))).collect();
     for (name, role, labels) in &roles {
@@ -42,23 +42,23 @@ pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, survey:
         survey.changes.extend(change(node, labels).map(|change| (name.clone(), change)));
     }
     let findings = warnings.into_iter().map(|((field, message), names)| {
-        let message = message.replace("{nodes}", &several(names.iter().map(String::as_str), names.len()));
+        let message = message.replace("{nodes}", &format_names(names.iter().map(String::as_str), names.len()));
         Finding { level: Level::Warning, field, message }
     });
     survey.findings.extend(findings);
 }
 
-fn has_role(role: &NodeRole, name: &str, node: &Node) -> bool {
-    let selected = role.selector.as_ref().is_some_and(|selector| matches(selector, &node.labels));
+fn has_role(role: &RoleNodes, name: &str, node: &Node) -> bool {
+    let selected = role.selector.as_ref().is_some_and(|selector| selector_matches(selector, &node.labels));
     selected || role.names.iter().any(|named| named == name)
 }
 
 /// Warns about names that no node has, and about a selector that matches no node.
-fn absent(name: &str, role: &NodeRole, nodes: &Inventory) -> Option<Finding> {
+fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
     let field = format!("spec.nodes.roles.{name}");
     let warning = |message| Some(Finding { level: Level::Warning, field: field.clone(), message });
     let missing: Vec<_> = role.names.iter().map(String::as_str).filter(|named| !nodes.contains_key(*named)).collect();
-    let fits = |selector| nodes.values().any(|node| matches(selector, &node.labels));
+    let fits = |selector| nodes.values().any(|node| selector_matches(selector, &node.labels));
     match (missing.as_slice(), &role.selector) {
         ([], Some(selector)) if !fits(selector) => {
             warning("its selector matches no node; correct it, or label the nodes that it is meant for".into())
@@ -69,7 +69,7 @@ fn absent(name: &str, role: &NodeRole, nodes: &Inventory) -> Option<Finding> {
             warning(format!("there is no node {one:?}{hint}; it gets its labels when it joins, or correct the name"))
         }
         (several_names, _) => {
-            let names = several(several_names.iter().copied(), several_names.len());
+            let names = format_names(several_names.iter().copied(), several_names.len());
             warning(format!("there are no nodes {names}; they get their labels when they join, or correct the names"))
         }
     }
@@ -121,12 +121,12 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
 }
 
 /// Returns the change of a node, if labels must be added or removed, or if the annotation is not up to date.
-fn change(node: &Node, labels: Labels) -> Option<Change> {
+fn change(node: &Node, labels: Labels) -> Option<LabelChange> {
     let pair = |(key, value): (&String, &String)| format!("{key}={value}");
     let exists = |(key, value): &(&String, &String)| node.labels.get(*key) == Some(*value);
     let gains: Vec<_> = labels.iter().filter(|label| !exists(label)).map(pair).collect();
     let losses = node.ours.iter().filter(|(key, value)| labels.get(*key) != Some(*value));
     let losses: Vec<_> = losses.filter(exists).map(pair).collect();
     let is_known = gains.is_empty() && node.ours == labels;
-    (!is_known).then(|| Change { uid: node.uid.clone(), labels, gains, losses })
+    (!is_known).then(|| LabelChange { uid: node.uid.clone(), labels, gains, losses })
 }

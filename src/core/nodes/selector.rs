@@ -4,7 +4,7 @@ use crate::api::{NodeOperator, NodeSelector};
 use crate::observed::Labels;
 
 /// Whether a selector matches a node with these labels. An empty selector matches every node.
-pub fn matches(selector: &NodeSelector, labels: &Labels) -> bool {
+pub fn selector_matches(selector: &NodeSelector, labels: &Labels) -> bool {
     let same = selector.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value));
     let holds = selector.match_expressions.iter().all(|required| {
         let value = labels.get(&required.key);

@@ -30,17 +30,17 @@ fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-fn survey_roles(roles: Value, nodes: &[(&str, Value, &str)]) -> Survey {
+fn survey_roles(roles: Value, nodes: &[(&str, Value, &str)]) -> NodeInventory {
     survey_nodes(json!({ "roles": roles }), nodes)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-fn survey_nodes(spec: Value, nodes: &[(&str, Value, &str)]) -> Survey {
+fn survey_nodes(spec: Value, nodes: &[(&str, Value, &str)]) -> NodeInventory {
     let spec = json!({"openstackRelease": "2026.1", "nodes": spec});
-    survey(&serde_json::from_value(spec).unwrap(), &catalog(), &inventory(nodes))
+    build_inventory(&serde_json::from_value(spec).unwrap(), &catalog(), &inventory(nodes))
 }
 
-fn changes(survey: &Survey) -> Vec<String> {
+fn changes(survey: &NodeInventory) -> Vec<String> {
     survey.changes.iter().map(|(name, change)| format!("{name} {change}")).collect()
 }
 
@@ -135,15 +135,15 @@ fn selectors_work_as_in_kubernetes() {
     ];
     for (selector, has, expected) in cases {
         let parsed: NodeSelector = serde_json::from_value(selector.clone()).unwrap();
-        assert_eq!(matches(&parsed, &labels(&has)), expected, "{selector} {has}");
+        assert_eq!(selector_matches(&parsed, &labels(&has)), expected, "{selector} {has}");
     }
 }
 
 #[test]
 fn several_names_the_first_few() {
-    assert_eq!(several([], 0), "no node");
-    assert_eq!(several(["a", "b"], 2), "a, b");
-    assert_eq!(several(["a", "b", "c", "d", "e", "f"], 60), "a, b, c, d, e and 55 more");
+    assert_eq!(format_names([], 0), "no node");
+    assert_eq!(format_names(["a", "b"], 2), "a, b");
+    assert_eq!(format_names(["a", "b", "c", "d", "e", "f"], 60), "a, b, c, d, e and 55 more");
 }
 
 #[test]

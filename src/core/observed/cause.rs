@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Key;
+use super::ReleaseKey;
 use crate::api::CauseObject;
 
 /// The kind that nothing ever waits for.
@@ -18,11 +18,11 @@ pub struct Cause {
     /// Whether it cannot recover without help.
     pub stuck: bool,
     /// Whether the reason is known.
-    pub told: bool,
+    pub is_explained: bool,
     /// The releases of the root cause and of all affected objects.
-    pub releases: BTreeSet<Key>,
+    pub releases: BTreeSet<ReleaseKey>,
     /// The display names of the affected objects: `nova/compute`, `Job nova-db-sync`.
-    pub victims: Vec<String>,
+    pub affected: Vec<String>,
 }
 
 impl Cause {

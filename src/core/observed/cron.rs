@@ -2,12 +2,12 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::Trouble;
+use super::Issue;
 use crate::catalog::Component;
 
 /// A `CronJob`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CronSeen {
+pub struct ObservedCronJob {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -25,9 +25,9 @@ pub struct CronSeen {
     /// Whether a run is active, scheduled or manual.
     pub running: bool,
     /// The last finished run, while its Job exists.
-    pub last: Option<Ended>,
+    pub last: Option<FinishedRun>,
     /// Why its last or active run is not successful.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<Issue>,
 }
 
 /// A Job that a `CronJob` created.
@@ -36,16 +36,16 @@ pub struct Run {
     /// The `CronJob`'s name.
     pub cron: String,
     /// When it was created.
-    pub made: Option<Timestamp>,
+    pub created_at: Option<Timestamp>,
     /// Its state.
-    pub end: RunEnd,
+    pub end: RunState,
     /// When it finished.
     pub ended: Option<Timestamp>,
 }
 
 /// A finished run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct FinishedRun {
     /// The Job.
     pub job: String,
     /// When it finished.
@@ -56,7 +56,7 @@ pub struct Ended {
 
 /// The state of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RunEnd {
+pub enum RunState {
     /// It is active.
     Running {
         /// Whether any of its pods failed.

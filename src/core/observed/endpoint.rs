@@ -2,7 +2,7 @@
 
 /// The last probe of a release's API, if it is reachable at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndpointSeen {
+pub struct EndpointProbe {
     /// The label `application` of the component that responds.
     pub application: String,
     /// The probed Service.

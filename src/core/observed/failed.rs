@@ -16,18 +16,18 @@ pub struct Failed {
     /// The error, without secrets, and what to do.
     pub message: String,
     /// The possible fix.
-    pub mend: Mend,
+    pub mend: Fix,
     /// Whether an event reported it.
-    pub told: bool,
+    pub is_reported: bool,
 }
 
 /// The possible fix of a failure, which decides the retry delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mend {
+pub enum Fix {
     /// Possibly only time: a failing hook, or an API server that does not respond.
     Time,
     /// Manual work in the cluster, such as the deletion of an immutable object. No watch reports it.
-    Hand,
+    Manual,
     /// Only other inputs: the chart cannot be rendered with these.
     Inputs,
 }

@@ -1,4 +1,4 @@
-//! Comparison of foreign revisions with the desired state.
+//! ManifestComparison of foreign revisions with the desired state.
 
 use std::fmt;
 
@@ -9,20 +9,20 @@ const NAMED: usize = 6;
 
 /// The comparison of one revision with one set of inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Likeness {
+pub struct ManifestComparison {
     /// The compared revision.
     pub revision: i64,
     /// The digest of the inputs it was compared with.
     pub inputs: String,
     /// The result.
-    pub verdict: Verdict,
+    pub verdict: ComparisonResult,
     /// When the result expires, if no watch reports changes.
     pub until: Option<Timestamp>,
 }
 
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ComparisonResult {
     /// The same chart with the same effective values: an upgrade would change nothing.
     Same,
     /// An upgrade would change something.
@@ -38,7 +38,7 @@ pub enum Verdict {
     Unknown(String),
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ComparisonResult {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Same => formatter.write_str("nothing would change"),

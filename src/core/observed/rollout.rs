@@ -17,7 +17,7 @@ pub struct OnDelete {
 
 /// The `DaemonSets` of a component in a namespace. Per-node overrides lead to several of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Daemons {
+pub struct DaemonSetGroup {
     /// Their namespace.
     pub namespace: String,
     /// Their component.
@@ -26,7 +26,7 @@ pub struct Daemons {
 
 /// The observed state of [`Daemons`] during a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rolling {
+pub struct RolloutPods {
     /// Their pods.
     pub pods: Vec<DaemonPod>,
     /// The newest template revision of each `DaemonSet`, by its uid.
@@ -60,5 +60,5 @@ pub enum PodState {
     /// Not ready and unable to recover, with the reason.
     Unhealthy(String),
     /// Being deleted.
-    Leaving,
+    Terminating,
 }

@@ -6,9 +6,9 @@ use super::Class;
 
 /// The known properties of the cluster. Fields are empty if they could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Site {
+pub struct ClusterInfo {
     /// The nodes, by their labels.
-    pub nodes: Option<Census>,
+    pub nodes: Option<NodeCount>,
     /// The `StorageClass`es.
     pub classes: Option<Vec<Class>>,
     /// The networks of pods and Services.
@@ -17,7 +17,7 @@ pub struct Site {
 
 /// The number of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Census {
+pub enum NodeCount {
     /// This many nodes, each with every label: given by a person for a cluster that is not inspected.
     All(usize),
     /// The number of nodes by label `(key, value)`, for the labels that were counted.
@@ -28,14 +28,14 @@ pub enum Census {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
     /// Its display name: `the pods of node n1`.
-    pub what: String,
+    pub description: String,
     /// Whether it is a pod network; otherwise a Service network.
     pub is_of_pods: bool,
     /// The addresses: `10.244.0.0/24`.
     pub cidr: String,
 }
 
-impl Census {
+impl NodeCount {
     /// The number of nodes with a label; `None` if they were not counted.
     pub fn count(&self, key: &str, value: &str) -> Option<usize> {
         match self {

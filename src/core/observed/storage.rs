@@ -1,6 +1,6 @@
 //! Volume claims and storage classes.
 
-use super::Key;
+use super::ReleaseKey;
 
 /// A `PersistentVolumeClaim`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Claim {
     pub name: String,
     /// The release that it belongs to: from the label `release_group` on claims of StatefulSets, from helm's
     /// annotations on claims of charts.
-    pub release: Option<Key>,
+    pub release: Option<ReleaseKey>,
     /// The requested class: `None` is the default class, an empty text is no class.
     pub class: Option<String>,
     /// The requested size as written in the claim: `10Gi`.

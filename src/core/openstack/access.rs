@@ -46,7 +46,7 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
     };
     let (identity, keystone) = all().find(|(endpoint, _)| endpoint.keystone)?;
     Some(Access {
-        login: Login::of(&keystone.values)?,
+        login: Login::from_values(&keystone.values)?,
         identity: internal(identity, &keystone.values, &keystone.key.namespace),
         compute: of(COMPUTE),
         network: of(NETWORK),

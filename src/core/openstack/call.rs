@@ -38,7 +38,7 @@ pub enum Verb {
 
 impl Verb {
     /// As HTTP writes it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",

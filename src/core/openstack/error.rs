@@ -45,7 +45,7 @@ pub enum Error {
     },
     /// The response is not what the request expects.
     #[error("{what}: its response cannot be read: {why}; check what responds at that address")]
-    Answer {
+    InvalidResponse {
         /// The request.
         what: String,
         /// The reason.

@@ -5,24 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::jiff::Timestamp;
 
 use super::Access;
-use super::nova::{Hypervisor, Service, of_node};
+use super::nova::{Hypervisor, Service, find_service};
 
 /// The input of a query to Nova. Nova is queried again whenever any of it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct HostQuery {
     /// The URL and credentials.
     pub access: Access,
     /// Generation and ready pods of the compute workloads.
     pub state: Vec<(i64, i32)>,
     /// When the host discovery last succeeded.
-    pub ran: Option<Timestamp>,
+    pub last_success: Option<Timestamp>,
     /// The existing nodes; `None` if they cannot be listed. No host counts as deleted then.
     pub nodes: Option<BTreeSet<String>>,
     /// Nodes that a person declared as permanently removed.
-    pub forget: BTreeSet<String>,
+    pub removed_nodes: BTreeSet<String>,
 }
 
-impl Question {
+impl HostQuery {
     /// The number of ready compute pods, which is the number of expected hosts.
     pub fn ready(&self) -> usize {
         self.state.iter().map(|(_, ready)| usize::try_from(*ready).unwrap_or_default()).sum()
@@ -31,20 +31,20 @@ impl Question {
 
 /// The result of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct HostObservation {
     /// The query.
-    pub question: Question,
+    pub question: HostQuery,
     /// The report, or why the query failed.
-    pub answer: Result<Answer, String>,
+    pub answer: Result<HostResponse, String>,
 }
 
 /// The hosts that Nova reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct HostResponse {
     /// The relevant hosts.
     pub hosts: Hosts,
     /// Nodes whose hosts could not be deleted, with the reason.
-    pub kept: BTreeMap<String, String>,
+    pub not_deleted: BTreeMap<String, String>,
     /// Nodes whose hosts were deleted.
     pub forgotten: BTreeMap<String, Forgotten>,
 }
@@ -73,9 +73,9 @@ pub struct Hosts {
 
 impl Hosts {
     /// Selects the hosts among Nova's services.
-    pub fn of(services: Vec<Service>, hypervisors: &[Hypervisor], nodes: Option<&BTreeSet<String>>) -> Self {
+    pub fn from_services(services: Vec<Service>, hypervisors: &[Hypervisor], nodes: Option<&BTreeSet<String>>) -> Self {
         let with_node: Option<BTreeSet<String>> = nodes.map(|nodes| {
-            let of = |node: &String| of_node(&services, node).map(|service| service.id.clone());
+            let of = |node: &String| find_service(&services, node).map(|service| service.id.clone());
             nodes.iter().filter_map(of).collect()
         });
         let has_node = |service: &Service| with_node.as_ref().is_none_or(|there| there.contains(&service.id));
@@ -92,19 +92,19 @@ impl Hosts {
     }
 
     /// The hosts that are down and have no node.
-    pub fn gone(&self) -> impl Iterator<Item = &str> {
+    pub fn without_node(&self) -> impl Iterator<Item = &str> {
         self.without_node.iter().filter(|service| !service.is_up()).map(|service| service.host.as_str())
     }
 
     /// Whether hosts without a node are still up. Nova reports a stopped one as down after a minute
     /// (`service_down_time`).
-    pub fn lingers(&self) -> bool {
+    pub fn has_stale_hosts(&self) -> bool {
         self.without_node.iter().any(Service::is_up)
     }
 
     /// The nova-compute of a deleted node, if Nova has it.
-    pub fn of_gone(&self, node: &str) -> Option<&Service> {
-        of_node(&self.without_node, node)
+    pub fn host_of_deleted_node(&self, node: &str) -> Option<&Service> {
+        find_service(&self.without_node, node)
     }
 
     /// Removes a host.
@@ -121,7 +121,7 @@ pub struct Mapping {
     /// The number of runs.
     pub tries: u32,
     /// When the previous run succeeded.
-    pub ran: Option<Timestamp>,
+    pub last_success: Option<Timestamp>,
 }
 
 /// The maximum number of runs for the same hosts. A nova-compute is up a moment before its hypervisor is recorded.
@@ -150,12 +150,12 @@ pub fn next(
     running: bool,
 ) -> Next {
     let same = known.filter(|known| known.hosts == *unmapped);
-    let run = |tries| Next::Run(Mapping { hosts: unmapped.clone(), tries, ran });
+    let run = |tries| Next::Run(Mapping { hosts: unmapped.clone(), tries, last_success: ran });
     match same {
         _ if unmapped.is_empty() => Next::None,
         _ if running => Next::Wait,
         None => run(1),
-        Some(known) if known.ran == ran => Next::Wait,
+        Some(known) if known.last_success == ran => Next::Wait,
         Some(known) if known.tries < MAX_RUNS => run(known.tries + 1),
         Some(_) => Next::InVain,
     }
@@ -189,20 +189,20 @@ mod tests {
     fn host_without_hypervisor_is_unmapped() {
         let services =
             vec![service("n1", "up"), service("n2", "up"), service("n3", "down"), service("elsewhere", "up")];
-        let hosts = Hosts::of(services, &mapped(&["n1"]), Some(&names(&["n1", "n2", "n3"])));
+        let hosts = Hosts::from_services(services, &mapped(&["n1"]), Some(&names(&["n1", "n2", "n3"])));
         assert_eq!((&hosts.unmapped, hosts.up), (&unmapped(&["n2"]), 2));
-        assert_eq!(hosts.gone().count(), 0, "n3 has its node, and elsewhere is up");
-        assert!(hosts.lingers());
+        assert_eq!(hosts.without_node().count(), 0, "n3 has its node, and elsewhere is up");
+        assert!(hosts.has_stale_hosts());
     }
 
     #[test]
     fn silent_host_without_node_is_gone() {
         let services = || vec![service("N1.example.org", "down"), service("n2.example.org", "down")];
-        let hosts = Hosts::of(services(), &[], Some(&names(&["n1"])));
-        assert_eq!(hosts.gone().collect::<Vec<_>>(), ["n2.example.org"]);
-        assert_eq!(hosts.of_gone("n2").unwrap().host, "n2.example.org");
-        assert!(hosts.of_gone("n1").is_none(), "its node exists");
-        assert_eq!(Hosts::of(services(), &[], None).gone().count(), 0);
+        let hosts = Hosts::from_services(services(), &[], Some(&names(&["n1"])));
+        assert_eq!(hosts.without_node().collect::<Vec<_>>(), ["n2.example.org"]);
+        assert_eq!(hosts.host_of_deleted_node("n2").unwrap().host, "n2.example.org");
+        assert!(hosts.host_of_deleted_node("n1").is_none(), "its node exists");
+        assert_eq!(Hosts::from_services(services(), &[], None).without_node().count(), 0);
     }
 
     #[test]

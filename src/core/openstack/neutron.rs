@@ -38,6 +38,6 @@ pub fn agents(host: &str) -> Call<Agents> {
 }
 
 /// Deletes an agent. A running agent registers itself again.
-pub fn forget(id: &str) -> Call<()> {
+pub fn delete_agent(id: &str) -> Call<()> {
     Call::act(Api::Network, Verb::Delete, format!("/v2.0/agents/{}", encode(id)), None)
 }

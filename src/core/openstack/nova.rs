@@ -48,7 +48,7 @@ impl Versions {
     ///
     /// # Errors
     /// The version is too old.
-    pub fn suffice(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), Error> {
         let has = &self.version.version;
         let newest = has
             .split_once('.')
@@ -115,7 +115,7 @@ pub fn services() -> Call<Services> {
 /// Upstream's charts use the node's `hostname --fqdn` as host name (`pod.use_fqdn.compute`, the default). Without a
 /// host of the node's name, the only host with the same first label is used. The case is ignored, because kubelets
 /// convert names to lower case.
-pub fn of_node<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
+pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_lowercase();
     let named = services.iter().find(|service| service.host.eq_ignore_ascii_case(node));
     named.or_else(|| {
@@ -145,7 +145,7 @@ fn change(id: &str, body: serde_json::Value) -> Call<()> {
 }
 
 /// Deletes a nova-compute and its host mapping. Nova refuses with 409 while it has instances.
-pub fn forget(id: &str) -> Call<()> {
+pub fn delete_service(id: &str) -> Call<()> {
     Call::act(Api::Compute, Verb::Delete, format!("/v2.1/os-services/{}", encode(id)), None)
 }
 
@@ -247,13 +247,13 @@ pub fn moves(host: &str) -> Call<Migrations> {
 
 /// A response with one instance.
 #[derive(Clone, Debug, Deserialize)]
-pub struct One {
+pub struct ServerResponse {
     /// The instance.
     pub server: Server,
 }
 
 /// Queries one instance of any project.
-pub fn server(id: &str) -> Call<One> {
+pub fn server(id: &str) -> Call<ServerResponse> {
     Call::get(Api::Compute, format!("/v2.1/servers/{}", encode(id)))
 }
 

@@ -11,7 +11,7 @@ fn service(host: &str) -> nova::Service {
 fn finds_service_by_node_name_or_first_label() {
     let of = |hosts: &[&str], node: &str| {
         let services: Vec<_> = hosts.iter().map(|host| service(host)).collect();
-        nova::of_node(&services, node).map(|service| service.host.clone())
+        nova::find_service(&services, node).map(|service| service.host.clone())
     };
     assert_eq!(of(&["n1.example.org", "n1"], "n1").as_deref(), Some("n1"));
     assert_eq!(of(&["n1.example.org", "n11.example.org"], "n1").as_deref(), Some("n1.example.org"));
@@ -25,7 +25,7 @@ fn finds_service_by_node_name_or_first_label() {
 fn rejects_old_api_versions() {
     let of = |newest: &str| {
         let body = json!({"version": {"id": "v2.1", "version": newest, "min_version": "2.1"}}).to_string();
-        nova::versions().read(body.as_bytes()).unwrap().suffice()
+        nova::versions().read(body.as_bytes()).unwrap().check()
     };
     for enough in ["2.53", "2.96", "3.1", "2.100"] {
         assert_eq!(of(enough), Ok(()), "{enough}");

@@ -1,22 +1,22 @@
 //! Adoption of releases that osdpl did not make or upgrade.
 
-use super::step::{Action, Step, Wait, Why, locked_wait};
+use super::step::{Action, Reason, Step, Wait, locked_wait};
 use super::{Context, Policy, State};
 use crate::api::reason;
 use crate::desired::DesiredRelease;
-use crate::observed::{ReleaseSeen, Verdict};
+use crate::observed::{ComparisonResult, ObservedRelease};
 use crate::release::ADOPTED;
 
 impl Context<'_> {
     /// The comparison of the newest revision with the desired state; `None` before it was made.
-    fn comparison(&self, release: &DesiredRelease, seen: &ReleaseSeen) -> Option<&Verdict> {
-        let known = self.observed.likeness.get(&release.key)?;
+    fn comparison(&self, release: &DesiredRelease, seen: &ObservedRelease) -> Option<&ComparisonResult> {
+        let known = self.observed.comparisons.get(&release.key)?;
         (known.revision == seen.revision && known.inputs == release.inputs).then_some(&known.verdict)
     }
 
     /// Whether a foreign newest revision equals the desired state. It then counts as ours and gets our labels.
-    pub(super) fn matches_desired(&self, release: &DesiredRelease, seen: &ReleaseSeen) -> bool {
-        self.comparison(release, seen) == Some(&Verdict::Same)
+    pub(super) fn matches_desired(&self, release: &DesiredRelease, seen: &ObservedRelease) -> bool {
+        self.comparison(release, seen) == Some(&ComparisonResult::Same)
     }
 
     /// The step of a release that the spec does not manage any more.
@@ -25,9 +25,9 @@ impl Context<'_> {
     pub(super) fn unmanage_step(state: State<'_>) -> Step {
         match state {
             State::Locked(seen, until) => Step::Wait(locked_wait(seen, until)),
-            State::Abandoned(seen) => Step::Do(Action::Recover, Why::Abandoned(seen.status.clone())),
+            State::Abandoned(seen) => Step::Do(Action::Unlock, Reason::Abandoned(seen.status.clone())),
             State::Uninstalling(_) | State::Failed(_) | State::OutOfDate(_) | State::InSync(_) | State::Foreign(_) => {
-                Step::Do(Action::LetGo, Why::Unmanaged)
+                Step::Do(Action::Unmanage, Reason::Unmanaged)
             }
             State::Absent | State::Running(_) | State::Unmanaged(_) | State::Undecodable(_) => Step::Ready,
         }
@@ -37,9 +37,9 @@ impl Context<'_> {
     ///
     /// An adoption only labels the record and is therefore allowed while paused. Any change of the release waits as
     /// usual afterwards.
-    pub(super) fn unmanaged_step(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
+    pub(super) fn unmanaged_step(&self, name: &str, release: &DesiredRelease, seen: &ObservedRelease) -> Step {
         let verdict = self.comparison(release, seen);
-        if !Policy::names(&self.policy.adopt, name) {
+        if !Policy::selects(&self.policy.adopt, name) {
             return Step::Wait(Wait::Unmanaged(verdict.cloned()));
         }
         if let Some(blocked) = Self::blocked(release) {
@@ -53,15 +53,17 @@ impl Context<'_> {
             ));
         }
         match verdict {
-            None => Step::Settle(vec!["its release record is being compared with the desired state".into()]),
-            Some(Verdict::Owned(message) | Verdict::Unknown(message)) => refused(message.clone()),
-            Some(Verdict::Same) => Step::Do(Action::Adopt { in_sync: true }, Why::Alike),
-            Some(Verdict::Differs { .. }) => Step::Do(Action::Adopt { in_sync: false }, Why::Asked),
+            None => Step::Settling(vec!["its release record is being compared with the desired state".into()]),
+            Some(ComparisonResult::Owned(message) | ComparisonResult::Unknown(message)) => refused(message.clone()),
+            Some(ComparisonResult::Same) => Step::Do(Action::Adopt { in_sync: true }, Reason::Matches),
+            Some(ComparisonResult::Differs { .. }) => {
+                Step::Do(Action::Adopt { in_sync: false }, Reason::AdoptRequested)
+            }
         }
     }
 }
 
 /// Whether a release was adopted and not upgraded since.
-pub(super) fn is_adopted(seen: &ReleaseSeen) -> bool {
+pub(super) fn is_adopted(seen: &ObservedRelease) -> bool {
     seen.catalog.as_deref() == Some(ADOPTED)
 }

@@ -2,37 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use super::step::{Step, Wait, Why};
+use super::step::{Reason, Step, Wait};
 use super::{Context, Policy};
 use crate::catalog::Component;
 use crate::desired::DesiredRelease;
-use crate::observed::ReleaseSeen;
-use crate::release::{NO_GUESTS, NO_SPLIT};
+use crate::observed::ObservedRelease;
+use crate::release::{NO_INSTANCES, NO_SPLIT};
 
 impl Context<'_> {
-    pub(super) fn retry_step(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
+    pub(super) fn retry_step(&self, name: &str, release: &DesiredRelease, seen: &ObservedRelease) -> Step {
         let same = seen.inputs.as_deref() == Some(release.inputs.as_str());
         let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
         match same {
-            true => self.upgrade_step(name, release, Some(seen), Why::Retry(count)),
+            true => self.upgrade_step(name, release, Some(seen), Reason::Retry(count)),
             // A release that was deployed once is running: its change needs the same approval as any other.
             false if seen.was_deployed => self.change_step(name, release, seen),
-            false => self.upgrade_step(name, release, Some(seen), Why::Spec),
+            false => self.upgrade_step(name, release, Some(seen), Reason::Spec),
         }
     }
 
-    pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
+    pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, seen: &ObservedRelease) -> Step {
         let ours = seen.catalog.as_deref() != Some(release.catalog.as_str());
         // Instances cannot miss what they did not have before.
-        let held = seen.guests.as_deref().is_some_and(|held| held != NO_GUESTS) && seen.guests != release.guests;
+        let held =
+            seen.instances.as_deref().is_some_and(|held| held != NO_INSTANCES) && seen.instances != release.guests;
         let restarts = self.restarts(release, seen);
         let adopted = super::adopt::is_adopted(seen);
         let why = match (held, restarts.is_empty(), ours) {
-            _ if adopted => Why::Adopted,
-            (true, ..) => Why::Guests(super::guests::describe_hosts(self.observed)),
-            (false, false, _) => Why::Split(restarts),
-            (false, true, true) => Why::Catalog,
-            (false, true, false) => return self.upgrade_step(name, release, Some(seen), Why::Spec),
+            _ if adopted => Reason::Adopted,
+            (true, ..) => Reason::Instances(super::guests::describe_hosts(self.observed)),
+            (false, false, _) => Reason::Split(restarts),
+            (false, true, true) => Reason::Catalog,
+            (false, true, false) => return self.upgrade_step(name, release, Some(seen), Reason::Spec),
         };
         // Adopted releases never change without explicit approval, whatever the spec sets for later changes.
         let agreed = if adopted { self.is_approved() } else { self.approved() };
@@ -46,7 +47,7 @@ impl Context<'_> {
     ///
     /// Counts the pods of every component that is split now or was before: the record states only that the split
     /// changed.
-    fn restarts(&self, release: &DesiredRelease, seen: &ReleaseSeen) -> Vec<(Component, i32)> {
+    fn restarts(&self, release: &DesiredRelease, seen: &ObservedRelease) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
         if seen.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
             return Vec::new();
@@ -68,15 +69,15 @@ impl Context<'_> {
         pods.into_iter().filter_map(hit).collect()
     }
 
-    pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
+    pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, seen: &ObservedRelease) -> Step {
         let new_spec = seen.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
-        if Policy::names(&self.policy.repair, name) {
-            self.upgrade_step(name, release, Some(seen), Why::Repair)
+        if Policy::selects(&self.policy.repair, name) {
+            self.upgrade_step(name, release, Some(seen), Reason::Repair)
         } else if new_spec {
             self.change_step(name, release, seen)
         } else {
             let description = seen.body.as_ref().map(|body| body.description.clone()).unwrap_or_default();
-            Step::Wait(Wait::Foreign { revision: seen.revision, description, since: seen.since })
+            Step::Wait(Wait::Foreign { revision: seen.revision, description, since: seen.created_at })
         }
     }
 }

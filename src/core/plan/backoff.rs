@@ -2,24 +2,24 @@
 
 use k8s_openapi::jiff::SignedDuration;
 
-use crate::observed::{Key, Mend};
+use crate::observed::{Fix, ReleaseKey};
 use osdpl_values::digest;
 
 /// The first and the longest delay in seconds; `None` if no time helps. The delay doubles with each failure in a row.
-fn bounds(mend: Mend) -> Option<(i64, i64)> {
+fn bounds(mend: Fix) -> Option<(i64, i64)> {
     match mend {
-        Mend::Time => Some((10, 600)),
+        Fix::Time => Some((10, 600)),
         // Every attempt touches all objects of the release and adds a revision, so retries are rare. They never stop,
         // because no watch reports that the object was deleted or the quota raised.
-        Mend::Hand => Some((120, 3600)),
-        Mend::Inputs => None,
+        Fix::Manual => Some((120, 3600)),
+        Fix::Inputs => None,
     }
 }
 
 /// The delay after `count` failures in a row, plus up to a quarter of jitter.
 ///
 /// The jitter is derived from the release name and the count, so that equal inputs give the same plan.
-pub fn delay(key: &Key, count: u32, mend: Mend) -> Option<SignedDuration> {
+pub fn backoff_delay(key: &ReleaseKey, count: u32, mend: Fix) -> Option<SignedDuration> {
     let (first, longest) = bounds(mend)?;
     let seconds = first.saturating_mul(1 << count.saturating_sub(1).min(6)).min(longest);
     let spread = digest([key.to_string().as_str(), &count.to_string()]);

@@ -13,7 +13,7 @@ pub(super) fn describe_hosts(observed: &Observed) -> String {
         workload.kind == WorkloadKind::DaemonSet && HOSTS.contains(&component) && workload.desired > 0
     };
     let parts = observed.workloads.iter().filter(is_host).map(|workload| {
-        let Workload { name, desired, selects, .. } = workload;
+        let Workload { name, desired, node_selector: selects, .. } = workload;
         let nodes = if *desired == 1 { "node" } else { "nodes" };
         let which = if selects.is_empty() { String::new() } else { format!(" with {selects}") };
         format!("{name} on {desired} {nodes}{which}")

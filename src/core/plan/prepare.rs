@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Action, Context, Policy, State, Step, Wait, Why, delay};
+use super::{Action, Context, Policy, Reason, State, Step, Wait, backoff_delay};
 use crate::desired::DesiredRelease;
-use crate::observed::{Failed, Key, Mend, ReleaseSeen};
-use crate::release::{Sweep, leaving, unswept};
+use crate::observed::{Failed, Fix, ObservedRelease, ReleaseKey};
+use crate::release::{Cleanup, cleanup_before_uninstall, pending_cleanup};
 
 impl Context<'_> {
     /// The upgrade of a release, or the reason why it waits; `seen` is helm's newest record, if any.
@@ -13,8 +13,8 @@ impl Context<'_> {
         &self,
         name: &str,
         release: &DesiredRelease,
-        seen: Option<&ReleaseSeen>,
-        why: Why,
+        seen: Option<&ObservedRelease>,
+        why: Reason,
     ) -> Step {
         if let Some(blocked) = Self::blocked(release) {
             return blocked;
@@ -26,10 +26,10 @@ impl Context<'_> {
         if !unmet.is_empty() {
             return Step::Wait(Wait::Needs(unmet));
         }
-        match seen.map(|seen| jobs_before(release, seen)) {
+        match seen.map(|seen| jobs_to_delete(release, seen)) {
             None => Step::Do(Action::Upgrade { delete_jobs: Vec::new() }, why),
             Some(Some(delete_jobs)) => Step::Do(Action::Upgrade { delete_jobs }, why),
-            Some(None) => Step::Wait(Wait::Record),
+            Some(None) => Step::Wait(Wait::ReleaseRecord),
         }
     }
 
@@ -42,11 +42,11 @@ impl Context<'_> {
     ///
     /// A person who requests a repair has fixed something, so failures that need manual work are retried as soon as
     /// others.
-    pub(super) fn backoff(&self, name: &str, key: &Key, verb: &str, inputs: &str) -> Option<Step> {
+    pub(super) fn backoff(&self, name: &str, key: &ReleaseKey, verb: &str, inputs: &str) -> Option<Step> {
         let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
         let Failed { at, count, message, .. } = failed;
-        let repair = Policy::names(&self.policy.repair, name);
-        let Some(delay) = delay(key, *count, if repair { Mend::Time } else { failed.mend }) else {
+        let repair = Policy::selects(&self.policy.repair, name);
+        let Some(delay) = backoff_delay(key, *count, if repair { Fix::Time } else { failed.mend }) else {
             let reason = crate::api::reason::FAILED.to_owned();
             return Some(Step::Wait(Wait::Blocked { reason, message: message.clone() }));
         };
@@ -56,7 +56,7 @@ impl Context<'_> {
 
     /// The leftovers of failed revisions to clean up: after a revision succeeded, and before the next operation,
     /// because helm then drops old records.
-    pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Sweep> {
+    pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
         let seen = match state {
             State::InSync(seen) | State::Failed(seen) | State::OutOfDate(seen) | State::Foreign(seen) => *seen,
             State::Absent
@@ -68,14 +68,14 @@ impl Context<'_> {
             | State::Undecodable(_) => return None,
         };
         match step {
-            Step::Do(Action::Uninstall { .. }, _) => leaving(&seen.history),
-            Step::Do(Action::Upgrade { .. }, _) => unswept(&seen.history),
-            Step::Settle(_) | Step::Ready if matches!(state, State::InSync(_)) && !self.policy.paused => {
-                unswept(&seen.history)
+            Step::Do(Action::Uninstall { .. }, _) => cleanup_before_uninstall(&seen.history),
+            Step::Do(Action::Upgrade { .. }, _) => pending_cleanup(&seen.history),
+            Step::Settling(_) | Step::Ready if matches!(state, State::InSync(_)) && !self.policy.paused => {
+                pending_cleanup(&seen.history)
             }
-            Step::Do(Action::Recover | Action::Adopt { .. } | Action::LetGo | Action::Stop, _)
+            Step::Do(Action::Unlock | Action::Adopt { .. } | Action::Unmanage | Action::Stop, _)
             | Step::Wait(_)
-            | Step::Settle(_)
+            | Step::Settling(_)
             | Step::Ready => None,
         }
     }
@@ -86,7 +86,7 @@ impl Context<'_> {
 /// Plain Jobs are immutable. Helm replaces hook Jobs itself, but only after it changed the workloads: new pods would
 /// find the previous `db-sync` complete and start on an old schema. That matters only if images change. The hook Jobs
 /// are taken from helm's record, because they differ between chart versions.
-pub fn jobs_before(release: &DesiredRelease, seen: &ReleaseSeen) -> Option<Vec<String>> {
+pub fn jobs_to_delete(release: &DesiredRelease, seen: &ObservedRelease) -> Option<Vec<String>> {
     let mut jobs = release.plain_jobs.clone();
     if !has_images(release, seen) {
         let known: BTreeSet<String> = jobs.iter().cloned().collect();
@@ -99,7 +99,7 @@ pub fn jobs_before(release: &DesiredRelease, seen: &ReleaseSeen) -> Option<Vec<S
 }
 
 /// Whether we made the newest revision with the same images. The label counts only on our own revisions.
-fn has_images(release: &DesiredRelease, seen: &ReleaseSeen) -> bool {
+fn has_images(release: &DesiredRelease, seen: &ObservedRelease) -> bool {
     let ours = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
     ours && seen.images.as_deref() == Some(release.images.as_str())
 }

@@ -1,28 +1,28 @@
 //! Readiness of a release in sync: its workloads, the Jobs of its revision, and its API if that is probed.
 
 use super::Step;
-use crate::api::{ComponentVerdict, REPAIR};
+use crate::api::{ComponentHealth, REPAIR};
 use crate::catalog::{Component, WorkloadKind};
 use crate::desired::DesiredRelease;
 use crate::health;
-use crate::observed::{Daemons, Key, Observed, ReleaseSeen, Workload};
+use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Workload};
 
 /// Whether a component of release `key` is available to its dependents.
-pub fn component_available(component: &Component, key: &Key, observed: &Observed) -> bool {
+pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
     // Per-node overrides can leave a DaemonSet without nodes, next to those that took its nodes over.
     let own =
         workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
     let mut own = own.peekable();
-    own.peek().is_some() && own.all(health::available)
+    own.peek().is_some() && own.all(health::is_available)
 }
 
-fn workloads<'a>(key: &'a Key, observed: &'a Observed) -> impl Iterator<Item = &'a Workload> {
+fn workloads<'a>(key: &'a ReleaseKey, observed: &'a Observed) -> impl Iterator<Item = &'a Workload> {
     observed.workloads.iter().filter(|workload| workload.namespace == key.namespace && workload.release == key.name)
 }
 
 /// The step of a release in sync: ready, or the list of what is not ready yet.
-pub fn settling(release: &DesiredRelease, seen: &ReleaseSeen, observed: &Observed) -> Step {
-    let Some(body) = &seen.body else { return Step::Settle(vec!["its release record is being read".into()]) };
+pub fn settle_step(release: &DesiredRelease, seen: &ObservedRelease, observed: &Observed) -> Step {
+    let Some(body) = &seen.body else { return Step::Settling(vec!["its release record is being read".into()]) };
     let mut lines = Vec::new();
     for (kind, namespace, name) in &body.workloads {
         let is =
@@ -31,8 +31,8 @@ pub fn settling(release: &DesiredRelease, seen: &ReleaseSeen, observed: &Observe
             lines.push(format!("{kind:?} {name} does not exist; if it was deleted, annotate {REPAIR}=<release>"));
             continue;
         };
-        if observed.is_scaled_away(workload) {
-            lines.push(format!("{} {}", workload.component, health::scaled_away(workload).reason));
+        if observed.is_scaled_to_zero(workload) {
+            lines.push(format!("{} {}", workload.component, health::scaled_to_zero(workload).reason));
             continue;
         }
         let needed = release.components.contains_key(&workload.component);
@@ -52,7 +52,7 @@ pub fn settling(release: &DesiredRelease, seen: &ReleaseSeen, observed: &Observe
     if let Some(trouble) = observed.endpoints.get(&release.key).and_then(|seen| seen.trouble.as_ref()) {
         lines.push(format!("its endpoint does not respond as expected: {trouble}"));
     }
-    if lines.is_empty() { Step::Ready } else { Step::Settle(lines) }
+    if lines.is_empty() { Step::Ready } else { Step::Settling(lines) }
 }
 
 /// Whether it is a `DaemonSet` without nodes. Ignored unless the release requires its component.
@@ -62,21 +62,21 @@ fn is_idle(workload: &Workload) -> bool {
 
 /// Whether the workload is ready. A missing node only degrades it: in large clusters some node is usually down.
 fn is_ready(workload: &Workload) -> bool {
-    matches!(health::verdict(workload).status, ComponentVerdict::Ready | ComponentVerdict::Degraded)
+    matches!(health::assess(workload).status, ComponentHealth::Ready | ComponentHealth::Degraded)
 }
 
 /// Whether the workload only misses the pods of the batch that is being replaced, and none of them is stuck.
 fn is_renewed(workload: &Workload, observed: &Observed) -> bool {
     let Workload { namespace, component, desired, ready, trouble, .. } = workload;
-    let daemons = Daemons { namespace: namespace.clone(), component: component.clone() };
+    let daemons = DaemonSetGroup { namespace: namespace.clone(), component: component.clone() };
     let hangs = trouble.as_ref().is_some_and(|trouble| trouble.stuck);
     workload.on_delete.is_some()
         && !hangs
-        && observed.renewed.get(&daemons).is_some_and(|most| desired - ready <= *most)
+        && observed.rolling_batches.get(&daemons).is_some_and(|most| desired - ready <= *most)
 }
 
 fn describe(workload: &Workload) -> String {
-    let verdict = health::verdict(workload);
+    let verdict = health::assess(workload);
     let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
     format!("{} {}{reason}", workload.component, verdict.ready)
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::desired::DesiredRelease;
-use crate::observed::{Key, Observed, Owner, ReleaseSeen, RunningSeen};
+use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 
 /// How long a pending record of a foreign helm is respected. No operation of the upstream charts takes longer without a
 /// new record.
@@ -15,29 +15,34 @@ pub enum State<'a> {
     /// Helm has no record of it.
     Absent,
     /// A helm process of ours is running for it.
-    Running(&'a RunningSeen),
+    Running(&'a RunningHelm),
     /// Another process holds it, until the given time if the lock expires.
-    Locked(&'a ReleaseSeen, Option<Timestamp>),
+    Locked(&'a ObservedRelease, Option<Timestamp>),
     /// An interrupted operation left it pending.
-    Abandoned(&'a ReleaseSeen),
+    Abandoned(&'a ObservedRelease),
     /// An uninstall was started and not finished.
-    Uninstalling(&'a ReleaseSeen),
+    Uninstalling(&'a ObservedRelease),
     /// Our newest operation failed.
-    Failed(&'a ReleaseSeen),
+    Failed(&'a ObservedRelease),
     /// Deployed by us with other inputs than desired.
-    OutOfDate(&'a ReleaseSeen),
+    OutOfDate(&'a ObservedRelease),
     /// Deployed by us with the desired inputs.
-    InSync(&'a ReleaseSeen),
+    InSync(&'a ObservedRelease),
     /// Managed by us, but someone else made the newest revision.
-    Foreign(&'a ReleaseSeen),
+    Foreign(&'a ObservedRelease),
     /// Never managed by us.
-    Unmanaged(&'a ReleaseSeen),
+    Unmanaged(&'a ObservedRelease),
     /// Its newest record cannot be decoded.
     Undecodable(&'a str),
 }
 
 /// Classifies a release; `wanted` is `None` if it is no longer desired.
-pub fn classify<'a>(wanted: Option<&DesiredRelease>, key: &Key, observed: &'a Observed, now: Timestamp) -> State<'a> {
+pub fn classify<'a>(
+    wanted: Option<&DesiredRelease>,
+    key: &ReleaseKey,
+    observed: &'a Observed,
+    now: Timestamp,
+) -> State<'a> {
     if let Some(running) = observed.running.get(key) {
         return State::Running(running);
     }
@@ -54,10 +59,10 @@ pub fn classify<'a>(wanted: Option<&DesiredRelease>, key: &Key, observed: &'a Ob
     let ours = attempt.revision == seen.revision;
     match seen.status.as_str() {
         "pending-install" | "pending-upgrade" | "pending-rollback" => match (ours, attempt.owner) {
-            (true, Owner::Us | Owner::Dead) => State::Abandoned(seen),
-            (true, Owner::Alive) => State::Locked(seen, None),
-            (false, _) | (true, Owner::Unknown) => {
-                let until = seen.since.and_then(|since| since.checked_add(FOREIGN_LOCK_TIMEOUT).ok());
+            (true, Liveness::Us | Liveness::Dead) => State::Abandoned(seen),
+            (true, Liveness::Alive) => State::Locked(seen, None),
+            (false, _) | (true, Liveness::Unknown) => {
+                let until = seen.created_at.and_then(|since| since.checked_add(FOREIGN_LOCK_TIMEOUT).ok());
                 if until.is_some_and(|until| until <= now) {
                     State::Abandoned(seen)
                 } else {

@@ -2,34 +2,34 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Context, Mending, Policy, State, settling};
+use super::{Context, DriftAction, Policy, State, settle_step};
 use crate::catalog::Component;
 use crate::desired::DesiredRelease;
-use crate::observed::{Key, ReleaseSeen, RunningSeen, Verdict};
-use crate::release::Sweep;
+use crate::observed::{ComparisonResult, ObservedRelease, ReleaseKey, RunningHelm};
+use crate::release::Cleanup;
 
 /// The decision about one release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// The release's identity.
-    pub key: Key,
+    pub key: ReleaseKey,
     /// The operation to start, or the reason to wait.
     pub step: Step,
     /// Leftovers of failed revisions to clean up before the step.
-    pub sweep: Option<Sweep>,
+    pub sweep: Option<Cleanup>,
     /// The handling of drift; `None` without drift.
-    pub mending: Option<Mending>,
+    pub mending: Option<DriftAction>,
 }
 
 /// The next step of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Start an operation.
-    Do(Action, Why),
+    Do(Action, Reason),
     /// Start nothing, for this reason.
     Wait(Wait),
     /// In sync, but these workloads and Jobs are not ready yet, one line each.
-    Settle(Vec<String>),
+    Settling(Vec<String>),
     /// In sync and ready.
     Ready,
 }
@@ -49,9 +49,9 @@ pub enum Action {
         skip_hooks: bool,
     },
     /// Unlock the record of an interrupted operation.
-    Recover,
+    Unlock,
     /// Remove our labels from the release's records, which leaves it unmanaged.
-    LetGo,
+    Unmanage,
     /// Add our labels to a record that someone else made.
     Adopt {
         /// Whether it equals the desired state; otherwise it is out of date afterwards.
@@ -63,7 +63,7 @@ pub enum Action {
 
 /// The reason for an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum Reason {
     /// It is not installed.
     Install,
     /// The spec, or an input that it refers to, changed.
@@ -71,7 +71,7 @@ pub enum Why {
     /// The operator or its catalogue changed, not the spec.
     Catalog,
     /// Something that running instances depend on changed. Contains their hosts, see [`super::guests::describe_hosts`].
-    Guests(String),
+    Instances(String),
     /// The `DaemonSets` are split by node in another way, which recreates the pods of these components on so many
     /// nodes.
     Split(Vec<(Component, i32)>),
@@ -82,7 +82,7 @@ pub enum Why {
     /// Others changed its objects, and the spec requests to repair that.
     Drift,
     /// It is no longer desired.
-    Unwanted,
+    NotDesired,
     /// An uninstall was started and not finished.
     Unfinished,
     /// An interrupted operation left this status.
@@ -90,9 +90,9 @@ pub enum Why {
     /// The spec does not manage it any more.
     Unmanaged,
     /// A foreign revision equals the desired state.
-    Alike,
+    Matches,
     /// A person requested its adoption.
-    Asked,
+    AdoptRequested,
     /// It was adopted and differs from the desired state.
     Adopted,
     /// The spec changed while helm waits for something that cannot succeed.
@@ -121,7 +121,7 @@ pub enum Wait {
         message: String,
     },
     /// For approval.
-    Approval(Why),
+    Approval(Reason),
     /// For the backoff after a failure.
     Backoff {
         /// When it ends.
@@ -143,7 +143,7 @@ pub enum Wait {
     /// For the spec to be fixed: a refused spec is not applied.
     Refused,
     /// For its release record to be read, which decides what is deleted before the operation.
-    Record,
+    ReleaseRecord,
     /// For these dependent releases to be removed.
     Dependents(Vec<String>),
     /// For a person to decide about a foreign revision.
@@ -156,7 +156,7 @@ pub enum Wait {
         since: Option<Timestamp>,
     },
     /// For a person to decide about a release that osdpl never managed, with the comparison if it is known.
-    Unmanaged(Option<Verdict>),
+    Unmanaged(Option<ComparisonResult>),
     /// For a person to inspect a record that cannot be decoded.
     Undecodable(String),
     /// The namespace is being deleted.
@@ -187,18 +187,18 @@ impl Context<'_> {
             State::Unmanaged(seen) => self.unmanaged_step(name, release, seen),
             State::Locked(seen, until) => Step::Wait(locked_wait(seen, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
-            State::InSync(seen) if !self.needs_repair(name, release) => settling(release, seen, self.observed),
+            State::InSync(seen) if !self.needs_repair(name, release) => settle_step(release, seen, self.observed),
             // A pause stops even labels, unless a person asked for the adoption.
             _ if paused => Step::Wait(Wait::Paused),
             State::Foreign(seen) | State::OutOfDate(seen) if self.matches_desired(release, seen) => {
-                Step::Do(Action::Adopt { in_sync: true }, Why::Alike)
+                Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)
             }
             _ if self.observed.terminating.contains(&release.key.namespace) => {
                 Step::Wait(Wait::Terminating(release.key.namespace.clone()))
             }
-            State::Abandoned(seen) => Step::Do(Action::Recover, Why::Abandoned(seen.status.clone())),
-            State::Uninstalling(_) => Step::Do(self.uninstall(name, &release.key), Why::Unfinished),
-            State::Absent => self.upgrade_step(name, release, None, Why::Install),
+            State::Abandoned(seen) => Step::Do(Action::Unlock, Reason::Abandoned(seen.status.clone())),
+            State::Uninstalling(_) => Step::Do(self.uninstall(name, &release.key), Reason::Unfinished),
+            State::Absent => self.upgrade_step(name, release, None, Reason::Install),
             State::Failed(seen) => self.retry_step(name, release, seen),
             State::OutOfDate(seen) => self.change_step(name, release, seen),
             State::Foreign(seen) => self.foreign_step(name, release, seen),
@@ -206,7 +206,7 @@ impl Context<'_> {
         }
     }
 
-    pub(super) fn removal_step(&self, name: &str, key: &Key, state: State<'_>) -> Step {
+    pub(super) fn removal_step(&self, name: &str, key: &ReleaseKey, state: State<'_>) -> Step {
         match state {
             State::Running(child) => self.running_step(name, key, child, None),
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
@@ -229,30 +229,30 @@ impl Context<'_> {
     /// The uninstall of a release that is no longer desired.
     ///
     /// It works on any helm status, pending ones included, without unlocking the record first.
-    fn uninstall_step(&self, name: &str, key: &Key) -> Step {
+    fn uninstall_step(&self, name: &str, key: &ReleaseKey) -> Step {
         let dependents = self.dependents(name);
         if !dependents.is_empty() {
             return Step::Wait(Wait::Dependents(dependents));
         }
         if !self.policy.deleting && !self.approved() {
-            return Step::Wait(Wait::Approval(Why::Unwanted));
+            return Step::Wait(Wait::Approval(Reason::NotDesired));
         }
         if let Some(wait) = self.backoff(name, key, "uninstall", "") {
             return wait;
         }
-        Step::Do(self.uninstall(name, key), Why::Unwanted)
+        Step::Do(self.uninstall(name, key), Reason::NotDesired)
     }
 
     /// The uninstall operation. Hooks are skipped in a namespace that is being deleted: no Job starts there.
-    fn uninstall(&self, name: &str, key: &Key) -> Action {
+    fn uninstall(&self, name: &str, key: &ReleaseKey) -> Action {
         let skip_hooks = self.observed.terminating.contains(&key.namespace);
-        Action::Uninstall { skip_hooks: skip_hooks || Policy::names(&self.policy.skip_hooks, name) }
+        Action::Uninstall { skip_hooks: skip_hooks || Policy::selects(&self.policy.skip_hooks, name) }
     }
 
     /// The step while a helm process runs.
     ///
     /// It is stopped only if its inputs are outdated, it cannot succeed, and another operation can start in its place.
-    fn running_step(&self, name: &str, key: &Key, child: &RunningSeen, wanted: Option<&DesiredRelease>) -> Step {
+    fn running_step(&self, name: &str, key: &ReleaseKey, child: &RunningHelm, wanted: Option<&DesiredRelease>) -> Step {
         let (hook, stuck) = self.describe_hook(key);
         let outdated = child.verb == "upgrade" && wanted.map(|release| &release.inputs) != Some(&child.inputs);
         // A deletion does not wait for a healthy hook, because its result is not used.
@@ -264,13 +264,13 @@ impl Context<'_> {
         let skip_hooks = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
         let skip = child.verb == "uninstall" && !child.stopping && !child.skips_hooks && skip_hooks;
         if stop || skip {
-            return Step::Do(Action::Stop, Why::Superseded(hook.unwrap_or_else(|| "it had not started".into())));
+            return Step::Do(Action::Stop, Reason::Superseded(hook.unwrap_or_else(|| "it had not started".into())));
         }
         Step::Wait(Wait::Helm { verb: child.verb.clone(), queued: child.queued, hook })
     }
 
     /// Whether another operation could start after helm was stopped: blocked releases stop nothing.
-    fn has_replacement(&self, name: &str, key: &Key, wanted: Option<&DesiredRelease>) -> bool {
+    fn has_replacement(&self, name: &str, key: &ReleaseKey, wanted: Option<&DesiredRelease>) -> bool {
         let state = self.observed.releases.get(key).map_or(State::Absent, State::Failed);
         let next = match wanted {
             Some(release) => self.desired_step(name, release, state),
@@ -280,11 +280,12 @@ impl Context<'_> {
     }
 
     /// The hook that helm waits for, with its problem, and whether it cannot succeed.
-    fn describe_hook(&self, key: &Key) -> (Option<String>, bool) {
+    fn describe_hook(&self, key: &ReleaseKey) -> (Option<String>, bool) {
         let body = self.observed.releases.get(key).and_then(|seen| seen.body.as_ref());
         let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };
-        let is =
-            |job: &&crate::observed::JobSeen| job.namespace == key.namespace && Some(&job.name) == hook.job.as_ref();
+        let is = |job: &&crate::observed::ObservedJob| {
+            job.namespace == key.namespace && Some(&job.name) == hook.job.as_ref()
+        };
         let Some(job) = self.observed.jobs.iter().find(is) else { return (Some(hook.name.clone()), false) };
         let stuck = job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
         let text = job
@@ -295,7 +296,7 @@ impl Context<'_> {
     }
 }
 
-pub(super) fn locked_wait(seen: &ReleaseSeen, until: Option<Timestamp>) -> Wait {
+pub(super) fn locked_wait(seen: &ObservedRelease, until: Option<Timestamp>) -> Wait {
     let who = match until {
         None => "another operator process that is still running".to_owned(),
         Some(until) => format!("a helm process that osdpl did not start (its lock expires at {until:.0})"),

@@ -2,7 +2,7 @@ use k8s_openapi::jiff::SignedDuration;
 
 use super::*;
 use crate::desired::Blocked;
-use crate::observed::{AttemptSeen, BodySeen, Failed, Mend, Owner, Past, ReleaseSeen};
+use crate::observed::{Attempt, Failed, Fix, Liveness, ObservedRelease, PastRevision, RecordBody};
 
 mod adopting;
 mod drifting;
@@ -26,10 +26,10 @@ fn installs_providers_before_their_dependents() {
 fn maps_each_state_to_its_step() {
     let with_attempt = |revision, owner| {
         let mut seen = seen("pending-upgrade");
-        seen.attempt = Some(AttemptSeen { instance: "x".into(), revision, owner });
+        seen.attempt = Some(Attempt { instance: "x".into(), revision, owner });
         seen
     };
-    let changed = |change: fn(&mut ReleaseSeen)| {
+    let changed = |change: fn(&mut ObservedRelease)| {
         let mut seen = seen("deployed");
         change(&mut seen);
         seen
@@ -48,11 +48,11 @@ fn maps_each_state_to_its_step() {
             "the operator or its catalogue changed: waits for approval (osdpl approve)",
         ),
         (
-            changed(|s| (s.inputs, s.guests) = (Some("old".into()), Some("older key".into()))),
+            changed(|s| (s.inputs, s.instances) = (Some("old".into()), Some("older key".into()))),
             "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted (no node runs libvirt or nova-compute now): waits for approval (osdpl approve)",
         ),
         (
-            changed(|s| (s.inputs, s.guests) = (Some("old".into()), Some(crate::release::NO_GUESTS.into()))),
+            changed(|s| (s.inputs, s.instances) = (Some("old".into()), Some(crate::release::NO_INSTANCES.into()))),
             "delete Jobs store-setup, helm upgrade --install, because its inputs changed",
         ),
         (
@@ -60,13 +60,16 @@ fn maps_each_state_to_its_step() {
             "delete Jobs store-setup, helm upgrade --install, because the last attempt failed (1 in a row)",
         ),
         (seen("pending-install"), "unlock the record, because an interrupted operation left it pending-install"),
-        (with_attempt(3, Owner::Dead), "unlock the record, because an interrupted operation left it pending-upgrade"),
         (
-            with_attempt(3, Owner::Alive),
+            with_attempt(3, Liveness::Dead),
+            "unlock the record, because an interrupted operation left it pending-upgrade",
+        ),
+        (
+            with_attempt(3, Liveness::Alive),
             "revision 3 is pending-upgrade, held by another operator process that is still running",
         ),
         (
-            with_attempt(2, Owner::Us),
+            with_attempt(2, Liveness::Us),
             "revision 3 is pending-upgrade, held by a helm process that osdpl did not start (its lock expires at 2027-01-15T08:30:00Z)",
         ),
         (seen("uninstalling"), "helm uninstall, because an uninstall was started and not finished"),
@@ -96,21 +99,21 @@ fn maps_each_state_to_its_step() {
 fn requeues_for_expiring_locks_only() {
     let locked = |revision, owner| {
         let mut seen = seen("pending-upgrade");
-        seen.attempt = Some(AttemptSeen { instance: "x".into(), revision, owner });
-        world().see("store", seen).plan().wake
+        seen.attempt = Some(Attempt { instance: "x".into(), revision, owner });
+        world().see("store", seen).plan().requeue_at
     };
     let until = NOW.checked_add(SignedDuration::from_mins(30)).unwrap();
-    assert_eq!(locked(2, Owner::Us), Some(until), "no watch reports the expiry");
-    assert_eq!(locked(3, Owner::Alive), None);
+    assert_eq!(locked(2, Liveness::Us), Some(until), "no watch reports the expiry");
+    assert_eq!(locked(3, Liveness::Alive), None);
 }
 
 #[test]
 fn stops_helm_only_if_outdated_and_stuck() {
-    let key = Key::new("openstack", "store");
+    let key = ReleaseKey::new("openstack", "store");
     let running = |inputs: &str, failures: i32| {
         world().with(|world| {
             hook(world, failures);
-            world.observed.running.insert(key.clone(), child(inputs));
+            world.observed.running.insert(key.clone(), running_helm(inputs));
         })
     };
     assert_eq!(running("new", 0).describe_step("store"), "helm upgrade runs: post-upgrade Job store-init");
@@ -127,11 +130,11 @@ fn stops_helm_only_if_outdated_and_stuck() {
 
 #[test]
 fn keeps_helm_running_if_nothing_can_replace_it() {
-    let key = || Key::new("openstack", "store");
-    let step_of = |change: &dyn Fn(&mut World)| {
+    let key = || ReleaseKey::new("openstack", "store");
+    let step_of = |change: &dyn Fn(&mut Fixture)| {
         let world = world().with(|world| {
             hook(world, 2);
-            world.observed.running.insert(key(), child("old"));
+            world.observed.running.insert(key(), running_helm("old"));
         });
         world.with(change).describe_step("store")
     };
@@ -144,14 +147,14 @@ fn keeps_helm_running_if_nothing_can_replace_it() {
     }
     assert_eq!(step_of(&|world| world.desired.releases.get_mut("store").unwrap().paused = true), continues);
     assert_eq!(step_of(&|world| world.policy.paused = true), continues);
-    let unapproved = |world: &mut World| {
+    let unapproved = |world: &mut Fixture| {
         let seen = world.observed.releases.get_mut(&key()).unwrap();
         (seen.inputs, seen.catalog) = (Some("old".into()), Some("older".into()));
     };
     assert_eq!(step_of(&unapproved), continues, "it would wait for approval");
-    let unwanted = |world: &mut World| drop(world.desired.releases.remove("store"));
+    let unwanted = |world: &mut Fixture| drop(world.desired.releases.remove("store"));
     assert_eq!(step_of(&unwanted), continues, "its uninstall would wait for approval");
-    let deleting = |world: &mut World| {
+    let deleting = |world: &mut Fixture| {
         world.desired.releases.clear();
         world.policy.deleting = true;
     };
@@ -160,7 +163,7 @@ fn keeps_helm_running_if_nothing_can_replace_it() {
 
 #[test]
 fn retries_failures_after_backoff_and_new_inputs_at_once() {
-    let failed = |inputs: &str, mend: Mend| {
+    let failed = |inputs: &str, mend: Fix| {
         world().see("store", seen("failed")).with(|world| {
             let failed = Failed {
                 verb: "upgrade".into(),
@@ -169,19 +172,19 @@ fn retries_failures_after_backoff_and_new_inputs_at_once() {
                 count: 2,
                 message: "hook failed".into(),
                 mend,
-                told: false,
+                is_reported: false,
             };
-            world.observed.failures.insert(Key::new("openstack", "store"), failed);
+            world.observed.failures.insert(ReleaseKey::new("openstack", "store"), failed);
         })
     };
     let soon = "failed 2 times in a row, next try at 2027-01-15T08:00:2";
-    assert!(failed("new", Mend::Time).describe_step("store").starts_with(soon));
-    assert!(failed("new", Mend::Time).plan().wake.is_some_and(|wake| wake > NOW));
-    let later = failed("new", Mend::Hand).describe_step("store");
+    assert!(failed("new", Fix::Time).describe_step("store").starts_with(soon));
+    assert!(failed("new", Fix::Time).plan().requeue_at.is_some_and(|wake| wake > NOW));
+    let later = failed("new", Fix::Manual).describe_step("store");
     assert!(later.starts_with("failed 2 times in a row, next try at 2027-01-15T08:04:"), "{later}");
-    assert_eq!(failed("new", Mend::Inputs).describe_step("store"), "hook failed");
-    assert_eq!(failed("new", Mend::Inputs).plan().wake, None);
-    for mend in [Mend::Time, Mend::Hand, Mend::Inputs] {
+    assert_eq!(failed("new", Fix::Inputs).describe_step("store"), "hook failed");
+    assert_eq!(failed("new", Fix::Inputs).plan().requeue_at, None);
+    for mend in [Fix::Time, Fix::Manual, Fix::Inputs] {
         assert!(
             failed("old", mend).describe_step("store").starts_with("delete Jobs store-setup, helm upgrade --install")
         );
@@ -198,7 +201,7 @@ fn approval_holds_until_target_is_reached() {
         seen
     };
     let world = world().see("store", old()).see("front", old());
-    assert_eq!(world.plan().awaiting().count(), 2);
+    assert_eq!(world.plan().awaiting_approval().count(), 2);
     let hash = world.plan().hash;
     let world = world.with(|world| world.policy.approved = Some(hash));
     assert!(world.describe_step("store").starts_with("delete Jobs store-setup, helm upgrade"));
@@ -224,11 +227,11 @@ fn paused_blocked_and_terminating_releases_wait() {
 
 #[test]
 fn deletes_hook_jobs_only_if_images_change() {
-    let hooks = |images: Option<&str>, change: fn(&mut ReleaseSeen)| {
-        let mut body = BodySeen::default();
+    let hooks = |images: Option<&str>, change: fn(&mut ObservedRelease)| {
+        let mut body = RecordBody::default();
         body.hook_jobs.extend(["store-setup", "store-sync"].map(|name| ("openstack".to_owned(), name.to_owned())));
         body.hook_jobs.insert(("elsewhere".into(), "store-far".into()));
-        let mut seen = ReleaseSeen { images: images.map(Into::into), body: Some(body), ..seen("deployed") };
+        let mut seen = ObservedRelease { images: images.map(Into::into), body: Some(body), ..seen("deployed") };
         seen.inputs = Some("old".into());
         change(&mut seen);
         world().see("store", seen).describe_step("store")
@@ -243,7 +246,7 @@ fn deletes_hook_jobs_only_if_images_change() {
         without,
         "the Jobs belong to the failed attempt"
     );
-    let foreign = |seen: &mut ReleaseSeen| {
+    let foreign = |seen: &mut ObservedRelease| {
         seen.attempt.as_mut().unwrap().revision = 2;
         seen.own_inputs = Some("old".into());
     };
@@ -253,8 +256,8 @@ fn deletes_hook_jobs_only_if_images_change() {
 
 #[test]
 fn cleans_up_failed_revisions() {
-    let past = |revision: u32, status: &str| Past { revision, status: status.parse().unwrap(), swept: false };
-    let swept = |newest: &str, change: fn(&mut World)| {
+    let past = |revision: u32, status: &str| PastRevision { revision, status: status.parse().unwrap(), swept: false };
+    let swept = |newest: &str, change: fn(&mut Fixture)| {
         let mut seen = seen(newest);
         let before = if newest == "deployed" { "superseded" } else { "deployed" };
         seen.history = vec![past(1, before), past(2, "failed"), past(3, newest)];
@@ -266,20 +269,20 @@ fn cleans_up_failed_revisions() {
     assert_eq!(swept("deployed", |world| world.policy.paused = true), None);
     assert_eq!(swept("deployed", |world| world.desired.releases.get_mut("store").unwrap().paused = true), None);
     assert_eq!(swept("failed", |_| {}), Some((vec![2], vec![1, 3])));
-    let waits = |world: &mut World| {
+    let waits = |world: &mut Fixture| {
         let failed = Failed {
             verb: "upgrade".into(),
             inputs: "new".into(),
             at: NOW,
             count: 1,
             message: String::new(),
-            mend: Mend::Time,
-            told: false,
+            mend: Fix::Time,
+            is_reported: false,
         };
-        world.observed.failures.insert(Key::new("openstack", "store"), failed);
+        world.observed.failures.insert(ReleaseKey::new("openstack", "store"), failed);
     };
     assert_eq!(swept("failed", waits), None, "helm drops no record before the next attempt");
-    let leaves = |world: &mut World| {
+    let leaves = |world: &mut Fixture| {
         world.desired.releases.clear();
         world.policy.deleting = true;
     };

@@ -4,16 +4,16 @@ use std::fmt;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Action, Wait, Why};
-use crate::observed::Verdict;
+use super::{Action, Reason, Wait};
+use crate::observed::ComparisonResult;
 
-impl fmt::Display for Why {
+impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Install => formatter.write_str("it is not installed"),
             Self::Spec => formatter.write_str("its inputs changed"),
             Self::Catalog => formatter.write_str("the operator or its catalogue changed"),
-            Self::Guests(hosts) => write!(
+            Self::Instances(hosts) => write!(
                 formatter,
                 "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted ({hosts})"
             ),
@@ -30,11 +30,11 @@ impl fmt::Display for Why {
             Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
             Self::Repair => formatter.write_str("a repair was requested"),
             Self::Drift => formatter.write_str("its objects were changed outside of helm"),
-            Self::Unwanted => formatter.write_str("it is not wanted any more"),
+            Self::NotDesired => formatter.write_str("it is not wanted any more"),
             Self::Unfinished => formatter.write_str("an uninstall was started and not finished"),
             Self::Unmanaged => formatter.write_str("the spec does not manage it any more"),
-            Self::Alike => formatter.write_str("it already equals the desired state"),
-            Self::Asked => formatter.write_str("its adoption was requested"),
+            Self::Matches => formatter.write_str("it already equals the desired state"),
+            Self::AdoptRequested => formatter.write_str("its adoption was requested"),
             Self::Adopted => formatter.write_str("it was adopted and differs from the desired state"),
             Self::Abandoned(status) => write!(formatter, "an interrupted operation left it {status}"),
             Self::Superseded(hook) => write!(
@@ -54,9 +54,9 @@ impl fmt::Display for Action {
             }
             Self::Uninstall { skip_hooks: false } => formatter.write_str("helm uninstall"),
             Self::Uninstall { skip_hooks: true } => formatter.write_str("helm uninstall --no-hooks"),
-            Self::Recover => formatter.write_str("unlock the record"),
+            Self::Unlock => formatter.write_str("unlock the record"),
             Self::Adopt { .. } => formatter.write_str("label the record"),
-            Self::LetGo => formatter.write_str("remove our labels from its records"),
+            Self::Unmanage => formatter.write_str("remove our labels from its records"),
             Self::Stop => formatter.write_str("stop helm"),
         }
     }
@@ -87,7 +87,7 @@ impl fmt::Display for Wait {
             }
             Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
             Self::Refused => formatter.write_str("unchanged until the spec is fixed"),
-            Self::Record => formatter.write_str("its release record is being read"),
+            Self::ReleaseRecord => formatter.write_str("its release record is being read"),
             Self::Dependents(names) => {
                 let verb = if names.len() == 1 { "is" } else { "are" };
                 write!(formatter, "stays until {} {verb} gone", names.join(", "))
@@ -107,15 +107,17 @@ impl fmt::Display for Wait {
     }
 }
 
-fn unmanaged(verdict: Option<&Verdict>, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn unmanaged(verdict: Option<&ComparisonResult>, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
     formatter.write_str("a release of this name exists that osdpl did not make; ")?;
     match verdict {
         None => formatter.write_str("take it over (osdpl adopt <release>)")?,
-        Some(Verdict::Same) => formatter.write_str("take it over (osdpl adopt <release>): nothing would change")?,
-        Some(verdict @ Verdict::Differs { .. }) => {
+        Some(ComparisonResult::Same) => {
+            formatter.write_str("take it over (osdpl adopt <release>): nothing would change")?
+        }
+        Some(verdict @ ComparisonResult::Differs { .. }) => {
             write!(formatter, "take it over (osdpl adopt <release>): {verdict}, once that is approved")?;
         }
-        Some(Verdict::Owned(text) | Verdict::Unknown(text)) => formatter.write_str(text)?,
+        Some(ComparisonResult::Owned(text) | ComparisonResult::Unknown(text)) => formatter.write_str(text)?,
     }
     formatter
         .write_str(". Or uninstall it, or give this one another name in services.<service>.releases.<release>.name")

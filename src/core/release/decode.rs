@@ -28,7 +28,7 @@ const SERVER_SIDE: &str = "ssa";
 
 /// A payload that cannot be read. The caller adds the location.
 #[derive(Debug, thiserror::Error)]
-pub enum Undecodable {
+pub enum DecodeError {
     /// Not base64, not gzip, or cut off.
     #[error(
         "the release record's payload is damaged: {0}; nothing is done to the release: restore the secret from a backup, \
@@ -53,14 +53,14 @@ pub enum Undecodable {
 ///
 /// # Errors
 /// Fails if the payload is not a release.
-pub fn decode(payload: &[u8]) -> Result<Record, Undecodable> {
+pub fn decode(payload: &[u8]) -> Result<Record, DecodeError> {
     let wire: Wire = json(payload)?;
     Ok(Record {
         name: wire.name,
         namespace: wire.namespace,
         version: wire.version,
         config: wire.config,
-        status: wire.info.status.parse().map_err(|error| Undecodable::NoRelease(format!("info.status: {error}")))?,
+        status: wire.info.status.parse().map_err(|error| DecodeError::NoRelease(format!("info.status: {error}")))?,
         description: wire.info.description,
         first_deployed: wire.info.first_deployed,
         last_deployed: wire.info.last_deployed,
@@ -74,9 +74,9 @@ pub fn decode(payload: &[u8]) -> Result<Record, Undecodable> {
 ///
 /// # Errors
 /// Fails if the payload is not a release.
-pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), Undecodable> {
+pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), DecodeError> {
     let wire: HooksWire = json(payload)?;
-    let status = wire.info.status.parse().map_err(|error| Undecodable::NoRelease(format!("info.status: {error}")))?;
+    let status = wire.info.status.parse().map_err(|error| DecodeError::NoRelease(format!("info.status: {error}")))?;
     Ok((status, wire.hooks.unwrap_or_default()))
 }
 
@@ -84,16 +84,16 @@ pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), Undecodable> 
 ///
 /// # Errors
 /// Fails if the payload is not a release.
-pub fn decode_objects(payload: &[u8]) -> Result<Objects, Undecodable> {
+pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
     let wire: ManifestWire = json(payload)?;
     let hooks = wire.hooks.unwrap_or_default();
     Ok(Objects {
-        manifest: manifest::objects(&wire.manifest).map_err(Undecodable::NoRelease)?,
+        manifest: manifest::objects(&wire.manifest).map_err(DecodeError::NoRelease)?,
         hooks: hooks
             .iter()
             .map(|hook| manifest::objects(&hook.manifest))
             .collect::<Result<Vec<_>, _>>()
-            .map_err(Undecodable::NoRelease)?
+            .map_err(DecodeError::NoRelease)?
             .concat(),
         server_side: wire.apply_method.as_deref() == Some(SERVER_SIDE),
     })
@@ -103,25 +103,25 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, Undecodable> {
 ///
 /// # Errors
 /// Fails if the payload is not a release.
-pub fn decode_contents(payload: &[u8]) -> Result<Vec<Map<String, Value>>, Undecodable> {
+pub fn decode_contents(payload: &[u8]) -> Result<Vec<Map<String, Value>>, DecodeError> {
     let wire: ManifestWire = json(payload)?;
     let hooks = wire.hooks.unwrap_or_default();
     let texts = [wire.manifest.as_str()].into_iter().chain(hooks.iter().map(|hook| hook.manifest.as_str()));
-    let read: Result<Vec<_>, String> = texts.map(manifest::contents).collect();
-    Ok(read.map_err(Undecodable::NoRelease)?.concat())
+    let read: Result<Vec<_>, String> = texts.map(manifest::parse_objects).collect();
+    Ok(read.map_err(DecodeError::NoRelease)?.concat())
 }
 
 /// Decodes the JSON of a payload while unpacking it.
-pub(super) fn json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, Undecodable> {
+pub(super) fn json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, DecodeError> {
     let mut unpacked = unpack(payload)?;
     let read = serde_json::from_reader(BufReader::with_capacity(32 * 1024, &mut unpacked));
     read.map_err(|error| match error.classify() {
-        _ if unpacked.limit() == 0 => Undecodable::TooLarge,
-        serde_json::error::Category::Io | serde_json::error::Category::Eof => Undecodable::Damaged(error.into()),
+        _ if unpacked.limit() == 0 => DecodeError::TooLarge,
+        serde_json::error::Category::Io | serde_json::error::Category::Eof => DecodeError::Damaged(error.into()),
         // serde quotes the invalid value, which may be a secret, so report only line and column.
-        serde_json::error::Category::Syntax => Undecodable::NoRelease(describe("not JSON", &error)),
+        serde_json::error::Category::Syntax => DecodeError::NoRelease(describe("not JSON", &error)),
         serde_json::error::Category::Data => {
-            Undecodable::NoRelease(describe("a field has the wrong type or is missing", &error))
+            DecodeError::NoRelease(describe("a field has the wrong type or is missing", &error))
         }
     })
 }
@@ -131,10 +131,10 @@ fn describe(what: &str, error: &serde_json::Error) -> String {
 }
 
 /// Unpacks the base64 and gzip layers.
-pub(super) fn unpack(payload: &[u8]) -> Result<io::Take<Box<dyn Read + '_>>, Undecodable> {
+pub(super) fn unpack(payload: &[u8]) -> Result<io::Take<Box<dyn Read + '_>>, DecodeError> {
     let mut plain = DecoderReader::new(payload, &STANDARD);
     let mut start = [0; GZIP.len()];
-    let length = fill(&mut plain, &mut start).map_err(Undecodable::Damaged)?;
+    let length = fill(&mut plain, &mut start).map_err(DecodeError::Damaged)?;
     let whole = io::Cursor::new(start).take(length as u64).chain(plain);
     let reader: Box<dyn Read> =
         if start == GZIP { Box::new(MultiGzDecoder::new(BufReader::new(whole))) } else { Box::new(whole) };

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::KEEP;
+use super::RESOURCE_POLICY_ANNOTATION;
 use super::fields::{Field, Paths, fields, paths};
 
 /// An object that belongs to a revision.
@@ -101,7 +101,7 @@ pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
 ///
 /// # Errors
 /// Returns the document that can't be read, without quoting it.
-pub fn contents(text: &str) -> Result<Vec<Map<String, Value>>, String> {
+pub fn parse_objects(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     let mut found = Vec::new();
     for document in documents(text) {
         let object: Option<Map<String, Value>> = read(&document)?;
@@ -130,7 +130,7 @@ fn collect(head: Head, paths: &mut Paths, found: &mut Vec<Object>) {
         return;
     }
     let spec = |field: &str| head.rest.get("spec").and_then(|spec| spec.get(field)).filter(|value| !value.is_null());
-    let policy = head.metadata.annotations.as_ref().and_then(|all| all.get(KEEP)?.as_deref());
+    let policy = head.metadata.annotations.as_ref().and_then(|all| all.get(RESOURCE_POLICY_ANNOTATION)?.as_deref());
     found.push(Object {
         keep: policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep")),
         replicas: spec("replicas").and_then(Value::as_i64),
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn reads_full_objects() {
         let text = "# Source: a\nkind: A\nmetadata: {name: a}\nspec: {x: 1}\n---\nkind: List\nitems: [{kind: B}]\n---\n# none\n";
-        let found = Value::from(contents(text).unwrap().into_iter().map(Value::Object).collect::<Vec<_>>());
+        let found = Value::from(parse_objects(text).unwrap().into_iter().map(Value::Object).collect::<Vec<_>>());
         assert_eq!(
             found,
             serde_json::json!([{"kind": "A", "metadata": {"name": "a"}, "spec": {"x": 1}}, {"kind": "B"}])

@@ -7,27 +7,27 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{
-    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, GUESTS_LABEL, IMAGES_LABEL, INPUTS_LABEL, RELEASE_LABEL, SPLIT_LABEL,
-    SWEPT_LABEL, Status,
+    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, CLEANED_UP_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL,
+    RELEASE_LABEL, SPLIT_LABEL, Status,
 };
 
 /// The identity of a release within the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct ReleaseKey {
     /// The namespace of the release and its records.
     pub namespace: String,
     /// The release's name.
     pub name: String,
 }
 
-impl Key {
+impl ReleaseKey {
     /// The release `name` in `namespace`.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for ReleaseKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.namespace, self.name)
     }
@@ -50,9 +50,9 @@ pub enum Maker {
 /// helm's own `createdAt` and `modifiedAt` labels are not read: helm copies them from revision to revision, so they are
 /// wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meta {
+pub struct RecordMeta {
     /// The release.
-    pub release: Key,
+    pub release: ReleaseKey,
     /// The revision, from 1.
     pub revision: u32,
     /// The status.
@@ -87,25 +87,25 @@ pub struct Meta {
     "secret {secret} claims to be a helm release record, but {why}; helm would misread it as well: \
      inspect it with `kubectl get secret -o yaml`, and delete it if nothing else needs it"
 )]
-pub struct Malformed {
+pub struct MalformedRecord {
     /// `namespace/name` of the Secret.
     pub secret: String,
     /// The reason.
     pub why: String,
 }
 
-impl Meta {
+impl RecordMeta {
     /// Reads a record's metadata. Like helm, it trusts the labels; the Secret's name must agree with them.
     ///
     /// # Errors
     /// Returns the Secret, and the label that is missing or wrong.
-    pub fn read(metadata: &ObjectMeta) -> Result<Self, Malformed> {
+    pub fn read(metadata: &ObjectMeta) -> Result<Self, MalformedRecord> {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let secret = metadata.name.as_deref().unwrap_or_default();
-        let malformed = |why| Malformed { secret: format!("{namespace}/{secret}"), why };
+        let malformed = |why| MalformedRecord { secret: format!("{namespace}/{secret}"), why };
         let labels = Labels(metadata.labels.as_ref());
         labels.owned().map_err(malformed)?;
-        let release = Key::new(namespace, labels.required("name").map_err(malformed)?);
+        let release = ReleaseKey::new(namespace, labels.required("name").map_err(malformed)?);
         let revision = labels.revision().map_err(malformed)?;
         let status = labels.required("status").and_then(|text| text.parse().map_err(described)).map_err(malformed)?;
         let expected = format!("sh.helm.release.v1.{}.v{revision}", release.name);
@@ -118,9 +118,9 @@ impl Meta {
             catalog: labels.get(CATALOG_LABEL).map(str::to_owned),
             catalog_name: labels.get(RELEASE_LABEL).map(str::to_owned),
             images: labels.get(IMAGES_LABEL).map(str::to_owned),
-            guests: labels.get(GUESTS_LABEL).map(str::to_owned),
+            guests: labels.get(INSTANCES_LABEL).map(str::to_owned),
             split: labels.get(SPLIT_LABEL).map(str::to_owned),
-            swept: labels.get(SWEPT_LABEL) == Some(revision.to_string().as_str()),
+            swept: labels.get(CLEANED_UP_LABEL) == Some(revision.to_string().as_str()),
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             uid: metadata.uid.clone(),
             resource_version: metadata.resource_version.clone(),
@@ -138,7 +138,7 @@ impl Meta {
 
 /// Returns the current record: the one with the highest revision, whatever its status. A failed upgrade leaves the
 /// previous revision `deployed`, but the failed one is current.
-pub fn newest<'a>(records: impl IntoIterator<Item = &'a Meta>) -> Option<&'a Meta> {
+pub fn newest_record<'a>(records: impl IntoIterator<Item = &'a RecordMeta>) -> Option<&'a RecordMeta> {
     records.into_iter().max_by_key(|meta| meta.revision)
 }
 

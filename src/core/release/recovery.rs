@@ -25,7 +25,7 @@ pub enum Recovery {
 /// cluster.
 ///
 /// Call this only after fencing, when the maker is known to be dead. `exists` is called only for pre-install hooks.
-pub fn recover(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
+pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     match status {
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded | Status::Failed => {
             Recovery::Nothing
@@ -66,7 +66,7 @@ mod tests {
     }
 
     fn install(hooks: &[Hook], existing: &[&str]) -> Recovery {
-        recover(Status::PendingInstall, hooks, |hook| existing.contains(&hook.name.as_str()))
+        next_recovery_step(Status::PendingInstall, hooks, |hook| existing.contains(&hook.name.as_str()))
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
             (Status::PendingRollback, Recovery::RewriteFailed),
             (Status::Uninstalling, Recovery::Uninstall),
         ] {
-            assert_eq!(recover(status, &hooks, never), expected, "{status}");
+            assert_eq!(next_recovery_step(status, &hooks, never), expected, "{status}");
         }
     }
 

@@ -8,15 +8,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::decode::json;
-use super::{Chart, Undecodable};
-use osdpl_values::{Values, canonical, digest, plain_numbers};
+use super::{Chart, DecodeError};
+use osdpl_values::{Values, canonical, digest, normalize_numbers};
 
 /// The folder of a chart's templates.
 const TEMPLATES: &str = "templates/";
 
 /// The source of a revision. Contains secrets.
 #[derive(Clone, PartialEq)]
-pub struct Source {
+pub struct RevisionSource {
     /// The values that helm was given, including nulls.
     pub config: Values,
     /// The chart.
@@ -53,7 +53,7 @@ struct Template {
 ///
 /// # Errors
 /// Fails if the payload is not a release.
-pub fn decode_source(payload: &[u8]) -> Result<Source, Undecodable> {
+pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
     let wire: Wire = json(payload)?;
     let chart = wire.chart.unwrap_or_default();
     let metadata = chart.metadata.unwrap_or_default();
@@ -62,12 +62,12 @@ pub fn decode_source(payload: &[u8]) -> Result<Source, Undecodable> {
     for template in chart.templates.unwrap_or_default() {
         let content = STANDARD.decode(template.data.unwrap_or_default());
         let content =
-            content.map_err(|_| Undecodable::NoRelease("a template of its chart is not base64".to_owned()))?;
+            content.map_err(|_| DecodeError::NoRelease("a template of its chart is not base64".to_owned()))?;
         templates.insert(template.name, content);
     }
     let files = templates.iter().map(|(name, content)| (name.as_str(), content.as_slice()));
-    Ok(Source {
-        imprint: imprint(files, &defaults, &dependencies(&metadata)),
+    Ok(RevisionSource {
+        imprint: chart_fingerprint(files, &defaults, &dependency_names(&metadata)),
         config: wire.config.unwrap_or_default(),
         chart: serde_json::from_value(metadata).unwrap_or_default(),
         defaults,
@@ -78,7 +78,7 @@ pub fn decode_source(payload: &[u8]) -> Result<Source, Undecodable> {
 ///
 /// Dependencies are not recorded; `dependencies` are the names under which helm adds their defaults. `files` must be
 /// sorted by path.
-pub fn imprint<'a>(
+pub fn chart_fingerprint<'a>(
     files: impl Iterator<Item = (&'a str, &'a [u8])>,
     defaults: &Values,
     dependencies: &[String],
@@ -86,7 +86,7 @@ pub fn imprint<'a>(
     let mut own = defaults.clone();
     own.retain(|key, _| !dependencies.contains(key));
     without_nulls(&mut own);
-    plain_numbers(&mut own);
+    normalize_numbers(&mut own);
     let mut parts = vec![canonical(&Value::Object(own))];
     // helm ignores files that begin with a dot when it loads a folder, but not in an archive.
     let is_template = |path: &str| path.strip_prefix(TEMPLATES).is_some_and(|name| !name.starts_with('.'));
@@ -106,7 +106,7 @@ fn without_nulls(values: &mut Values) {
 }
 
 /// Returns the names under which a chart's metadata includes other charts.
-pub fn dependencies(metadata: &Value) -> Vec<String> {
+pub fn dependency_names(metadata: &Value) -> Vec<String> {
     let named = |dependency: &Value| {
         let name = dependency["alias"].as_str().filter(|alias| !alias.is_empty());
         name.or_else(|| dependency["name"].as_str()).map(str::to_owned)
@@ -138,10 +138,10 @@ mod tests {
         assert_eq!(Value::Object(source.config), json!({"a": {"b": null}}));
         let defaults: Values = serde_json::from_value(json!({"a": {"b": 1}})).unwrap();
         let files = [("Chart.yaml", b"x".as_slice()), ("templates/a.yaml", b"kind: A")];
-        let same = imprint(files.into_iter(), &defaults, &["helm-toolkit".to_owned()]);
+        let same = chart_fingerprint(files.into_iter(), &defaults, &["helm-toolkit".to_owned()]);
         assert_eq!(source.imprint, same, "same fingerprint as from the chart's files");
         let other = [("templates/a.yaml", b"kind: B".as_slice())];
-        assert_ne!(source.imprint, imprint(other.into_iter(), &defaults, &["helm-toolkit".to_owned()]));
+        assert_ne!(source.imprint, chart_fingerprint(other.into_iter(), &defaults, &["helm-toolkit".to_owned()]));
     }
 
     #[test]

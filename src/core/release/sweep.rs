@@ -13,17 +13,17 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Key, Object, Objects, Status, owner};
+use super::{Object, Objects, ReleaseKey, Status, helm_owner};
 
 /// helm's annotation that forbids removal; its value is trimmed and compared in lower case.
-pub const KEEP: &str = "helm.sh/resource-policy";
+pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
 
 /// Kinds that are never cleaned up, because no revision could restore their data.
 const NEVER: [&str; 4] = ["PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition", "Namespace"];
 
 /// One revision in a release's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Past {
+pub struct PastRevision {
     /// The revision.
     pub revision: u32,
     /// The status.
@@ -34,7 +34,7 @@ pub struct Past {
 
 /// The revisions to compare: objects of `of` that no revision in `kept` has are leftovers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sweep {
+pub struct Cleanup {
     /// Revisions that may have left objects behind.
     pub of: BTreeSet<u32>,
     /// Revisions whose objects belong to the release; the newest is always included.
@@ -45,7 +45,7 @@ pub struct Sweep {
 
 /// Returns the cleanup that is due now, from a history in any order; `None` if there is none, or if an operation is
 /// running.
-pub fn unswept(history: &[Past]) -> Option<Sweep> {
+pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
     let base = base(history, newest);
     let below = base.map_or(0, |base| base.revision);
@@ -58,15 +58,18 @@ pub fn unswept(history: &[Past]) -> Option<Sweep> {
     // The next upgrade compares with the deployed revision, so helm removes its objects itself.
     let base = base.filter(|_| newest.status == Status::Failed);
     let kept = base.into_iter().chain([newest]).map(|past| past.revision).collect();
-    (!of.is_empty()).then_some(Sweep { of, kept, newest: newest.revision })
+    (!of.is_empty()).then_some(Cleanup { of, kept, newest: newest.revision })
 }
 
 /// Returns the cleanup that is due before an uninstall, which removes only the objects of the newest revision, and then
 /// all records.
-pub fn leaving(history: &[Past]) -> Option<Sweep> {
+pub fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
-    let mut sweep =
-        unswept(history).unwrap_or(Sweep { of: BTreeSet::new(), kept: BTreeSet::new(), newest: newest.revision });
+    let mut sweep = pending_cleanup(history).unwrap_or(Cleanup {
+        of: BTreeSet::new(),
+        kept: BTreeSet::new(),
+        newest: newest.revision,
+    });
     sweep.kept = BTreeSet::from([newest.revision]);
     let base = base(history, newest).filter(|base| newest.status == Status::Failed && !base.swept);
     sweep.of.extend(base.map(|base| base.revision));
@@ -74,22 +77,22 @@ pub fn leaving(history: &[Past]) -> Option<Sweep> {
 }
 
 /// Returns the newest revision, if its operation has ended.
-fn newest(history: &[Past]) -> Option<&Past> {
+fn newest(history: &[PastRevision]) -> Option<&PastRevision> {
     let newest = history.iter().max_by_key(|past| past.revision)?;
     matches!(newest.status, Status::Deployed | Status::Failed).then_some(newest)
 }
 
 /// Returns the last deployed revision before the newest. Earlier failures were already cleaned up after its success.
-fn base<'a>(history: &'a [Past], newest: &Past) -> Option<&'a Past> {
-    let deployed = |past: &&Past| matches!(past.status, Status::Deployed | Status::Superseded);
+fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a PastRevision> {
+    let deployed = |past: &&PastRevision| matches!(past.status, Status::Deployed | Status::Superseded);
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
 }
 
 /// Returns the objects of `left` that may be removed according to the release's own manifests: no revision in `kept`
 /// has them, and nothing forbids it.
-pub fn orphans<'a>(left: &'a Objects, kept: &[Objects], release: &Key) -> Vec<&'a Object> {
+pub fn find_orphans<'a>(left: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
     let is_orphan = |object: &&Object| {
-        let is_kept = kept.iter().any(|kept| names(kept, release, object, release, true));
+        let is_kept = kept.iter().any(|kept| has_object(kept, release, object, release, true));
         !object.keep && !NEVER.contains(&object.kind.as_str()) && !is_kept
     };
     left.manifest.iter().filter(is_orphan).collect()
@@ -99,8 +102,14 @@ pub fn orphans<'a>(left: &'a Objects, kept: &[Objects], release: &Key) -> Vec<&'
 ///
 /// For `namespaced` kinds an object without a namespace is in its release's. For other kinds the namespace in a
 /// manifest is ignored.
-pub fn names(objects: &Objects, theirs: &Key, object: &Object, ours: &Key, namespaced: bool) -> bool {
-    fn namespace<'a>(object: &'a Object, release: &'a Key) -> &'a str {
+pub fn has_object(
+    objects: &Objects,
+    theirs: &ReleaseKey,
+    object: &Object,
+    ours: &ReleaseKey,
+    namespaced: bool,
+) -> bool {
+    fn namespace<'a>(object: &'a Object, release: &'a ReleaseKey) -> &'a str {
         object.namespace.as_deref().unwrap_or(&release.namespace)
     }
     objects.manifest.iter().chain(&objects.hooks).any(|other| {
@@ -116,10 +125,10 @@ fn group(api_version: &str) -> &str {
 }
 
 /// Whether an object in the cluster was created by helm for this release and may be deleted.
-pub fn is_leftover(metadata: &ObjectMeta, release: &Key) -> bool {
-    let policy = metadata.annotations.as_ref().and_then(|all| all.get(KEEP));
+pub fn is_leftover(metadata: &ObjectMeta, release: &ReleaseKey) -> bool {
+    let policy = metadata.annotations.as_ref().and_then(|all| all.get(RESOURCE_POLICY_ANNOTATION));
     let kept = policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"));
-    owner(metadata).as_ref() == Some(release) && !kept && metadata.deletion_timestamp.is_none()
+    helm_owner(metadata).as_ref() == Some(release) && !kept && metadata.deletion_timestamp.is_none()
 }
 
 #[cfg(test)]

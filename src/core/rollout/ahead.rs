@@ -32,7 +32,7 @@ pub fn ahead(
             *nodes.entry(&set.component).or_default() += set.desired;
         });
         let each = nodes.iter().filter(|(_, nodes)| **nodes > 0).map(|(component, nodes)| {
-            format!("{component} on {}, {} at a time", words::nodes_of(*nodes), settings.batch(*nodes))
+            format!("{component} on {}, {} at a time", words::nodes_of(*nodes), settings.batch_size_for(*nodes))
         });
         let each: Vec<String> = each.collect();
         let approval = if is_automatic(settings) { "" } else { " after approval" };

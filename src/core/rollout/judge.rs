@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::part::{Part, is_changing};
-use super::{Eviction, Scene};
+use super::{Eviction, Input};
 use crate::api::RolloutPhase;
 use crate::plan::{Step, Wait};
 
@@ -11,7 +11,7 @@ use crate::plan::{Step, Wait};
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     /// Not enough is observed yet.
-    Unseen,
+    Unobserved,
     /// Waits for approval.
     Approval {
         /// The number of nodes with outdated pods.
@@ -30,9 +30,9 @@ pub enum State {
     /// A pod starts on a new node, independent of a rollout.
     Joining,
     /// Another component is rolled out first.
-    Turn(String),
+    WaitsForComponent(String),
     /// Its release, or one before it, is not in sync.
-    Release(String),
+    WaitsForRelease(String),
     /// The cloud or its release is paused.
     Paused,
     /// Only nodes that are `NotReady` are left.
@@ -45,7 +45,7 @@ pub enum State {
 
 impl State {
     /// When to requeue, if only time has to pass.
-    pub fn wake(&self) -> Option<Timestamp> {
+    pub fn requeue_at(&self) -> Option<Timestamp> {
         match self {
             Self::Pause(until) => Some(*until),
             Self::Batch(_, _, until) => *until,
@@ -56,14 +56,16 @@ impl State {
     /// The phase in the status.
     pub fn phase(&self) -> RolloutPhase {
         match self {
-            Self::Unseen | Self::Joining => RolloutPhase::Pending,
+            Self::Unobserved | Self::Joining => RolloutPhase::Pending,
             Self::Approval { .. } => RolloutPhase::AwaitingApproval,
             Self::Batch(..) | Self::Evict(_) => RolloutPhase::Rolling,
             Self::Stopped(..) => RolloutPhase::Stopped,
             Self::Pause(_) => RolloutPhase::Pausing,
-            Self::Misplaced(_) | Self::Turn(_) | Self::Release(_) | Self::Paused | Self::Skipped(_) => {
-                RolloutPhase::Waiting
-            }
+            Self::Misplaced(_)
+            | Self::WaitsForComponent(_)
+            | Self::WaitsForRelease(_)
+            | Self::Paused
+            | Self::Skipped(_) => RolloutPhase::Waiting,
             Self::Done => RolloutPhase::Complete,
         }
     }
@@ -79,7 +81,7 @@ impl State {
 }
 
 /// The component that is rolled out now: one with a batch in flight, or else the first one that may start or continue.
-pub(super) fn current_component(scene: &Scene<'_>, active: &[&Part<'_>]) -> Option<String> {
+pub(super) fn current_component(scene: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
     let is_busy = |part: &&&Part<'_>| part.approved && part.tally.is_in_flight();
     let may_start =
         |part: &&&Part<'_>| part.approved && part.rolling.is_some() && blocking_state(scene, part).is_none();
@@ -88,10 +90,10 @@ pub(super) fn current_component(scene: &Scene<'_>, active: &[&Part<'_>]) -> Opti
 }
 
 /// Returns the first state that applies.
-pub(super) fn evaluate(scene: &Scene<'_>, part: &Part<'_>, current: Option<&str>) -> State {
+pub(super) fn evaluate(scene: &Input<'_>, part: &Part<'_>, current: Option<&str>) -> State {
     let tally = &part.tally;
     if !tally.observed || part.rolling.is_none() || tally.revision.is_empty() {
-        return State::Unseen;
+        return State::Unobserved;
     }
     let in_flight_now = tally.is_in_flight();
     let has_begun = part.before.is_some_and(|status| status.phase.has_begun());
@@ -102,13 +104,13 @@ pub(super) fn evaluate(scene: &Scene<'_>, part: &Part<'_>, current: Option<&str>
         return State::Misplaced(tally.misplaced);
     }
     if !in_flight_now && !tally.is_consistent() {
-        return State::Unseen;
+        return State::Unobserved;
     }
     if !in_flight_now && tally.stale.is_empty() && tally.skipped.is_empty() {
         return State::Done;
     }
     if !part.approved {
-        return State::Approval { nodes: tally.stale_count, batch: scene.settings.batch(tally.total) };
+        return State::Approval { nodes: tally.stale_count, batch: scene.settings.batch_size_for(tally.total) };
     }
     if in_flight_now {
         return in_flight(part);
@@ -120,7 +122,7 @@ pub(super) fn evaluate(scene: &Scene<'_>, part: &Part<'_>, current: Option<&str>
         return State::Skipped(tally.skipped.iter().cloned().collect());
     }
     if let Some(other) = current.filter(|other| *other != part.name()) {
-        return State::Turn(other.to_owned());
+        return State::WaitsForComponent(other.to_owned());
     }
     pause(scene, part).map_or_else(|| evict(scene, part), State::Pause)
 }
@@ -142,28 +144,28 @@ fn in_flight(part: &Part<'_>) -> State {
 }
 
 /// What blocks a component independent of its pods. Pods are not replaced while their template is about to change.
-fn blocking_state(scene: &Scene<'_>, part: &Part<'_>) -> Option<State> {
+fn blocking_state(scene: &Input<'_>, part: &Part<'_>) -> Option<State> {
     let step = |name: &str| scene.plan.decisions.get(name).map(|decision| &decision.step);
     if scene.policy.paused || part.wanted.paused || step(part.release) == Some(&Step::Wait(Wait::Paused)) {
         return Some(State::Paused);
     }
-    if !matches!(step(part.release), Some(Step::Ready | Step::Settle(_))) {
-        return Some(State::Release(part.release.to_owned()));
+    if !matches!(step(part.release), Some(Step::Ready | Step::Settling(_))) {
+        return Some(State::WaitsForRelease(part.release.to_owned()));
     }
     let before = scene.catalog.rollout.iter().take_while(|name| *name != part.release);
     let mut changing = before.filter(|name| step(name).is_some_and(is_changing));
-    changing.next().map(|name| State::Release(name.clone()))
+    changing.next().map(|name| State::WaitsForRelease(name.clone()))
 }
 
-fn pause(scene: &Scene<'_>, part: &Part<'_>) -> Option<Timestamp> {
+fn pause(scene: &Input<'_>, part: &Part<'_>) -> Option<Timestamp> {
     let pause = SignedDuration::from_secs(scene.settings.pause().into());
     // The clock of a node may be ahead of ours.
     let last = part.tally.last.filter(|last| scene.now.duration_since(*last) >= -pause)?;
     last.checked_add(pause).ok().filter(|until| *until > scene.now)
 }
 
-fn evict(scene: &Scene<'_>, part: &Part<'_>) -> State {
-    let batch = usize::try_from(scene.settings.batch(part.tally.total)).unwrap_or(1);
+fn evict(scene: &Input<'_>, part: &Part<'_>) -> State {
+    let batch = usize::try_from(scene.settings.batch_size_for(part.tally.total)).unwrap_or(1);
     let pods = part.tally.stale.iter().take(batch).map(|pod| Eviction {
         namespace: part.wanted.key.namespace.clone(),
         name: pod.name.clone(),

@@ -1,11 +1,11 @@
 //! A component of the data plane: its `DaemonSets`, their desired state and the previous status.
 
 use super::tally::Tally;
-use super::{NAMED, Scene, State, is_automatic};
+use super::{Input, NAMED, State, is_automatic};
 use crate::api::{RolloutPhase, RolloutStatus};
 use crate::catalog::{Component, WorkloadKind};
 use crate::desired::DesiredRelease;
-use crate::observed::{Daemons, Rolling, Workload};
+use crate::observed::{DaemonSetGroup, RolloutPods, Workload};
 use crate::plan::{Step, Wait};
 use osdpl_values::{Path, get};
 
@@ -17,7 +17,7 @@ pub(super) struct Part<'a> {
     pub(super) release: &'a str,
     pub(super) wanted: &'a DesiredRelease,
     component: &'a Component,
-    pub(super) rolling: Option<&'a Rolling>,
+    pub(super) rolling: Option<&'a RolloutPods>,
     pub(super) before: Option<&'a RolloutStatus>,
     pub(super) tally: Tally,
     /// Whether its newest revision is approved.
@@ -25,16 +25,16 @@ pub(super) struct Part<'a> {
 }
 
 /// The parts, in rollout order.
-pub(super) fn parts<'a>(scene: &Scene<'a>) -> Vec<Part<'a>> {
+pub(super) fn parts<'a>(scene: &Input<'a>) -> Vec<Part<'a>> {
     let named = scene.catalog.rollout.iter();
     let wanted = named.filter_map(|name| Some((name.as_str(), scene.desired.releases.get(name)?)));
     wanted.flat_map(|(name, wanted)| of_release(scene, name, wanted)).collect()
 }
 
-fn of_release<'a>(scene: &Scene<'a>, release: &'a str, wanted: &'a DesiredRelease) -> Vec<Part<'a>> {
+fn of_release<'a>(scene: &Input<'a>, release: &'a str, wanted: &'a DesiredRelease) -> Vec<Part<'a>> {
     let own = |workload: &&Workload| workload.namespace == wanted.key.namespace && workload.release == wanted.key.name;
     // A release that was just unmanaged is not ours, although its objects still look like it.
-    let ours = leaves_pods(wanted) && wanted.managed && !scene.observed.is_others(&wanted.key);
+    let ours = leaves_pods(wanted) && wanted.managed && !scene.observed.is_unmanaged(&wanted.key);
     let sets: Vec<&Workload> = scene
         .observed
         .workloads
@@ -48,7 +48,7 @@ fn of_release<'a>(scene: &Scene<'a>, release: &'a str, wanted: &'a DesiredReleas
     components.dedup();
     let part = |component: &'a Component| {
         let sets: Vec<&Workload> = sets.iter().copied().filter(|workload| workload.component == *component).collect();
-        let daemons = Daemons { namespace: wanted.key.namespace.clone(), component: component.clone() };
+        let daemons = DaemonSetGroup { namespace: wanted.key.namespace.clone(), component: component.clone() };
         let rolling = scene.rolling.get(&daemons);
         let before = scene.before.get(&component.to_string());
         let batch = before.map(|status| status.batch.as_slice()).unwrap_or_default();
@@ -65,18 +65,18 @@ impl Part<'_> {
         self.component.to_string()
     }
 
-    pub(super) fn daemons(&self) -> Daemons {
-        Daemons { namespace: self.wanted.key.namespace.clone(), component: self.component.clone() }
+    pub(super) fn daemons(&self) -> DaemonSetGroup {
+        DaemonSetGroup { namespace: self.wanted.key.namespace.clone(), component: self.component.clone() }
     }
 
     /// Whether anything must be replaced or is being replaced.
     pub(super) fn is_active(&self) -> bool {
-        let is_active = |status: &RolloutStatus| status.phase.is_on() && status.approved;
+        let is_active = |status: &RolloutStatus| status.phase.is_active() && status.approved;
         self.tally.stale_count > 0 || self.before.is_some_and(is_active)
     }
 
     /// Whether the spec or a person approved this revision, or a person approved the change that led to it.
-    fn is_approved(&self, scene: &Scene<'_>) -> bool {
+    fn is_approved(&self, scene: &Input<'_>) -> bool {
         let known = |status: &RolloutStatus| {
             // An approval by the spec ends with the setting.
             let revision = status.approved && !status.automatic && status.revision == self.tally.revision;
@@ -96,11 +96,11 @@ impl Part<'_> {
     /// The next status. The previous status is kept while too little is observed.
     pub(super) fn next_status(
         &self,
-        scene: &Scene<'_>,
+        scene: &Input<'_>,
         state: &State,
         approved_inputs: String,
     ) -> Option<RolloutStatus> {
-        if *state == State::Unseen {
+        if *state == State::Unobserved {
             let known = self.before.cloned();
             return known.map(|status| RolloutStatus {
                 approved_inputs: first_non_empty(approved_inputs, &status.approved_inputs),
@@ -124,7 +124,7 @@ impl Part<'_> {
             approved_inputs,
             updated: *ready,
             total: *total,
-            batch_size: scene.settings.batch(*total),
+            batch_size: scene.settings.batch_size_for(*total),
             batch: limited(state.batch()),
             skipped: limited(self.tally.skipped.iter().cloned().collect()),
             message: state.to_string(),

@@ -27,15 +27,16 @@ pub struct Strategy {
 /// They belong to charts that ignore the value (upstream's ovn does not read `pod.lifecycle` for its controller) or to
 /// releases that helm has not upgraded yet. The strategy is set before helm changes the template, because otherwise
 /// Kubernetes would replace the pods itself.
-pub fn strategies(desired: &Desired, observed: &Observed, catalog: &Catalog, plan: &Plan) -> Vec<Strategy> {
+pub fn strategies_to_set(desired: &Desired, observed: &Observed, catalog: &Catalog, plan: &Plan) -> Vec<Strategy> {
     let idle = |name: &&String| {
         plan.decisions.get(*name).is_some_and(|own| !matches!(own.step, Step::Wait(Wait::Helm { .. } | Wait::Paused)))
     };
     let releases = catalog.rollout.iter().filter(idle).filter_map(|name| Some((name, desired.releases.get(name)?)));
-    let is_excluded = |release: &DesiredRelease| release.paused || !release.managed || observed.is_others(&release.key);
+    let is_excluded =
+        |release: &DesiredRelease| release.paused || !release.managed || observed.is_unmanaged(&release.key);
     let differing = releases.filter(|(_, release)| !is_excluded(release)).flat_map(|(name, release)| {
         let wanted = part::leaves_pods(release);
-        let settled = plan.decisions.get(name).is_some_and(|own| matches!(own.step, Step::Ready | Step::Settle(_)));
+        let settled = plan.decisions.get(name).is_some_and(|own| matches!(own.step, Step::Ready | Step::Settling(_)));
         let own = move |set: &&Workload| {
             set.kind == WorkloadKind::DaemonSet
                 && set.namespace == release.key.namespace

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use super::Scene;
-use crate::observed::{DaemonPod, PodState, Rolling, Workload};
+use super::Input;
+use crate::observed::{DaemonPod, PodState, RolloutPods, Workload};
 
 /// How long a new pod may take to become ready. It is enough to pull large images.
 const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
@@ -48,7 +48,7 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Counts the pods. `batch` contains the nodes of the batch in the previous status.
-    pub(super) fn of(scene: &Scene<'_>, sets: &[&Workload], rolling: Option<&Rolling>, batch: &[String]) -> Self {
+    pub(super) fn of(scene: &Input<'_>, sets: &[&Workload], rolling: Option<&RolloutPods>, batch: &[String]) -> Self {
         let mut tally = Self {
             observed: sets.iter().all(|set| set.observed_generation >= set.generation),
             total: sets.iter().map(|set| set.desired).sum(),
@@ -62,7 +62,7 @@ impl Tally {
         let own = || rolling.pods.iter().filter(|pod| uids.contains(pod.set.as_str()));
         for pod in own() {
             let is_fresh = rolling.revisions.get(&pod.set) == Some(&pod.revision);
-            let is_leaving = pod.state == PodState::Leaving || scene.evicted.contains(&pod.uid);
+            let is_leaving = pod.state == PodState::Terminating || scene.evicted.contains(&pod.uid);
             tally.count(scene, pod, is_fresh, is_leaving);
         }
         // A pod that is being deleted still exists: its node is in the batch.
@@ -80,7 +80,7 @@ impl Tally {
         tally
     }
 
-    fn count(&mut self, scene: &Scene<'_>, pod: &DaemonPod, is_fresh: bool, is_leaving: bool) {
+    fn count(&mut self, scene: &Input<'_>, pod: &DaemonPod, is_fresh: bool, is_leaving: bool) {
         let is_lost = is_lost(scene, &pod.node);
         self.fresh += i32::from(is_fresh && !is_leaving);
         match (&pod.state, is_fresh) {
@@ -97,7 +97,7 @@ impl Tally {
             (PodState::Unhealthy(why), true) => self.fail(pod, why.clone()),
             (PodState::Starting(..), true) if pod.node.is_empty() => self.missing += 1,
             (PodState::Starting(why, since), true) => self.start(scene.now, pod, why, *since),
-            (PodState::Leaving, true) => {}
+            (PodState::Terminating, true) => {}
         }
     }
 
@@ -134,14 +134,14 @@ fn count(pods: usize) -> i32 {
 }
 
 /// Joins the revisions. A change of one of them leads to another result.
-fn revision(sets: &[&Workload], rolling: &Rolling) -> Option<String> {
+fn revision(sets: &[&Workload], rolling: &RolloutPods) -> Option<String> {
     let somewhere = sets.iter().filter(|set| set.desired > 0).filter_map(|set| set.on_delete.as_ref());
     let mut all = somewhere.map(|own| rolling.revisions.get(&own.uid).cloned()).collect::<Option<Vec<_>>>()?;
     all.sort();
     Some(all.join(","))
 }
 
-fn is_lost(scene: &Scene<'_>, node: &str) -> bool {
+fn is_lost(scene: &Input<'_>, node: &str) -> bool {
     scene.nodes.and_then(|nodes| nodes.get(node)).is_some_and(|node| node.missing)
 }
 

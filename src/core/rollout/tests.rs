@@ -4,14 +4,14 @@ use k8s_openapi::jiff::SignedDuration;
 use super::*;
 use crate::observed::{OnDelete, PodState};
 use crate::plan::{Step, Wait};
-use crate::testing::world::{NOW, World};
+use crate::testing::world::{Fixture, NOW};
 use cloud::{COMPUTE, Cloud, SWITCH, batches, daemons};
 
 mod cloud;
 
 #[test]
 fn unchanged_templates_need_nothing() {
-    assert_eq!(Cloud::new(3).pass(), Next::default());
+    assert_eq!(Cloud::new(3).pass(), NextRollouts::default());
 }
 
 #[test]
@@ -59,7 +59,10 @@ fn approval_of_a_change_covers_its_rollout() {
     // helm finished, the changed template is not observed yet.
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
     cloud.pass();
-    assert!(is_recorded(&cloud.status.clone(), &cloud.status) && !is_recorded(&cloud.status, &Rollouts::new()));
+    assert!(
+        are_approvals_stored(&cloud.status.clone(), &cloud.status)
+            && !are_approvals_stored(&cloud.status, &Rollouts::new())
+    );
     cloud.template(COMPUTE, "r2");
     assert_eq!(batches(&mut cloud), ["nova/compute n1"]);
     assert_eq!(cloud.status["nova/compute"].approved_inputs, "", "the approval covers only that revision");
@@ -103,7 +106,7 @@ fn pod_that_never_starts_stops_rollout() {
     cloud.pass();
     cloud.replace();
     let late = NOW + SignedDuration::from_mins(15);
-    assert_eq!((cloud.pass().wake, cloud.phase("nova/compute")), (Some(late), Some(RolloutPhase::Rolling)));
+    assert_eq!((cloud.pass().requeue_at, cloud.phase("nova/compute")), (Some(late), Some(RolloutPhase::Rolling)));
     assert_eq!(cloud.status["nova/compute"].message, "batch n1: it starts");
     cloud.now = late;
     assert_eq!(cloud.pass().evict, []);
@@ -125,7 +128,7 @@ fn replaces_unready_pods_first_and_skips_lost_nodes() {
     }
     assert_eq!(evicted, ["n3", "n2", "n4"]);
     cloud.template(SWITCH, "r2");
-    assert_eq!(cloud.pass().of.as_deref(), Some(SWITCH.1), "skipped nodes do not block other components");
+    assert_eq!(cloud.pass().component.as_deref(), Some(SWITCH.1), "skipped nodes do not block other components");
     let status = &cloud.status["nova/compute"];
     assert_eq!((status.phase, status.updated, status.skipped.join(",")), (RolloutPhase::Waiting, 3, "n1".into()));
     assert_eq!(status.message, "the remaining nodes are NotReady: n1");
@@ -183,7 +186,7 @@ fn new_nodes_are_no_rollout_and_approval_can_be_revoked() {
     let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
     set.on_delete = Some(OnDelete { uid: "nova".into(), stale: 1 });
     let next = cloud.pass();
-    assert_eq!((next.rollouts.len(), next.unseen), (0, false));
+    assert_eq!((next.rollouts.len(), next.is_incomplete), (0, false));
 
     let mut cloud = Cloud::new(3);
     cloud.settings.approval = Some(Approval::Automatic);
@@ -215,7 +218,7 @@ fn pauses_after_batches_and_waits_for_helm_and_pause() {
     cloud.replace();
     cloud.settle();
     let next = cloud.pass();
-    assert_eq!((next.evict.len(), next.wake), (0, Some(NOW + SignedDuration::from_secs(30))));
+    assert_eq!((next.evict.len(), next.requeue_at), (0, Some(NOW + SignedDuration::from_secs(30))));
     assert_eq!(cloud.phase("nova/compute"), Some(RolloutPhase::Pausing));
     cloud.now = NOW + SignedDuration::from_secs(30);
     assert_eq!(cloud.pass().evict.len(), 1);
@@ -228,7 +231,7 @@ fn waits_until_both_watches_agree() {
     cloud.template(COMPUTE, "r2");
     let late = std::mem::take(&mut cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap().revisions);
     let next = cloud.pass();
-    assert_eq!((next.evict.len(), next.unseen, cloud.status.len()), (0, true, 0));
+    assert_eq!((next.evict.len(), next.is_incomplete, cloud.status.len()), (0, true, 0));
     let own = cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap();
     own.revisions.insert("nova".into(), "r1".into());
     assert_eq!(cloud.pass().evict, [], "the newest revision is not reported yet");
@@ -240,8 +243,8 @@ fn waits_until_both_watches_agree() {
 fn sets_strategy_unless_the_spec_reverts_it() {
     let mut cloud = Cloud::new(1);
     let of = |cloud: &Cloud| {
-        let World { desired, observed, catalog, .. } = &cloud.world;
-        strategies(desired, observed, catalog, &cloud.plan)
+        let Fixture { desired, observed, catalog, .. } = &cloud.world;
+        strategies_to_set(desired, observed, catalog, &cloud.plan)
     };
     assert_eq!(of(&cloud), []);
     let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
@@ -267,11 +270,11 @@ fn sets_strategy_unless_the_spec_reverts_it() {
 fn previews_restarts_of_upgrades() {
     let mut cloud = Cloud::new(3);
     let preview = |cloud: &Cloud| {
-        let World { desired, observed, catalog, .. } = &cloud.world;
+        let Fixture { desired, observed, catalog, .. } = &cloud.world;
         ahead(desired, observed, catalog, &cloud.plan, &cloud.settings).into_iter().collect::<Vec<_>>()
     };
     assert_eq!(preview(&cloud), []);
-    let upgrade = Step::Do(crate::plan::Action::Upgrade { delete_jobs: Vec::new() }, crate::plan::Why::Spec);
+    let upgrade = Step::Do(crate::plan::Action::Upgrade { delete_jobs: Vec::new() }, crate::plan::Reason::Spec);
     cloud.plan.decisions.get_mut("nova").unwrap().step = upgrade;
     let status = "restarts after approval the pods whose template changes: nova/compute on 3 nodes, 1 at a time";
     assert_eq!(preview(&cloud), [("nova".to_owned(), status.to_owned())]);

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use super::State;
-use crate::nodes::several;
+use crate::nodes::format_names;
 
 impl fmt::Display for State {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |nodes: &[String]| several(nodes.iter().map(String::as_str), nodes.len());
+        let list = |nodes: &[String]| format_names(nodes.iter().map(String::as_str), nodes.len());
         match self {
-            Self::Unseen => formatter.write_str("its pods are being inspected"),
+            Self::Unobserved => formatter.write_str("its pods are being inspected"),
             Self::Approval { nodes, batch } => write!(
                 formatter,
                 "its template changed, which restarts it on {}, {batch} at a time: waits for approval (osdpl approve)",
@@ -32,8 +32,8 @@ impl fmt::Display for State {
                 formatter,
                 "{pods} of its pods run on nodes that its DaemonSet does not select (a taint that they do not tolerate, a label): the rollout waits until they are deleted or selected again"
             ),
-            Self::Turn(other) => write!(formatter, "waits for its turn: {other} is rolled first"),
-            Self::Release(release) => write!(formatter, "waits until release {release} is in sync"),
+            Self::WaitsForComponent(other) => write!(formatter, "waits for its turn: {other} is rolled first"),
+            Self::WaitsForRelease(release) => write!(formatter, "waits until release {release} is in sync"),
             Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
             Self::Skipped(nodes) => write!(formatter, "the remaining nodes are NotReady: {}", list(nodes)),
             Self::Done => formatter.write_str("every node has its new pod"),

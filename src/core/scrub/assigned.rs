@@ -1,7 +1,7 @@
 //! Secrets within texts: some values contain a whole configuration file (`smtp_auth_password: hunter2`, `bind_password
 //! = 'hunter2'`).
 
-use super::secretive::{names_secret, sounds_secret};
+use super::secretive::{is_secret_key, sounds_secret};
 
 /// Keys that are secret within a text, although they are not in general.
 const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
@@ -10,7 +10,7 @@ const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "[]", "{}"];
 
 /// Returns the secrets that a text assigns to keys, without quotes. References (`{{ … }}`, `$(…)`) are no secrets.
-pub fn assigned(text: &str) -> Vec<&str> {
+pub fn find_assigned_secrets(text: &str) -> Vec<&str> {
     let marks = text.match_indices([':', '=']);
     let found = marks.filter(|(index, _)| is_secret(key(&text[..*index]))).map(|(index, _)| value(&text[index..]));
     found.filter(|value| is_written(value)).collect()
@@ -25,7 +25,7 @@ fn key(before: &str) -> &str {
 
 fn is_secret(key: &str) -> bool {
     let lower = key.to_lowercase();
-    names_secret(key) || lower.ends_with("key") && sounds_secret(key) || KEYS.iter().any(|key| lower.ends_with(key))
+    is_secret_key(key) || lower.ends_with("key") && sounds_secret(key) || KEYS.iter().any(|key| lower.ends_with(key))
 }
 
 /// Returns the value behind a separator, up to the end of its line.
@@ -83,14 +83,14 @@ mod tests {
             ("auth_type = password\nimagePullSecrets: [x]\nsecretName: tls\nprovider = fernet\n", vec![]),
             ("password_expires_days = 90\ntoken_provider: fernet\nprivate_key_path: /etc/x\n", vec![]),
         ] {
-            assert_eq!(assigned(text), found, "{text}");
+            assert_eq!(find_assigned_secrets(text), found, "{text}");
         }
     }
 
     #[test]
     fn ignores_separators_without_a_secret() {
         for text in ["", ":", "=", "password", "password:", "password: '", "é: é", "password: \"\n\"x\""] {
-            assert!(assigned(text).is_empty(), "{text}");
+            assert!(find_assigned_secrets(text).is_empty(), "{text}");
         }
     }
 }

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::scalars;
+use super::collect_secret_scalars;
 use osdpl_values::yaml;
 use osdpl_values::{Path, Values};
 
@@ -17,7 +17,7 @@ const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Returns the paths of the secrets. Paths can't lead into lists or texts, so the path of the whole list or text is
 /// returned.
-pub fn brought(values: &Values) -> Vec<Path> {
+pub fn find_secret_paths(values: &Values) -> Vec<Path> {
     let root = Path::root().child(OBJECTS);
     match values.get(OBJECTS) {
         Some(Value::Object(objects)) => {
@@ -29,7 +29,7 @@ pub fn brought(values: &Values) -> Vec<Path> {
 }
 
 /// Returns the secret texts, as far as they can be read, and their base64-decoded contents.
-pub fn brought_texts(values: &Values) -> Vec<String> {
+pub fn collect_secret_texts(values: &Values) -> Vec<String> {
     let mut found = Vec::new();
     match values.get(OBJECTS) {
         Some(Value::Object(objects)) => objects.values().for_each(|object| gather(object, &mut found)),
@@ -95,7 +95,7 @@ fn gather(value: &Value, found: &mut Vec<String>) {
         Value::Array(items) => items.iter().for_each(|item| gather(item, found)),
         Value::Object(map) if is_secret(map) => {
             let parts = PARTS.iter().filter_map(|part| map.get(*part));
-            found.extend(parts.flat_map(scalars).map(Into::into));
+            found.extend(parts.flat_map(collect_secret_scalars).map(Into::into));
         }
         Value::Object(map) => map.get("items").into_iter().for_each(|items| gather(items, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -111,7 +111,7 @@ mod tests {
     fn found(objects: &Value) -> (Vec<String>, Vec<String>) {
         let values = json!({ "extraObjects": objects });
         let values = values.as_object().unwrap();
-        (brought(values).iter().map(ToString::to_string).collect(), brought_texts(values))
+        (find_secret_paths(values).iter().map(ToString::to_string).collect(), collect_secret_texts(values))
     }
 
     #[test]

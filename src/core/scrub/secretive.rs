@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
 
-use super::assigned::assigned;
+use super::assigned::find_assigned_secrets;
 use osdpl_values::Path;
 
 /// Parts of keys whose values are secret.
@@ -45,13 +45,13 @@ const PIN: &str = "pin";
 ///
 /// helm's records have no secret marks, so this rather hides too much. The charts' own top-level key `secrets` contains
 /// only names of Secrets.
-pub fn secretive(path: &Path, value: &Value) -> bool {
+pub fn is_secret_value(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     if value.is_boolean() || keys.first().is_some_and(|top| top == "secrets") {
         return false;
     }
     if value.is_number() {
-        return keys.last().is_some_and(|key| names_secret(key)) || is_below_password(keys, value);
+        return keys.last().is_some_and(|key| is_secret_key(key)) || is_below_password(keys, value);
     }
     keys.iter().any(|key| sounds_secret(key)) || has_secret(value)
 }
@@ -60,11 +60,11 @@ pub fn secretive(path: &Path, value: &Value) -> bool {
 ///
 /// Layers mark the secrets that they know, so this is stricter than [`secretive`]: below a key that only sounds secret
 /// (`token: {provider: fernet}`) there are settings.
-pub fn written(path: &Path, value: &Value) -> bool {
+pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();
     let is_plain = value.is_null() || keys.first().is_none_or(|top| top == "secrets");
-    !is_plain && (secretive(&own, value) || is_below_password(keys, value))
+    !is_plain && (is_secret_value(&own, value) || is_below_password(keys, value))
 }
 
 /// Whether a text, or a number too long for a setting, is below a key that names a password.
@@ -86,7 +86,7 @@ pub(super) fn sounds_secret(name: &str) -> bool {
 
 /// Whether the last word of a key names a secret. Settings about secrets (`token.expiration`, `password_expires_days`)
 /// may be numbers too.
-pub fn names_secret(key: &str) -> bool {
+pub fn is_secret_key(key: &str) -> bool {
     let key = key.to_lowercase();
     key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
 }
@@ -99,10 +99,12 @@ fn is_variable(map: &Map<String, Value>) -> bool {
 /// Whether a value contains a secret in clear.
 fn has_secret(value: &Value) -> bool {
     match value {
-        Value::String(text) => text.contains("PRIVATE KEY-----") || has_login(text) || !assigned(text).is_empty(),
-        Value::Array(items) => items.iter().any(|item| secretive(&Path::root(), item)),
+        Value::String(text) => {
+            text.contains("PRIVATE KEY-----") || has_login(text) || !find_assigned_secrets(text).is_empty()
+        }
+        Value::Array(items) => items.iter().any(|item| is_secret_value(&Path::root(), item)),
         Value::Object(map) => {
-            map.iter().any(|(key, value)| secretive(&Path::root().child(key), value))
+            map.iter().any(|(key, value)| is_secret_value(&Path::root().child(key), value))
                 || is_variable(map) && map["name"].as_str().is_some_and(sounds_secret)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
@@ -121,15 +123,15 @@ fn has_login(text: &str) -> bool {
 const LONGEST_PORT: usize = 5;
 
 /// Returns all texts in a value from a Secret, the secrets that the texts contain, and long numbers.
-pub fn scalars(value: &Value) -> Vec<Cow<'_, str>> {
+pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
     match value {
-        Value::String(text) => [text.as_str()].into_iter().chain(assigned(text)).map(Cow::from).collect(),
+        Value::String(text) => [text.as_str()].into_iter().chain(find_assigned_secrets(text)).map(Cow::from).collect(),
         Value::Number(number) => {
             let text = Some(number.to_string()).filter(|text| text.len() > LONGEST_PORT);
             text.into_iter().chain(printed(number)).map(Cow::from).collect()
         }
-        Value::Array(items) => items.iter().flat_map(scalars).collect(),
-        Value::Object(map) => map.values().flat_map(scalars).collect(),
+        Value::Array(items) => items.iter().flat_map(collect_secret_scalars).collect(),
+        Value::Object(map) => map.values().flat_map(collect_secret_scalars).collect(),
         Value::Null | Value::Bool(_) => Vec::new(),
     }
 }
@@ -183,7 +185,7 @@ mod tests {
             ("conf.ironic.glance.swift_temp_url_key", json!("x"), true),
             ("conf.swift.swift-hash.swift_hash_path_suffix", json!("x"), true),
         ] {
-            assert_eq!(secretive(&Path::parse(path).unwrap(), &value), expected, "{path}");
+            assert_eq!(is_secret_value(&Path::parse(path).unwrap(), &value), expected, "{path}");
         }
     }
 
@@ -201,19 +203,22 @@ mod tests {
             ("conf.nova.neutron.password", json!(null), false),
             ("password", json!("x"), true),
         ] {
-            assert_eq!(written(&Path::parse(path).unwrap(), &value), expected, "{path}");
+            assert_eq!(is_secret_in_clear(&Path::parse(path).unwrap(), &value), expected, "{path}");
         }
-        assert!(secretive(&Path::parse("conf.x.password.pin_of").unwrap(), &json!(12_345_678)));
+        assert!(is_secret_value(&Path::parse("conf.x.password.pin_of").unwrap(), &json!(12_345_678)));
     }
 
     #[test]
     fn secrets_within_texts_count_separately() {
-        assert_eq!(scalars(&json!("user: nova\npassword: hunter2\n")), ["user: nova\npassword: hunter2\n", "hunter2"]);
+        assert_eq!(
+            collect_secret_scalars(&json!("user: nova\npassword: hunter2\n")),
+            ["user: nova\npassword: hunter2\n", "hunter2"]
+        );
     }
 
     #[test]
     fn long_numbers_count_as_written_and_as_printed() {
-        let found = |value: &Value| scalars(value).into_iter().map(Cow::into_owned).collect::<Vec<_>>();
+        let found = |value: &Value| collect_secret_scalars(value).into_iter().map(Cow::into_owned).collect::<Vec<_>>();
         assert_eq!(found(&json!({"pin": 12_345_678})), ["12345678", "1.2345678e+07"]);
         assert_eq!(found(&json!([1_000_000, 123_456, 3306])), ["1000000", "1e+06", "123456"]);
     }

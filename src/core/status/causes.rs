@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 
 use super::Report;
-use crate::api::CauseStatus;
+use crate::api::RootCauseStatus;
 use crate::observed::Cause;
 
 /// The number of causes in the status. The others follow once these are fixed.
@@ -22,13 +22,13 @@ fn own_causes<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Cause> {
 }
 
 /// The root causes. A known cause keeps its time.
-pub fn causes(before: &[CauseStatus], report: &Report<'_>, now: Timestamp) -> Vec<CauseStatus> {
+pub fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -> Vec<RootCauseStatus> {
     let causes = own_causes(report).take(MAX_CAUSES).map(|cause| {
         let known = before.iter().find(|known| known.message == cause.message);
-        CauseStatus {
+        RootCauseStatus {
             message: cause.message.clone(),
             objects: cause.objects.clone(),
-            victims: limit_names(&cause.victims, MAX_AFFECTED),
+            victims: limit_names(&cause.affected, MAX_AFFECTED),
             since: known.map_or_else(|| format!("{now:.0}"), |known| known.since.clone()),
         }
     });
@@ -47,7 +47,7 @@ pub fn prepend_cause(message: String, report: &Report<'_>, grave: bool) -> Strin
 
 /// Formats a cause with the affected objects in one line.
 fn line(cause: &Cause) -> String {
-    let victims = limit_names(&cause.victims, MAX_AFFECTED_IN_MESSAGE);
+    let victims = limit_names(&cause.affected, MAX_AFFECTED_IN_MESSAGE);
     if victims.is_empty() {
         cause.message.clone()
     } else {

@@ -6,9 +6,9 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::Report;
 use super::drift::{self, Children};
-use crate::api::{ChildStatus, ComponentStatus, ComponentVerdict, OpenStackDeploymentStatus};
+use crate::api::{ComponentHealth, ComponentStatus, HelmReleaseStatus, OpenStackDeploymentStatus};
 use crate::health;
-use crate::observed::BodySeen;
+use crate::observed::RecordBody;
 use crate::plan::{Decision, Step, Wait};
 use crate::release::RECORD_LIMIT;
 
@@ -29,7 +29,7 @@ pub fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, now: Ti
     all.collect()
 }
 
-fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
+fn child(name: &str, decision: &Decision, report: &Report<'_>) -> HelmReleaseStatus {
     let desired = report.desired.releases.get(name);
     let seen = report.observed.releases.get(&decision.key);
     let body = seen.and_then(|seen| seen.body.as_ref());
@@ -40,7 +40,7 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
         (None, _) => "absent".into(),
     };
     let version = body.map(|body| body.chart_version.clone()).filter(|version| !version.is_empty());
-    ChildStatus {
+    HelmReleaseStatus {
         status,
         ready: decision.step == Step::Ready,
         revision: seen.map(|seen| seen.revision),
@@ -48,7 +48,7 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
         version: version.or_else(|| desired.and_then(|desired| desired.version.clone())),
         chart_digest: desired.and_then(|desired| desired.chart_digest.clone()),
         digest: seen.and_then(|seen| seen.inputs.as_ref()).map(|inputs| inputs.chars().take(12).collect()),
-        since: seen.and_then(|seen| seen.since).map(|since| format!("{since:.0}")),
+        since: seen.and_then(|seen| seen.created_at).map(|since| format!("{since:.0}")),
         hook: body.and_then(|body| body.hook.as_ref()).filter(|hook| !hook.failed).map(|hook| hook.name.clone()),
         message: match desired {
             Some(desired) if !desired.managed && decision.step == Step::Ready => UNMANAGED.to_owned(),
@@ -63,15 +63,15 @@ fn message(step: &Step) -> String {
     match step {
         Step::Do(action, why) => format!("{action}: {why}"),
         Step::Wait(wait) => wait.to_string(),
-        Step::Settle(lines) => first(lines),
+        Step::Settling(lines) => first(lines),
         Step::Ready => String::new(),
     }
 }
 
 /// Appends a warning about the record's size. A record that exceeds the size limit of a Secret makes every later helm
 /// operation fail and roll back.
-fn with_size(message: String, body: Option<&BodySeen>) -> String {
-    let Some(warning) = body.and_then(|body| size_warning(body.stored)) else { return message };
+fn with_size(message: String, body: Option<&RecordBody>) -> String {
+    let Some(warning) = body.and_then(|body| size_warning(body.stored_bytes)) else { return message };
     if message.is_empty() { warning } else { format!("{message}; {warning}") }
 }
 
@@ -111,9 +111,9 @@ pub fn health(report: &Report<'_>) -> BTreeMap<String, BTreeMap<String, Componen
         own.for_each(|workload| grouped.entry(&workload.component).or_default().push(workload));
         for (component, workloads) in grouped {
             let slot = all.entry(component.application.clone()).or_default();
-            let scaled_away = workloads.iter().find(|workload| report.observed.is_scaled_away(workload));
+            let scaled_away = workloads.iter().find(|workload| report.observed.is_scaled_to_zero(workload));
             let status =
-                scaled_away.map_or_else(|| health::aggregate(&workloads), |workload| health::scaled_away(workload));
+                scaled_away.map_or_else(|| health::aggregate(&workloads), |workload| health::scaled_to_zero(workload));
             slot.insert(component.component.clone(), status);
         }
     }
@@ -122,7 +122,7 @@ pub fn health(report: &Report<'_>) -> BTreeMap<String, BTreeMap<String, Componen
 
 fn unknown() -> ComponentStatus {
     ComponentStatus {
-        status: ComponentVerdict::Unknown,
+        status: ComponentHealth::Unknown,
         generation: None,
         ready: "0/0".into(),
         reason: "its workload does not exist yet".into(),
@@ -131,5 +131,5 @@ fn unknown() -> ComponentStatus {
 
 /// The number of ready components.
 pub fn healthy(health: &BTreeMap<String, BTreeMap<String, ComponentStatus>>) -> usize {
-    health.values().flat_map(BTreeMap::values).filter(|status| status.status == ComponentVerdict::Ready).count()
+    health.values().flat_map(BTreeMap::values).filter(|status| status.status == ComponentHealth::Ready).count()
 }

@@ -4,11 +4,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::drift::{self, Children};
-use super::{Report, causes, rollouts, verdict::Verdict};
+use super::{Report, causes, rollouts, verdict::Assessment};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
-use crate::ceph::{Declared, Unready};
-use crate::desired::{Finding, is_of_unknown_keys};
+use crate::ceph::{DeclaredCeph, NotReady};
+use crate::desired::{Finding, is_about_unknown_keys};
 use crate::plan::{Step, Wait};
 
 /// The number of warnings in a condition's message.
@@ -22,7 +22,7 @@ pub const WARNING: &str = "; warning: ";
 pub fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     let mut warnings: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
     let is_of_a_value = |field: &str| [".values.", ".valuesFrom[", ".unset["].iter().any(|part| field.contains(part));
-    warnings.sort_by_key(|finding| (is_of_unknown_keys(finding), is_of_a_value(&finding.field)));
+    warnings.sort_by_key(|finding| (is_about_unknown_keys(finding), is_of_a_value(&finding.field)));
     warnings
 }
 
@@ -53,20 +53,20 @@ fn describe_pause(report: &Report<'_>) -> String {
 }
 
 /// Whether the declared Ceph cluster is usable, with the reason and a message.
-fn ceph(declared: &Declared) -> (bool, (&'static str, String)) {
-    let Some(trouble) = declared.trouble() else { return (true, (reason::READY, describe_ceph(declared))) };
+fn ceph(declared: &DeclaredCeph) -> (bool, (&'static str, String)) {
+    let Some(trouble) = declared.not_ready_reason() else { return (true, (reason::READY, describe_ceph(declared))) };
     let reason = match trouble {
-        Unready::Secret(_) => reason::CEPH_SECRET,
-        Unready::Rook(_) => reason::CEPH_ROOK,
-        Unready::Malformed(_) => reason::CEPH_INVALID,
-        Unready::Occupied(_) => reason::CEPH_OCCUPIED,
-        Unready::Another { .. } => reason::CEPH_ANOTHER,
+        NotReady::Secret(_) => reason::CEPH_SECRET,
+        NotReady::Rook(_) => reason::CEPH_ROOK,
+        NotReady::Malformed(_) => reason::CEPH_INVALID,
+        NotReady::Occupied(_) => reason::CEPH_OCCUPIED,
+        NotReady::OtherCeph { .. } => reason::CEPH_ANOTHER,
     };
     (false, (reason, trouble.to_string()))
 }
 
-fn describe_ceph(declared: &Declared) -> String {
-    let Ok(ceph) = &declared.read else { return String::new() };
+fn describe_ceph(declared: &DeclaredCeph) -> String {
+    let Ok(ceph) = &declared.settings else { return String::new() };
     let source = ceph.source();
     let health = declared.cluster.as_ref().map(|cluster| {
         let health = if cluster.health.is_empty() { "health unknown" } else { &cluster.health };
@@ -86,7 +86,7 @@ fn describe_ceph(declared: &Declared) -> String {
 
 pub fn conditions(
     before: &[Condition],
-    verdict: &Verdict,
+    verdict: &Assessment,
     report: &Report<'_>,
     children: &Children,
     now: Timestamp,

@@ -9,10 +9,10 @@ use super::Report;
 use super::children::first;
 use crate::api::{ComponentStatus, TestStatus};
 use crate::health::cron;
-use crate::observed::{CronSeen, Ended, Key};
+use crate::observed::{FinishedRun, ObservedCronJob, ReleaseKey};
 
-fn own_cron_jobs<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a CronSeen> {
-    let ours = |cron: &&CronSeen| {
+fn own_cron_jobs<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a ObservedCronJob> {
+    let ours = |cron: &&ObservedCronJob| {
         let mut keys = report.plan.decisions.values().map(|decision| &decision.key);
         keys.any(|key| key.namespace == cron.namespace && key.name == cron.release)
     };
@@ -22,7 +22,7 @@ fn own_cron_jobs<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a CronSee
 /// Adds the health of `CronJobs`. If a workload has the same labels, the worse result is kept.
 pub fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for cron in own_cron_jobs(report) {
-        let verdict = cron::verdict(cron);
+        let verdict = cron::assess(cron);
         match health.entry(cron.component.application.clone()).or_default().entry(cron.component.component.clone()) {
             Entry::Vacant(slot) => drop(slot.insert(verdict)),
             Entry::Occupied(mut slot) if verdict.status > slot.get().status => {
@@ -38,7 +38,7 @@ pub fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, rep
 pub fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) -> BTreeMap<String, TestStatus> {
     let results = own_cron_jobs(report).filter_map(|cron| {
         let mut wanted = report.desired.releases.values();
-        let release = wanted.find(|release| release.key == Key::new(&cron.namespace, &cron.release))?;
+        let release = wanted.find(|release| release.key == ReleaseKey::new(&cron.namespace, &cron.release))?;
         let results = release.tests.get(&cron.component)?.clone();
         let name = cron.component.to_string();
         let status = test_status(before.get(&name), cron, results);
@@ -47,10 +47,10 @@ pub fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) -> BTre
     results.collect()
 }
 
-fn test_status(before: Option<&TestStatus>, cron: &CronSeen, results: String) -> TestStatus {
+fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: String) -> TestStatus {
     let known = before.cloned().unwrap_or_default();
     // The Job of the known result was deleted, while the Job of an older run still exists.
-    let is_older = |run: &&Ended| known.time.as_ref().is_some_and(|time| run.at.is_some_and(|at| at < time.0));
+    let is_older = |run: &&FinishedRun| known.time.as_ref().is_some_and(|time| run.at.is_some_and(|at| at < time.0));
     let Some(run) = cron.last.as_ref().filter(|run| !is_older(run)) else {
         return TestStatus { results, ..known };
     };
@@ -76,8 +76,8 @@ mod tests {
     use super::*;
     use crate::catalog::Component;
 
-    fn cron(last: Option<Ended>) -> CronSeen {
-        CronSeen {
+    fn cron(last: Option<FinishedRun>) -> ObservedCronJob {
+        ObservedCronJob {
             namespace: "openstack".into(),
             name: "tempest-run-tests".into(),
             release: "tempest".into(),
@@ -97,14 +97,14 @@ mod tests {
             |before: Option<&TestStatus>, last| test_status(before, &cron(last), "claim pvc-tempest".into());
         assert_eq!(status_of(None, None), TestStatus { results: "claim pvc-tempest".into(), ..TestStatus::default() });
         let at = "2026-11-21T03:12:00Z".parse().ok();
-        let failed = Some(Ended { job: "t-1".into(), at, failure: Some("BackoffLimitExceeded".into()) });
+        let failed = Some(FinishedRun { job: "t-1".into(), at, failure: Some("BackoffLimitExceeded".into()) });
         let first = status_of(None, failed);
         assert_eq!((first.passed, first.job.as_deref()), (Some(false), Some("openstack/t-1")));
         assert_eq!((first.time.clone(), first.reason.as_str()), (at.map(Time), "BackoffLimitExceeded"));
         assert_eq!(status_of(Some(&first), None), first, "its Job was garbage collected");
-        let before = Ended { job: "t-0".into(), at: "2026-11-20T03:12:00Z".parse().ok(), failure: None };
+        let before = FinishedRun { job: "t-0".into(), at: "2026-11-20T03:12:00Z".parse().ok(), failure: None };
         assert_eq!(status_of(Some(&first), Some(before)), first, "an older Job still exists");
-        let passed = status_of(Some(&first), Some(Ended { job: "t-2".into(), at, failure: None }));
+        let passed = status_of(Some(&first), Some(FinishedRun { job: "t-2".into(), at, failure: None }));
         assert_eq!(
             (passed.passed, passed.job.as_deref(), passed.reason.as_str()),
             (Some(true), Some("openstack/t-2"), "")

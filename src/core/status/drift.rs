@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::events::{About, event};
+use super::events::{Subject, event};
 use super::{Event, Report, children};
-use crate::api::{ChildStatus, DriftPolicy, ObjectDrift, REPAIR};
-use crate::drift::{Change, Drifted};
-use crate::plan::{Decision, Mending, Step};
+use crate::api::{DriftPolicy, HelmReleaseStatus, ObjectDrift, REPAIR};
+use crate::drift::{Change, DriftedObject};
+use crate::plan::{Decision, DriftAction, Step};
 
 /// The status of each release by its catalogue name.
-pub type Children = BTreeMap<String, ChildStatus>;
+pub type Children = BTreeMap<String, HelmReleaseStatus>;
 
 /// The number of drifted objects in the status.
 const MAX_OBJECTS: usize = 10;
 
 /// Adds the drift of a release and its handling to its status.
 pub fn report_drift(
-    child: &mut ChildStatus,
-    before: Option<&ChildStatus>,
+    child: &mut HelmReleaseStatus,
+    before: Option<&HelmReleaseStatus>,
     name: &str,
     decision: &Decision,
     report: &Report<'_>,
@@ -47,19 +47,19 @@ pub fn report_drift(
 ///
 /// Usually the upgrade deleted it already without having written its record yet, so this is not drift.
 fn is_deleted_by_upgrade(
-    Drifted { id, change }: &Drifted,
+    DriftedObject { id, change }: &DriftedObject,
     name: &str,
     decision: &Decision,
     report: &Report<'_>,
 ) -> bool {
-    let has_next_step = !matches!(decision.step, Step::Ready | Step::Settle(_));
+    let has_next_step = !matches!(decision.step, Step::Ready | Step::Settling(_));
     let is_job = *change == Change::Deleted && id.kind.kind == "Job" && id.namespace == decision.key.namespace;
     let release = report.desired.releases.get(name);
     has_next_step && is_job && release.is_some_and(|release| release.plain_jobs.contains(&id.name))
 }
 
 /// Builds the status entry. Drift without a time gets the time it was first reported.
-fn entry(Drifted { id, change }: &Drifted, known: &[ObjectDrift], now: Timestamp) -> ObjectDrift {
+fn entry(DriftedObject { id, change }: &DriftedObject, known: &[ObjectDrift], now: Timestamp) -> ObjectDrift {
     let (change, by, at) = match change {
         Change::Deleted => ("deleted".to_owned(), None, None),
         Change::Stripped(fields) => (format!("edited: {fields} removed"), None, None),
@@ -82,17 +82,17 @@ fn describe(ObjectDrift { object, change, by, at }: &ObjectDrift) -> String {
 
 fn advice(name: &str, decision: &Decision) -> String {
     match decision.mending {
-        Some(Mending::Told) => format!(
+        Some(DriftAction::Reported) => format!(
             "; not repaired: drift is set to Report; annotate the resource with {REPAIR}={name} to apply the release again"
         ),
-        Some(Mending::Held) => "; not repaired while it is paused".into(),
-        Some(Mending::Fought { count, until }) => {
+        Some(DriftAction::Paused) => "; not repaired while it is paused".into(),
+        Some(DriftAction::Backoff { count, until }) => {
             let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
             format!(
                 "; it came back after being repaired {times}: find and stop the client that changes it; next repair at {until:.0}"
             )
         }
-        Some(Mending::Now) | None => String::new(),
+        Some(DriftAction::Now) | None => String::new(),
     }
 }
 
@@ -110,11 +110,14 @@ pub fn degraded(children: &Children) -> Option<String> {
 }
 
 /// An event for each drifted object that was not reported before.
-pub fn events(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Vec<Event> {
+pub fn events(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Vec<Event> {
     let known = before.map_or(&[][..], |before| before.drift.as_slice());
     let new = now.drift.iter().filter(|drift| !known.contains(drift));
     let events = new.map(|drift| Event {
-        about: drift.object.split_once(' ').map(|(kind, name)| About::Object { kind: kind.into(), name: name.into() }),
+        subject: drift
+            .object
+            .split_once(' ')
+            .map(|(kind, name)| Subject::Object { kind: kind.into(), name: name.into() }),
         ..event(true, "Drifted", format!("release {name}: {}", describe(drift)))
     });
     events.collect()

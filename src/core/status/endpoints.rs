@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::Report;
 use crate::api::ComponentStatus;
-use crate::endpoint::{COMPONENT, verdict};
+use crate::endpoint::{COMPONENT, assess};
 
 /// Adds the results for the APIs that were probed and reachable.
 pub fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for decision in report.plan.decisions.values() {
         if let Some(seen) = report.observed.endpoints.get(&decision.key) {
-            health.entry(seen.application.clone()).or_default().insert(COMPONENT.into(), verdict(seen));
+            health.entry(seen.application.clone()).or_default().insert(COMPONENT.into(), assess(seen));
         }
     }
 }

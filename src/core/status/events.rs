@@ -6,10 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::Report;
 use super::conditions::{WARNINGS, spec_warnings};
-use crate::api::{ChildStatus, OpenStackDeploymentStatus, condition, reason};
+use crate::api::{HelmReleaseStatus, OpenStackDeploymentStatus, condition, reason};
 use crate::catalog::Level;
-use crate::credentials::Restored;
-use crate::nodes::several;
+use crate::credentials::RestoredSecret;
+use crate::nodes::format_names;
 use crate::openstack::Forgotten;
 use crate::plan::{Step, Wait};
 
@@ -23,12 +23,12 @@ pub struct Event {
     /// One line, at most 1,000 bytes.
     pub note: String,
     /// The subject. It keeps events of the same reason about several releases from being aggregated.
-    pub about: Option<About>,
+    pub subject: Option<Subject>,
 }
 
 /// The subject of an event besides the resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum Subject {
     /// A release, by its catalogue name.
     Release(String),
     /// A Secret in the resource's namespace.
@@ -45,42 +45,42 @@ pub enum About {
 }
 
 /// The event for a restored Secret. It is sent when the Secret was written, independent of the status.
-pub fn restored(restored: &Restored) -> Event {
-    let about = Some(About::Secret(restored.secret.clone()));
-    Event { about, ..event(true, "CredentialRestored", restored.to_string()) }
+pub fn credential_restored_event(restored: &RestoredSecret) -> Event {
+    let about = Some(Subject::Secret(restored.secret.clone()));
+    Event { subject: about, ..event(true, "CredentialRestored", restored.to_string()) }
 }
 
 /// The event for `count` new Nova hosts that are mapped into a cell.
-pub fn mapping<'a>(hosts: impl Iterator<Item = &'a str>, count: usize, job: &str) -> Event {
-    let names = several(hosts, count);
-    let about = Some(About::Object { kind: "Job".into(), name: job.into() });
+pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usize, job: &str) -> Event {
+    let names = format_names(hosts, count);
+    let about = Some(Subject::Object { kind: "Job".into(), name: job.into() });
     Event {
-        about,
+        subject: about,
         ..event(false, "MappingHosts", format!("Job {job} maps new compute hosts into their cell: {names}"))
     }
 }
 
 /// The event for a node whose host was deleted from Nova and Neutron.
-pub fn forgotten(node: &str, found: &Forgotten) -> Event {
+pub fn host_deleted_event(node: &str, found: &Forgotten) -> Event {
     let Forgotten { host, agents } = found;
     let note = format!("deleted host {host}: its nova-compute service and {agents} Neutron agents");
     Event {
-        about: Some(About::Object { kind: "Node".into(), name: node.into() }),
+        subject: Some(Subject::Object { kind: "Node".into(), name: node.into() }),
         ..event(false, "HostForgotten", note)
     }
 }
 
 /// The event for a host that could not be deleted from Nova and Neutron, with the reason.
-pub fn not_forgotten(node: &str, why: &str) -> Event {
-    let about = Some(About::Object { kind: "Node".into(), name: node.into() });
+pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
+    let about = Some(Subject::Object { kind: "Node".into(), name: node.into() });
     Event {
-        about,
+        subject: about,
         ..event(true, "HostNotForgotten", format!("host of node {node} is not deleted from Nova and Neutron: {why}"))
     }
 }
 
 /// The event for a deleted cloud whose objects are kept, because pods of the remaining releases may need them.
-pub fn retained(releases: &[String], kept: &[String]) -> Event {
+pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     let (releases, kept) = (releases.join(", "), kept.join(", "));
     let note = format!(
         "unmanaged releases were kept: {releases}; their pods may need {kept}, which was kept too; to remove it later, see the README on deleting"
@@ -94,9 +94,9 @@ const FAILED: &str = "Failed";
 impl Event {
     /// The release whose failure is reported.
     pub fn failure(&self) -> Option<&str> {
-        match &self.about {
-            Some(About::Release(name)) if self.reason == FAILED => Some(name),
-            Some(About::Release(_) | About::Secret(_) | About::Field(_) | About::Object { .. }) | None => None,
+        match &self.subject {
+            Some(Subject::Release(name)) if self.reason == FAILED => Some(name),
+            Some(Subject::Release(_) | Subject::Secret(_) | Subject::Field(_) | Subject::Object { .. }) | None => None,
         }
     }
 }
@@ -107,12 +107,12 @@ pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
         let before = before.children.get(name);
         let events_of = installing(name, before, child).into_iter().chain(release(name, before, child));
         let events_of = events_of.chain(failed(name, child, report));
-        events.extend(events_of.map(|event| Event { about: Some(About::Release(name.clone())), ..event }));
+        events.extend(events_of.map(|event| Event { subject: Some(Subject::Release(name.clone())), ..event }));
         events.extend(super::drift::events(name, before, child));
     }
     for name in removed(&before.children, &now.children).into_iter().filter(|name| !still_exists(name, report)) {
         let event = event(false, "Uninstalled", format!("release {name} is removed"));
-        events.push(Event { about: Some(About::Release(name.to_owned())), ..event });
+        events.push(Event { subject: Some(Subject::Release(name.to_owned())), ..event });
     }
     events.extend(super::rollouts::events(&before.rollouts, &now.rollouts));
     events.extend(new_warnings(before, report));
@@ -156,9 +156,9 @@ fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<
             new_by_field.entry(field).or_default().push(text);
         }
     }
-    let about = |field: &str| Some(About::Field(field.to_owned()));
+    let about = |field: &str| Some(Subject::Field(field.to_owned()));
     let warning = |(field, texts): (&str, Vec<String>)| Event {
-        about: about(field),
+        subject: about(field),
         ..event(true, "SpecWarning", texts.join("; "))
     };
     new_by_field.into_iter().map(warning).collect()
@@ -179,7 +179,10 @@ fn pulled_in<'a>(
     })
 }
 
-fn removed<'a>(before: &'a BTreeMap<String, ChildStatus>, now: &BTreeMap<String, ChildStatus>) -> Vec<&'a str> {
+fn removed<'a>(
+    before: &'a BTreeMap<String, HelmReleaseStatus>,
+    now: &BTreeMap<String, HelmReleaseStatus>,
+) -> Vec<&'a str> {
     before
         .iter()
         .filter(|(name, child)| child.revision.is_some() && !now.contains_key(*name))
@@ -200,7 +203,7 @@ fn still_exists(name: &str, report: &Report<'_>) -> bool {
 }
 
 /// The event for a first record, whatever its status: a fast helm may end before the next pass.
-fn installing(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Option<Event> {
+fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Option<Event> {
     let known = before.is_some_and(|child| child.revision.is_some() || child.status == "unmanaged");
     let pending = now.status == "pending-install" && before.is_none_or(|child| child.status != now.status);
     let recorded = before.is_some() && now.revision.is_some() && now.status != "unmanaged";
@@ -210,20 +213,20 @@ fn installing(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Op
 /// The event for a failed operation, with its own message. A helm that was stopped on purpose has none.
 ///
 /// The failure stores that it was reported, because the step after it can change several times.
-fn failed(name: &str, now: &ChildStatus, report: &Report<'_>) -> Option<Event> {
+fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {
         Step::Wait(Wait::Backoff { .. }) => true,
         Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::FAILED,
-        Step::Wait(_) | Step::Do(..) | Step::Settle(_) | Step::Ready => false,
+        Step::Wait(_) | Step::Do(..) | Step::Settling(_) | Step::Ready => false,
     };
-    let failure = report.observed.failures.get(&decision.key).filter(|failure| !failure.told)?;
+    let failure = report.observed.failures.get(&decision.key).filter(|failure| !failure.is_reported)?;
     let revision = now.revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
     let note = format!("release {name} failed{revision}: {}", failure.message);
     after.then(|| event(true, FAILED, note))
 }
 
-fn release(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Option<Event> {
+fn release(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Option<Event> {
     let (old, old_revision) = before.map_or(("", None), |child| (child.status.as_str(), child.revision));
     if old == now.status && old_revision == now.revision {
         return None;
@@ -251,7 +254,7 @@ fn event_reason(why: &str) -> &'static str {
         reason::UNHEALTHY,
         reason::APPROVAL,
         reason::INVALID,
-        reason::NOT_THE_ONE,
+        reason::OLDER_RESOURCE,
         reason::NO_NODES,
         reason::PAUSED,
         reason::DELETING,
@@ -270,5 +273,5 @@ pub fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
         note.truncate(end);
         note.push('…');
     }
-    Event { warning, reason, note, about: None }
+    Event { warning, reason, note, subject: None }
 }

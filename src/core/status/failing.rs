@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::conditions::WARNING;
-use super::{About, Event, events, shortened};
+use super::{Event, Subject, events, shortened};
 use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 
 /// The end of every failure message, before the warnings.
@@ -13,7 +13,7 @@ const STALE: &str = "the rest of this status is outdated until this succeeds (it
 /// The previous status, not ready because of the problem, and an event if that is new.
 ///
 /// Everything else is kept, including observedGeneration. It is not stalled, because a retry may succeed.
-pub fn failing(
+pub fn failing_status(
     previous: Option<&OpenStackDeploymentStatus>,
     generation: i64,
     problem: &str,
@@ -41,8 +41,8 @@ pub fn failing(
         set(&mut status.conditions, type_, holds, details, generation, now);
     }
     // The subject keeps events of different failures from being aggregated.
-    let about = Some(About::Field("status.conditions".to_owned()));
-    let event = events::ready_changed(&before, &status).map(|event| Event { about, ..event });
+    let about = Some(Subject::Field("status.conditions".to_owned()));
+    let event = events::ready_changed(&before, &status).map(|event| Event { subject: about, ..event });
     (status, event.into_iter().collect())
 }
 

@@ -1,7 +1,7 @@
 //! Rollouts in the status: a condition, a part of the message, and events.
 
 use super::Event;
-use super::events::{About, event};
+use super::events::{Subject, event};
 use crate::api::{Phase, RolloutPhase, RolloutStatus, reason};
 use crate::rollout::Rollouts;
 
@@ -32,7 +32,7 @@ pub fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)> {
 pub fn condition(rollouts: &Rollouts) -> Option<(bool, (&'static str, String))> {
     let known = rollouts.values().any(|status| status.phase != RolloutPhase::Pending);
     let done = || known.then(|| (true, (reason::NONE, String::new())));
-    let lines = rollouts.iter().filter(|(_, status)| status.phase.is_on()).map(|(name, status)| line(name, status));
+    let lines = rollouts.iter().filter(|(_, status)| status.phase.is_active()).map(|(name, status)| line(name, status));
     let lines: Vec<String> = lines.collect();
     first(rollouts).map(|(reason, ..)| (false, (reason, lines.join("; ")))).or_else(done)
 }
@@ -51,16 +51,16 @@ fn changed(name: &str, before: &RolloutStatus, now: &RolloutStatus) -> Option<Ev
         RolloutPhase::Rolling if now.batch.iter().any(|node| !before.batch.contains(node)) => {
             // A subject per batch, because events about the same subject are aggregated.
             let node = format!("{}/{}", name.replace('/', "-"), now.batch.first()?);
-            let about = Some(About::Object { kind: "Component".into(), name: node });
+            let about = Some(Subject::Object { kind: "Component".into(), name: node });
             let batch = format!("{name} {}/{} updated: batch {}", now.updated, now.total, now.batch.join(", "));
-            return Some(Event { about, ..event(false, "RolloutBatch", batch) });
+            return Some(Event { subject: about, ..event(false, "RolloutBatch", batch) });
         }
         RolloutPhase::Stopped if entered => event(true, reason::ROLLOUT_STOPPED, line(name, now)),
         RolloutPhase::Complete if entered => event(false, "RolledOut", line(name, now)),
         _ => return None,
     };
-    let about = Some(About::Object { kind: "Component".into(), name: name.replace('/', "-") });
-    Some(Event { about, ..event })
+    let about = Some(Subject::Object { kind: "Component".into(), name: name.replace('/', "-") });
+    Some(Event { subject: about, ..event })
 }
 
 #[cfg(test)]

@@ -8,17 +8,21 @@ use k8s_openapi::jiff::SignedDuration;
 use super::*;
 use crate::api::{Phase, reason};
 use crate::catalog::Level;
-use crate::observed::{Key, ReleaseSeen};
-use crate::plan::{Action, Decision, Wait, Why};
+use crate::observed::{ObservedRelease, ReleaseKey};
+use crate::plan::{Action, Decision, Reason, Wait};
 
 const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 const LATER: Timestamp = Timestamp::constant(1_800_000_100, 0);
 
 fn plan(steps: &[(&str, Step)]) -> Plan {
-    let decision =
-        |step: &Step| Decision { key: Key::new("openstack", "x"), step: step.clone(), sweep: None, mending: None };
+    let decision = |step: &Step| Decision {
+        key: ReleaseKey::new("openstack", "x"),
+        step: step.clone(),
+        sweep: None,
+        mending: None,
+    };
     let decisions: BTreeMap<_, _> = steps.iter().map(|(name, step)| ((*name).to_owned(), decision(step))).collect();
-    Plan { decisions, hash: "abc".into(), wake: None }
+    Plan { decisions, hash: "abc".into(), requeue_at: None }
 }
 
 fn reported(
@@ -33,8 +37,8 @@ fn reported(
 /// The release with a first record in this status.
 fn recorded(status: &str) -> Observed {
     let mut observed = Observed::default();
-    let seen = ReleaseSeen { status: status.into(), revision: 1, ..ReleaseSeen::default() };
-    observed.releases.insert(Key::new("openstack", "x"), seen);
+    let seen = ObservedRelease { status: status.into(), revision: 1, ..ObservedRelease::default() };
+    observed.releases.insert(ReleaseKey::new("openstack", "x"), seen);
     observed
 }
 
@@ -62,7 +66,7 @@ fn reported_while(
     let desired = Desired::default();
     let inputs = Report {
         helm: "4.3".into(),
-        names: &[(Key::new("openstack", "x"), "front".to_owned())].into(),
+        names: &[(ReleaseKey::new("openstack", "x"), "front".to_owned())].into(),
         findings,
         deleting: deleting.map(str::to_owned),
         ..Report::new(spec, 2, (&desired, observed), plan)
@@ -80,11 +84,11 @@ fn maps_steps_to_phase_and_conditions() {
     let backoff = Wait::Backoff { until: NOW, count: 1, message: "boom".into() };
     for (step, phase, ready, reconciling, stalled) in [
         (Step::Ready, Phase::Ready, reason::READY, "False", "False"),
-        (Step::Do(Action::Recover, Why::Install), Phase::Installing, reason::RELEASES, "True", "False"),
-        (Step::Wait(Wait::Approval(Why::Catalog)), Phase::AwaitingApproval, reason::APPROVAL, "False", "False"),
+        (Step::Do(Action::Unlock, Reason::Install), Phase::Installing, reason::RELEASES, "True", "False"),
+        (Step::Wait(Wait::Approval(Reason::Catalog)), Phase::AwaitingApproval, reason::APPROVAL, "False", "False"),
         (Step::Wait(backoff), Phase::Failed, reason::FAILED, "True", "False"),
         (Step::Wait(Wait::Unmanaged(None)), Phase::Failed, reason::FOREIGN, "False", "True"),
-        (Step::Settle(vec!["a".into(), "b".into()]), Phase::Updating, reason::WORKLOADS, "True", "False"),
+        (Step::Settling(vec!["a".into(), "b".into()]), Phase::Updating, reason::WORKLOADS, "True", "False"),
     ] {
         let (status, _) = reported(None, &plan(&[("front", step)]), NOW);
         assert_eq!((status.phase, condition(&status, "Ready").1), (Some(phase), ready));
@@ -127,7 +131,7 @@ fn equal_inputs_give_equal_status_and_no_events() {
 #[test]
 fn keeps_deployed_release_on_transitions() {
     let (first, _) = reported(None, &plan(&[("front", Step::Ready)]), NOW);
-    let (second, _) = reported(Some(&first), &plan(&[("front", Step::Settle(vec!["x".into()]))]), LATER);
+    let (second, _) = reported(Some(&first), &plan(&[("front", Step::Settling(vec!["x".into()]))]), LATER);
     let ready = second.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap();
     assert_eq!(ready.last_transition_time.0, LATER);
     assert_eq!(second.openstack_release.deployed.as_deref(), Some("2026.1"));
@@ -169,17 +173,17 @@ fn reports_failures_but_not_requested_stops() {
         at: NOW,
         count: 1,
         message: "boom".into(),
-        mend: crate::observed::Mend::Time,
-        told: false,
+        mend: crate::observed::Fix::Time,
+        is_reported: false,
     };
-    observed.failures.insert(Key::new("openstack", "x"), failure);
+    observed.failures.insert(ReleaseKey::new("openstack", "x"), failure);
     let wait = |until| plan(&[("front", Step::Wait(Wait::Backoff { until, count: 1, message: "boom".into() }))]);
     let (failed, events) = reported_of(Some(&pending), &wait(NOW), &spec(), &observed, &[], NOW);
     let notes: Vec<_> = events.iter().map(|event| (event.reason, event.note.as_str())).collect();
     assert_eq!(notes[0], ("Failed", "release front failed, revision 1: boom"));
     assert_eq!(event_reasons(&events), ["Failed", "ReleaseFailed"]);
     assert_eq!(events[0].failure(), Some("front"));
-    observed.failures.values_mut().for_each(|failure| failure.told = true);
+    observed.failures.values_mut().for_each(|failure| failure.is_reported = true);
     // A repair request changes the backoff.
     for until in [NOW, LATER] {
         assert_eq!(event_reasons(&reported_of(Some(&failed), &wait(until), &spec(), &observed, &[], NOW).1), [""; 0]);
@@ -188,7 +192,7 @@ fn reports_failures_but_not_requested_stops() {
 
 #[test]
 fn reports_loss_of_ready_and_of_pause() {
-    let settling = plan(&[("front", Step::Settle(vec!["x".into()]))]);
+    let settling = plan(&[("front", Step::Settling(vec!["x".into()]))]);
     let (ready, _) = reported(None, &plan(&[("front", Step::Ready)]), NOW);
     let (lost, events) = reported(Some(&ready), &settling, NOW);
     assert_eq!(event_reasons(&events), ["WorkloadsNotReady"]);
@@ -207,7 +211,7 @@ fn reports_loss_of_ready_and_of_pause() {
 #[test]
 fn reports_warning_once_and_keeps_it_in_ready() {
     let warning = Finding { level: Level::Warning, field: "spec.a".into(), message: "spec.a is without effect".into() };
-    let long = plan(&[("front", Step::Settle(vec!["word ".repeat(100)]))]);
+    let long = plan(&[("front", Step::Settling(vec!["word ".repeat(100)]))]);
     let observed = recorded("deployed");
     let (first, events) = reported_of(None, &long, &spec(), &observed, std::slice::from_ref(&warning), NOW);
     assert_eq!(event_reasons(&events), ["Deployed", "SpecWarning"]);
@@ -247,7 +251,7 @@ fn failed_pass_clears_ready_until_the_next_success() {
     let all_ready = plan(&[("front", Step::Ready)]);
     let (ready, _) = reported(None, &all_ready, NOW);
     let why = "listing external services: services is forbidden";
-    let (failed, events) = failing(Some(&ready), 3, why, LATER);
+    let (failed, events) = failing_status(Some(&ready), 3, why, LATER);
     assert_eq!(condition(&failed, "Ready"), ("False", "ReconcileError"));
     assert_eq!(condition(&failed, "Reconciling"), ("True", "ReconcileError"));
     assert_eq!(condition(&failed, "Stalled"), ("False", "AsExpected"), "it may recover by itself");
@@ -255,7 +259,8 @@ fn failed_pass_clears_ready_until_the_next_success() {
     assert_eq!(failed.message, format!("{why}; {suffix}"));
     assert_eq!((failed.observed_generation, &failed.children), (ready.observed_generation, &ready.children));
     assert!(events.len() == 1 && events[0].warning && events[0].note.starts_with(why), "{events:?}");
-    let (repeated, events) = failing(Some(&failed), 3, why, LATER.checked_add(SignedDuration::from_secs(3)).unwrap());
+    let (repeated, events) =
+        failing_status(Some(&failed), 3, why, LATER.checked_add(SignedDuration::from_secs(3)).unwrap());
     assert_eq!((repeated, events), (failed.clone(), Vec::new()), "no further change");
     let (well, _) = reported(Some(&failed), &all_ready, LATER);
     assert_eq!(condition(&well, "Ready"), ("True", "Ready"));
@@ -271,8 +276,8 @@ fn known_warnings_are_not_repeated_after_failures() {
     let (warnings, all_ready) = ([warning(0), warning(1)], plan(&[("front", Step::Ready)]));
     let report = |before: Option<&_>| reported_of(before, &all_ready, &spec(), &recorded("deployed"), &warnings, NOW);
     let (ready, _) = report(None);
-    let (failed, _) = failing(Some(&ready), 2, "no answer; warning: it is late", NOW);
-    let (failed, _) = failing(Some(&failed), 2, "no answer yet", LATER);
+    let (failed, _) = failing_status(Some(&ready), 2, "no answer; warning: it is late", NOW);
+    let (failed, _) = failing_status(Some(&failed), 2, "no answer yet", LATER);
     let message = &failed.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap().message;
     let tail = "; warning: spec.a[0] is without effect; warning: spec.a[1] is without effect";
     assert!(message.starts_with("no answer yet; ") && message.ends_with(&format!(" few seconds){tail}")), "{message}");

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::drift::{self, Children};
 use super::{Report, children::first, crons, rollouts};
-use crate::api::{ComponentStatus, ComponentVerdict, Phase, reason};
+use crate::api::{ComponentHealth, ComponentStatus, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
 use crate::health;
-use crate::observed::Trouble;
-use crate::plan::{Action, Decision, Step, Wait, Why};
+use crate::observed::Issue;
+use crate::plan::{Action, Decision, Reason, Step, Wait};
 
 type Health = BTreeMap<String, BTreeMap<String, ComponentStatus>>;
 
 /// The overall state of the cloud.
-pub struct Verdict {
+pub struct Assessment {
     pub phase: Phase,
     pub reason: &'static str,
     pub message: String,
@@ -25,15 +25,15 @@ pub struct Verdict {
     pub stalled: bool,
 }
 
-pub fn verdict(report: &Report<'_>, health: &Health, children: &Children) -> Verdict {
+pub fn assess(report: &Report<'_>, health: &Health, children: &Children) -> Assessment {
     let steps = || report.plan.decisions.values().map(|decision| &decision.step);
     let progressing = report.not_the_one.is_none()
         && !report.findings.iter().any(|finding| finding.level == Level::Error)
         && steps().any(|step| match step {
             Step::Do(..)
-            | Step::Settle(_)
+            | Step::Settling(_)
             | Step::Wait(
-                Wait::Needs(_) | Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Record | Wait::Dependents(_),
+                Wait::Needs(_) | Wait::Helm { .. } | Wait::Backoff { .. } | Wait::ReleaseRecord | Wait::Dependents(_),
             ) => true,
             Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::CHART_PENDING,
             Step::Ready | Step::Wait(_) => false,
@@ -52,9 +52,9 @@ pub fn verdict(report: &Report<'_>, health: &Health, children: &Children) -> Ver
     });
     let stalled = matches!(
         reason,
-        reason::INVALID | reason::NOT_THE_ONE | reason::FOREIGN | reason::INPUTS | reason::CHART | reason::NO_NODES
+        reason::INVALID | reason::OLDER_RESOURCE | reason::FOREIGN | reason::INPUTS | reason::CHART | reason::NO_NODES
     ) || (reason == reason::FAILED && !progressing);
-    Verdict { phase, reason, message, progressing, degraded, stalled }
+    Assessment { phase, reason, message, progressing, degraded, stalled }
 }
 
 type Check = Option<(Phase, &'static str, String)>;
@@ -73,14 +73,14 @@ fn not_the_one(report: &Report<'_>, _: &Health) -> Check {
     let message = format!(
         "{other} is older and only one deployment per cluster is supported, so this one is ignored; delete one of the two"
     );
-    Some((Phase::Failed, reason::NOT_THE_ONE, message))
+    Some((Phase::Failed, reason::OLDER_RESOURCE, message))
 }
 
 fn deleting(report: &Report<'_>, _: &Health) -> Check {
     let rest = report.deleting.as_ref()?;
     let waits = lines(report, |step| match step {
         // Unmanaging takes no time, so the deletion waits for something else.
-        Step::Do(Action::LetGo, _) | Step::Settle(_) | Step::Ready => None,
+        Step::Do(Action::Unmanage, _) | Step::Settling(_) | Step::Ready => None,
         Step::Do(action, _) => Some(action.to_string()),
         Step::Wait(wait) => Some(wait.to_string()),
     });
@@ -130,9 +130,9 @@ fn failing_hook(report: &Report<'_>, name: &str) -> bool {
     let Some(decision) = report.plan.decisions.get(name) else { return false };
     let body = report.observed.releases.get(&decision.key).and_then(|seen| seen.body.as_ref());
     let Some(job) = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref()) else { return false };
-    let own = |seen: &&crate::observed::JobSeen| seen.namespace == decision.key.namespace && seen.name == *job;
+    let own = |seen: &&crate::observed::ObservedJob| seen.namespace == decision.key.namespace && seen.name == *job;
     // A container that is restarted in place fails without a failed pod to count.
-    let fails = |seen: &crate::observed::JobSeen| {
+    let fails = |seen: &crate::observed::ObservedJob| {
         seen.failed || seen.failures > 0 || seen.trouble.as_ref().is_some_and(|trouble| trouble.stuck)
     };
     report.observed.jobs.iter().find(own).is_some_and(fails)
@@ -144,11 +144,11 @@ fn problems(report: &Report<'_>, _: &Health) -> Check {
 }
 
 fn awaiting(report: &Report<'_>, _: &Health) -> Check {
-    let waiting: Vec<_> = report.plan.awaiting().collect();
+    let waiting: Vec<_> = report.plan.awaiting_approval().collect();
     let (_, why) = waiting.first()?;
     let names = waiting.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let what = match why {
-        Why::Unwanted => "uninstalled",
+        Reason::NotDesired => "uninstalled",
         _ => "upgraded",
     };
     let message = format!(
@@ -164,13 +164,13 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Check {
         // A foreign helm process ends or its lock expires, without manual work.
         Step::Wait(
             Wait::Needs(_)
-            | Wait::Record
+            | Wait::ReleaseRecord
             | Wait::Dependents(_)
             | Wait::Paused
             | Wait::Blocked { .. }
             | Wait::Locked { .. },
         ) => Some(step_text(step)),
-        Step::Wait(_) | Step::Settle(_) | Step::Ready => None,
+        Step::Wait(_) | Step::Settling(_) | Step::Ready => None,
     });
     if waits.is_empty() {
         return None;
@@ -191,7 +191,7 @@ fn stuck(report: &Report<'_>) -> Option<String> {
         let workloads = &report.observed.workloads;
         let mut own = workloads.iter().filter(|w| w.namespace == key.namespace && w.release == key.name);
         let trouble = own.find_map(|workload| {
-            let stuck = |trouble: &&Trouble| trouble.stuck;
+            let stuck = |trouble: &&Issue| trouble.stuck;
             workload.trouble.as_ref().filter(stuck).filter(|_| workload.ready < workload.desired)
         })?;
         Some(format!("{name}: {}", trouble.message))
@@ -210,7 +210,7 @@ fn settling(report: &Report<'_>, health: &Health) -> Check {
             })
     });
     let lines = lines(report, |step| match step {
-        Step::Settle(lines) => Some(first(lines)),
+        Step::Settling(lines) => Some(first(lines)),
         Step::Do(..) | Step::Wait(_) | Step::Ready => None,
     });
     if lines.is_empty() {
@@ -221,14 +221,14 @@ fn settling(report: &Report<'_>, health: &Health) -> Check {
             "{} of {}: {}; label nodes (see `kubectl -n {} get daemonset {}`) or disable its service",
             workload.component,
             workload.release,
-            health::verdict(workload).reason,
+            health::assess(workload).reason,
             workload.namespace,
             workload.name
         );
         return Some((Phase::Degraded, reason::NO_NODES, message));
     }
     let unhealthy =
-        health.values().flat_map(BTreeMap::values).any(|status| status.status == ComponentVerdict::Unhealthy);
+        health.values().flat_map(BTreeMap::values).any(|status| status.status == ComponentHealth::Unhealthy);
     let phase = if unhealthy { Phase::Degraded } else { Phase::Updating };
     let message = super::causes::prepend_cause(first(&lines), report, false);
     Some((phase, if unhealthy { reason::UNHEALTHY } else { reason::WORKLOADS }, message))
@@ -238,7 +238,7 @@ fn step_text(step: &Step) -> String {
     match step {
         Step::Wait(wait) => wait.to_string(),
         Step::Do(action, why) => format!("{action}: {why}"),
-        Step::Settle(lines) => first(lines),
+        Step::Settling(lines) => first(lines),
         Step::Ready => String::new(),
     }
 }
@@ -261,7 +261,7 @@ fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, Strin
         return Some((reason::FAILED, message));
     }
     let unhealthy = health.iter().find_map(|(application, components)| {
-        let (component, status) = components.iter().find(|(_, status)| status.status == ComponentVerdict::Unhealthy)?;
+        let (component, status) = components.iter().find(|(_, status)| status.status == ComponentHealth::Unhealthy)?;
         Some(format!("{application}/{component} {}: {}", status.ready, status.reason))
     });
     let unhealthy = unhealthy.map(|message| (reason::UNHEALTHY, message));
@@ -272,7 +272,7 @@ fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, Strin
 fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     let all =
         health.iter().flat_map(|(application, all)| all.iter().map(move |(name, status)| (application, name, status)));
-    let degraded = all.filter(|(.., status)| status.status == ComponentVerdict::Degraded);
+    let degraded = all.filter(|(.., status)| status.status == ComponentHealth::Degraded);
     let parts: Vec<_> =
         degraded.map(|(application, name, status)| format!("{application}/{name} {}", status.ready)).collect();
     let nodes: BTreeSet<&String> = report.observed.workloads.iter().flat_map(|workload| &workload.lost_nodes).collect();

@@ -7,14 +7,16 @@ use k8s_openapi::jiff::Timestamp;
 use crate::catalog::WorkloadKind;
 use crate::catalog::{Catalog, Component};
 use crate::desired::{Desired, DesiredRelease, Provider};
-use crate::observed::{AttemptSeen, BodySeen, HookSeen, JobSeen, Owner, ReleaseSeen, RunningSeen, Trouble, Workload};
-use crate::observed::{Key, Observed};
+use crate::observed::{
+    Attempt, Issue, Liveness, ObservedHook, ObservedJob, ObservedRelease, RecordBody, RunningHelm, Workload,
+};
+use crate::observed::{Observed, ReleaseKey};
 use crate::plan::{Plan, Policy, Step, plan};
 
 pub const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
 /// Two absent releases: `front` needs `store`.
-pub struct World {
+pub struct Fixture {
     pub desired: Desired,
     pub observed: Observed,
     pub policy: Policy,
@@ -23,7 +25,7 @@ pub struct World {
 
 pub fn release(name: &str) -> DesiredRelease {
     DesiredRelease {
-        key: Key::new("openstack", name),
+        key: ReleaseKey::new("openstack", name),
         chart: name.into(),
         service: name.into(),
         group: crate::catalog::Group::Openstack,
@@ -53,14 +55,14 @@ pub fn release(name: &str) -> DesiredRelease {
     }
 }
 
-pub fn world() -> World {
+pub fn world() -> Fixture {
     let store = Component::parse("store/server").unwrap();
     let mut front = release("front");
     front.needs.insert(store.clone(), Provider::Release("store".into()));
     let mut provider = release("store");
     provider.components.insert(store, WorkloadKind::StatefulSet);
     let releases = [("front".to_owned(), front), ("store".to_owned(), provider)].into();
-    World {
+    Fixture {
         desired: Desired { releases, findings: Vec::new() },
         observed: Observed::default(),
         policy: Policy::default(),
@@ -68,19 +70,19 @@ pub fn world() -> World {
     }
 }
 
-pub fn seen(status: &str) -> ReleaseSeen {
-    ReleaseSeen {
+pub fn seen(status: &str) -> ObservedRelease {
+    ObservedRelease {
         status: status.into(),
         revision: 3,
-        since: Some(NOW),
+        created_at: Some(NOW),
         was_deployed: true,
         inputs: Some("new".into()),
         catalog: Some("catalogue".into()),
         images: Some("images".into()),
         own_inputs: Some("new".into()),
-        attempt: Some(AttemptSeen { instance: "me".into(), revision: 3, owner: Owner::Us }),
-        body: Some(BodySeen::default()),
-        ..ReleaseSeen::default()
+        attempt: Some(Attempt { instance: "me".into(), revision: 3, owner: Liveness::Us }),
+        body: Some(RecordBody::default()),
+        ..ObservedRelease::default()
     }
 }
 
@@ -97,19 +99,19 @@ pub fn available(release: &str, component: &str, ready: i32) -> Workload {
         ready,
         updated: ready,
         on_delete: None,
-        outdated: 0,
+        outdated_pods: 0,
         was_available: false,
-        selects: String::new(),
+        node_selector: String::new(),
         misscheduled: 0,
         lost_nodes: Vec::new(),
         trouble: None,
     }
 }
 
-impl World {
+impl Fixture {
     #[must_use]
-    pub fn see(mut self, name: &str, seen: ReleaseSeen) -> Self {
-        self.observed.releases.insert(Key::new("openstack", name), seen);
+    pub fn see(mut self, name: &str, seen: ObservedRelease) -> Self {
+        self.observed.releases.insert(ReleaseKey::new("openstack", name), seen);
         self
     }
 
@@ -127,14 +129,14 @@ impl World {
         match &self.plan().decisions[name].step {
             Step::Do(action, why) => format!("{action}, because {why}"),
             Step::Wait(wait) => wait.to_string(),
-            Step::Settle(lines) => format!("settles: {}", lines.join("; ")),
+            Step::Settling(lines) => format!("settles: {}", lines.join("; ")),
             Step::Ready => "ready".into(),
         }
     }
 }
 
-pub fn child(inputs: &str) -> RunningSeen {
-    RunningSeen {
+pub fn running_helm(inputs: &str) -> RunningHelm {
+    RunningHelm {
         verb: "upgrade".into(),
         inputs: inputs.into(),
         since: NOW,
@@ -144,21 +146,21 @@ pub fn child(inputs: &str) -> RunningSeen {
     }
 }
 
-pub fn hook(world: &mut World, failures: i32) {
+pub fn hook(world: &mut Fixture, failures: i32) {
     let mut pending = seen("pending-upgrade");
     let name = "post-upgrade Job store-init".to_owned();
-    pending.body = Some(BodySeen {
-        hook: Some(HookSeen { name, job: Some("store-init".into()), since: None, failed: false }),
-        ..BodySeen::default()
+    pending.body = Some(RecordBody {
+        hook: Some(ObservedHook { name, job: Some("store-init".into()), since: None, failed: false }),
+        ..RecordBody::default()
     });
-    world.observed.releases.insert(Key::new("openstack", "store"), pending);
-    world.observed.jobs.push(JobSeen {
+    world.observed.releases.insert(ReleaseKey::new("openstack", "store"), pending);
+    world.observed.jobs.push(ObservedJob {
         namespace: "openstack".into(),
         name: "store-init".into(),
         release: "store".into(),
         complete: false,
         failed: false,
         failures,
-        trouble: (failures > 0).then(|| Trouble { stuck: true, message: "exit code 1: access denied".into() }),
+        trouble: (failures > 0).then(|| Issue { stuck: true, message: "exit code 1: access denied".into() }),
     });
 }

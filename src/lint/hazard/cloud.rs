@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, KeyTree};
-use osdpl_core::desired::{Facts, Layered, Selection, other_version};
-use osdpl_core::observed::Site;
+use osdpl_core::desired::{Facts, ResolvedLayers, Selection, overridden_chart_version};
+use osdpl_core::observed::ClusterInfo;
 use osdpl_values::{Layer, Origin, Path, Values, trace};
 
 /// A resolved spec with its layers.
@@ -33,7 +33,7 @@ impl<'a> Cloud<'a> {
         catalog: &'a Catalog,
         selection: &'a Selection,
         facts: &'a Facts,
-        layered: &'a Layered,
+        layered: &'a ResolvedLayers,
     ) -> Self {
         let releases = layered.desired.releases.iter().filter(|(name, _)| layered.layers.contains_key(*name));
         let values = releases.map(|(name, release)| (name.as_str(), &release.values)).collect();
@@ -41,7 +41,7 @@ impl<'a> Cloud<'a> {
     }
 
     /// The cluster of the cloud, as far as it is known.
-    pub fn site(&self) -> &Site {
+    pub fn site(&self) -> &ClusterInfo {
         &self.facts.site
     }
 
@@ -61,12 +61,12 @@ impl<'a> Cloud<'a> {
     }
 
     /// Returns the location of a layer that is checked: the user's own, or an addition to the catalogue.
-    pub fn spot(&self, origin: &Origin) -> Option<Spot> {
-        if let Some(field) = place(origin) {
-            return Some(Spot::of_field(field));
+    pub fn spot(&self, origin: &Origin) -> Option<Location> {
+        if let Some(field) = user_field(origin) {
+            return Some(Location::of_field(field));
         }
         let Origin::File { file, .. } = origin else { return None };
-        Some(Spot { location: Some(self.added(origin)?), field: taken_by(file) })
+        Some(Location { location: Some(self.added(origin)?), field: including_field(file) })
     }
 
     /// Describes the location of a layer that was added to the catalogue.
@@ -81,7 +81,7 @@ impl<'a> Cloud<'a> {
     }
 
     /// Returns the location that sets a value of a release, if it is the user's or an addition to the catalogue.
-    pub fn spot_of(&self, release: &str, path: &Path) -> Option<Spot> {
+    pub fn spot_of(&self, release: &str, path: &Path) -> Option<Location> {
         self.decided(release, path).0.and_then(|origin| self.spot(origin))
     }
 
@@ -96,7 +96,7 @@ impl<'a> Cloud<'a> {
     /// Returns the field of the resource that causes a value of a release.
     pub fn field(&self, release: &str, path: &Path) -> String {
         let origin = self.decided(release, path).0;
-        if let Some(place) = origin.and_then(place) {
+        if let Some(place) = origin.and_then(user_field) {
             return format!("{place}.{path}");
         }
         match origin {
@@ -113,14 +113,14 @@ impl<'a> Cloud<'a> {
     /// Returns the keys of a release's chart; `None` if they are not known, for example for another chart version.
     pub fn tree(&self, release: &str) -> Option<&KeyTree> {
         let (_, entry) = self.catalog.release(release)?;
-        let is_another = other_version(self.spec, self.catalog, release).is_some();
+        let is_another = overridden_chart_version(self.spec, self.catalog, release).is_some();
         if is_another { None } else { self.catalog.keys().get(&entry.chart) }
     }
 }
 
 /// A location that is checked: a field of the resource, or a file that was added to the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
+pub struct Location {
     /// The location in an addition, such as `ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])`; `None`
     /// for a field of the resource.
     ///
@@ -130,7 +130,7 @@ pub struct Spot {
     pub field: String,
 }
 
-impl Spot {
+impl Location {
     /// A location in the resource.
     pub fn of_field(field: String) -> Self {
         Self { location: None, field }
@@ -166,7 +166,7 @@ impl Spot {
 }
 
 /// Returns the field of the resource that includes a file of the catalogue; empty for files that all clouds include.
-pub fn taken_by(file: &str) -> String {
+pub fn including_field(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
     match file.trim_start_matches("values/").split('/').next() {
         Some("presets") => "spec.presets".into(),
@@ -178,7 +178,7 @@ pub fn taken_by(file: &str) -> String {
 }
 
 /// Returns the field of a user's layer; `None` for other layers.
-pub fn place(origin: &Origin) -> Option<String> {
+pub fn user_field(origin: &Origin) -> Option<String> {
     match origin {
         Origin::Field(field) if field.starts_with("spec.common") || field.starts_with("spec.services") => {
             Some(field.clone())

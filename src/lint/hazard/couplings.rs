@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Cloud, Hazard, Spot};
-use osdpl_core::catalog::{Coupling, entry_name};
+use super::{Cloud, LintWarning, Location};
+use osdpl_core::catalog::{EqualSetting, entry_name};
 use osdpl_values::{Layer, Path, Values, get, trace};
 
 /// A coupled value of a release.
@@ -14,30 +14,30 @@ struct CoupledValue {
     path: Path,
     value: Value,
     /// The location that sets it, if it is the user's or an addition.
-    spot: Option<Spot>,
+    spot: Option<Location>,
     /// The description of the layer that sets it.
     source: String,
     is_secret: bool,
 }
 
 /// Returns all contradictions that overrides cause.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Hazard> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<LintWarning> {
     // Without layers to check there are no contradictions.
     if !cloud.layers.values().flatten().any(|layer| cloud.spot(&layer.origin).is_some()) {
         return Vec::new();
     }
     let scope = &cloud.selection.scope;
-    let check_coupling = |coupling: &Coupling| {
+    let check_coupling = |coupling: &EqualSetting| {
         let expected = coupling.expected.as_ref().and_then(|expected| expected.evaluate(scope).ok());
         let servers: BTreeSet<&str> = cloud.layers.keys().map(|name| server_of(name, coupling, cloud)).collect();
         let of = |server| contradictions(coupling, &coupled_values(coupling, server, cloud), expected.as_ref());
         servers.into_iter().flat_map(of).collect::<Vec<_>>()
     };
-    cloud.catalog.judgements.couplings.iter().flat_map(check_coupling).collect()
+    cloud.catalog.cross_checks.couplings.iter().flat_map(check_coupling).collect()
 }
 
 /// Returns the server that a release is coupled with: its own if it has or is one, and otherwise the shared one.
-fn server_of<'a>(name: &str, coupling: &'a Coupling, cloud: &'a Cloud<'_>) -> &'a str {
+fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -> &'a str {
     let Some(shared) = &coupling.server else { return "" };
     let own = cloud.layers.keys().find(|other| {
         let serves = other.strip_prefix(shared.as_str()).and_then(|rest| rest.strip_prefix('-'));
@@ -48,7 +48,7 @@ fn server_of<'a>(name: &str, coupling: &'a Coupling, cloud: &'a Cloud<'_>) -> &'
 
 /// Returns the coupled values of a server and its clients. If any is overridden, the chart defaults of the others are
 /// included.
-fn coupled_values(coupling: &Coupling, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
+fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
     let mut values_set = Vec::new();
     let mut unset = Vec::new();
     for place in &coupling.places {
@@ -73,7 +73,9 @@ fn coupled_values(coupling: &Coupling, server: &str, cloud: &Cloud<'_>) -> Vec<C
     else {
         return values_set;
     };
-    for (name, path) in unset.into_iter().filter(|(name, path)| cloud.tree(name).is_some_and(|tree| tree.knows(path))) {
+    for (name, path) in
+        unset.into_iter().filter(|(name, path)| cloud.tree(name).is_some_and(|tree| tree.has_path(path)))
+    {
         values_set.push(CoupledValue {
             release: name.clone(),
             path,
@@ -114,8 +116,8 @@ fn expanded(pattern: &Path, values: &Values) -> Vec<Path> {
 }
 
 /// Returns overrides that contradict another value, each with one such value.
-fn contradictions(coupling: &Coupling, values_set: &[CoupledValue], expected: Option<&Value>) -> Vec<Hazard> {
-    let mut found: BTreeMap<(&Spot, &str), Hazard> = BTreeMap::new();
+fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected: Option<&Value>) -> Vec<LintWarning> {
+    let mut found: BTreeMap<(&Location, &str), LintWarning> = BTreeMap::new();
     for own in values_set {
         let Some(spot) = &own.spot else { continue };
         let remedy = if coupling.remedy.is_empty() { "make them equal" } else { &coupling.remedy };
@@ -136,7 +138,11 @@ fn contradictions(coupling: &Coupling, values_set: &[CoupledValue], expected: Op
         let message = format!("{before}{} {against}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
         // One location in an addition may set values of several releases.
         let of = spot.stands().map_or("", |_| own.release.as_str());
-        found.entry((spot, of)).or_insert_with(|| Hazard { kind: "contradiction", field: spot.field.clone(), message });
+        found.entry((spot, of)).or_insert_with(|| LintWarning {
+            kind: "contradiction",
+            field: spot.field.clone(),
+            message,
+        });
     }
     found.into_values().collect()
 }

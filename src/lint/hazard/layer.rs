@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::tally::{Tally, Warning};
-use super::{Cloud, IDLE, Spot, place, shape};
+use super::{Cloud, IDLE, Location, shape, user_field};
 use osdpl_core::catalog::{KeyTree, KeyType, entry_name};
-use osdpl_core::desired::is_unknown_in;
-use osdpl_values::{Layer, Origin, Path, Values, fold, get, lay, leaves, trace};
+use osdpl_core::desired::is_unknown_key_in;
+use osdpl_values::{Layer, Origin, Path, Values, get, leaves, merge_layer, merge_layers, trace};
 
 /// The key of a volume claim's access modes.
 const ACCESS_MODES: &str = "accessModes";
@@ -31,15 +31,15 @@ pub(super) fn check(release: &Release<'_>, tally: &mut Tally) {
         if let Some(spot) = release.cloud.spot(&layer.origin) {
             LayerCheck { release, index, layer, below: &below, spot, beside: &[] }.check(tally);
         }
-        lay(&mut below, layer.values.clone(), &layer.unset);
+        merge_layer(&mut below, layer.values.clone(), &layer.unset);
     }
 }
 
 /// Checks only the last layer, which is for some nodes; `beside` has all layers for some nodes.
 pub(super) fn check_last(release: &Release<'_>, beside: &[Layer], tally: &mut Tally) {
     let Some((layer, lower)) = release.layers.split_last() else { return };
-    let spot = Spot::of_field(layer.origin.to_string());
-    LayerCheck { release, index: lower.len(), layer, below: &fold(lower), spot, beside }.check(tally);
+    let spot = Location::of_field(layer.origin.to_string());
+    LayerCheck { release, index: lower.len(), layer, below: &merge_layers(lower), spot, beside }.check(tally);
 }
 
 /// Returns the paths of all parent maps.
@@ -55,7 +55,7 @@ struct LayerCheck<'a> {
     layer: &'a Layer,
     below: &'a Values,
     /// The location of the layer.
-    spot: Spot,
+    spot: Location,
     /// All layers for some nodes, if this is one of them: on a node that several match, only one applies.
     beside: &'a [Layer],
 }
@@ -99,7 +99,7 @@ impl LayerCheck<'_> {
     fn is_for(&self, path: &Path) -> bool {
         let Release { tree, cloud, .. } = self.release;
         if self.spot.stands().is_none() && self.spot.field.starts_with("spec.common") {
-            let is_known = |tree: &KeyTree| !is_unknown_in(tree, cloud.catalog, path);
+            let is_known = |tree: &KeyTree| !is_unknown_key_in(tree, cloud.catalog, path);
             return tree.is_none_or(is_known) || get(self.below, path).is_some();
         }
         let first = &path.keys()[..1];
@@ -125,7 +125,7 @@ impl LayerCheck<'_> {
 
     /// Reports a value that a later layer of the user overrides.
     fn shadowed(&self, path: &Path) -> Option<Warning> {
-        let above = self.release.layers[self.index + 1..].iter().filter(|layer| place(&layer.origin).is_some());
+        let above = self.release.layers[self.index + 1..].iter().filter(|layer| user_field(&layer.origin).is_some());
         let above: Vec<Layer> = above.cloned().collect();
         let trace =
             trace(&above, path).into_iter().find(|trace| !trace.value.as_ref().is_some_and(Value::is_object))?;
@@ -163,7 +163,7 @@ impl LayerCheck<'_> {
         let is_kept = |above: Path| get(self.below, &above).is_none_or(Value::is_object);
         let default = self.release.tree?.find(path.keys())?;
         let message = if value.as_object().is_some_and(serde_json::Map::is_empty)
-            && default.kind() == Some(KeyType::Map)
+            && default.key_type() == Some(KeyType::Map)
         {
             "changes nothing: helm merges maps, and an empty one leaves the chart's as it is; take it out, or remove keys with `unset`"
         } else if default.default()? == *value {
@@ -215,7 +215,7 @@ impl LayerCheck<'_> {
         let Release { tree, cloud, .. } = self.release;
         let holds = get(self.below, path).filter(|holds| !holds.is_null())?;
         let is_checked = || self.winner(path).is_some_and(|origin| cloud.spot(origin).is_some());
-        let is_as_the_charts = tree.and_then(|tree| tree.find(path.keys()).and_then(KeyTree::kind)).is_some()
+        let is_as_the_charts = tree.and_then(|tree| tree.find(path.keys()).and_then(KeyTree::key_type)).is_some()
             && shape::changed(path, value, None, *tree).is_none();
         let is_mistaken = || shape::changed(path, holds, None, *tree).is_some();
         (!(is_as_the_charts && is_mistaken() && is_checked())).then_some(holds)

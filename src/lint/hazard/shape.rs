@@ -13,7 +13,7 @@ const NAMED: usize = 5;
 /// Reports a `value` of another kind than `holds`, the value below, or than the chart's default.
 pub fn changed(path: &Path, value: &Value, holds: Option<&Value>, tree: Option<&KeyTree>) -> Option<Warning> {
     let known = tree.and_then(|tree| tree.find(path.keys()));
-    let before = holds.map(KeyType::of).or_else(|| known?.kind())?;
+    let before = holds.map(KeyType::of).or_else(|| known?.key_type())?;
     if before == KeyType::Number && path.keys().first().is_some_and(|key| key != "conf") && is_word(value) {
         // The message omits the value, which may come from a Secret.
         let message = format!("is a text where {} a number; write a number", whose(holds));

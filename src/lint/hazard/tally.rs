@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Hazard, IDLE, Spot};
+use super::{IDLE, LintWarning, Location};
 
 /// A warning about one value of one release.
 pub struct Warning {
@@ -12,7 +12,7 @@ pub struct Warning {
 
 /// The warnings by location.
 #[derive(Default)]
-pub struct Tally(BTreeMap<Spot, Entry>);
+pub struct Tally(BTreeMap<Location, Entry>);
 
 #[derive(Default)]
 struct Entry {
@@ -24,7 +24,7 @@ struct Entry {
 
 impl Tally {
     /// Adds the result for a value of a release; `is_for` is whether the value concerns the release at all.
-    pub fn add(&mut self, spot: Spot, release: &str, is_for: bool, warning: Option<Warning>) {
+    pub fn add(&mut self, spot: Location, release: &str, is_for: bool, warning: Option<Warning>) {
         if !is_for {
             return;
         }
@@ -36,7 +36,7 @@ impl Tally {
     }
 
     /// Returns one hazard for each location and kind. A value that has an effect somewhere is not reported as idle.
-    pub fn hazards(self) -> Vec<Hazard> {
+    pub fn hazards(self) -> Vec<LintWarning> {
         let mut hazards = Vec::new();
         for (spot, Entry { releases, warnings }) in self.0 {
             for (kind, (message, of)) in warnings {
@@ -50,7 +50,7 @@ impl Tally {
                     None if releases.len() > 1 => format!("{message} (of {of})"),
                     None => message,
                 };
-                hazards.push(Hazard { kind, field: spot.field.clone(), message });
+                hazards.push(LintWarning { kind, field: spot.field.clone(), message });
             }
         }
         hazards

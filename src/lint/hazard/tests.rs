@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{Facts, layered, select};
+use osdpl_core::desired::{Facts, resolve_with_layers, select};
 use osdpl_core::testing::files;
 
 const COUPLINGS: &str = "couplings:\n- what: the number of servers\n  why: they are counted\n  default: 2\n  places:\n  - {release: store, path: pod.replicas}\n\
@@ -47,9 +47,9 @@ fn hazards_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     let selection = select("cloud", "openstack", &spec, &catalog);
     let credentials = json!({"store": {"admin": "s3cret"}, "front": {"user": "pa55"}});
     let facts = Facts { credentials: serde_json::from_value(credentials).unwrap(), helm_major: 4, ..Facts::default() };
-    let layered = layered(&spec, &catalog, &selection, &facts);
-    let found = hazards(&Cloud::new(&spec, &catalog, &selection, &facts, &layered));
-    found.iter().map(|Hazard { kind, field, message }| format!("{kind} {field}: {message}")).collect()
+    let layered = resolve_with_layers(&spec, &catalog, &selection, &facts);
+    let found = lint_warnings(&Cloud::new(&spec, &catalog, &selection, &facts, &layered));
+    found.iter().map(|LintWarning { kind, field, message }| format!("{kind} {field}: {message}")).collect()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]

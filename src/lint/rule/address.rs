@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::place::keys_of;
-use super::{Cloud, Judged};
+use super::place::keys_of_field;
+use super::{Cloud, Violation};
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Level};
-use osdpl_core::observed::{Range, Site};
+use osdpl_core::observed::{ClusterInfo, Range};
 use osdpl_values::Values;
 use osdpl_values::expr::network::Network;
 
@@ -60,7 +60,7 @@ fn texts(features: &Values) -> Vec<Text<'_>> {
 }
 
 /// Reports networks of the features that overlap each other, or the cluster's own pod and Service networks.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
     let mut found = invalid_texts(&cloud.spec.features);
     // The feature's own check has the better message.
     found.retain(|judged| !cloud.selection.findings.iter().any(|finding| finding.field == judged.field));
@@ -74,7 +74,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
 ///
 /// Something that looks like an address may be a version there. The fields of unknown features count as free, too.
 fn is_free(field: &str, catalog: &Catalog) -> bool {
-    let keys = keys_of(field);
+    let keys = keys_of_field(field);
     let Some((feature, below)) = keys.get(2..).and_then(<[String]>::split_first) else { return false };
     let Some(feature) = catalog.features.get(feature) else { return true };
     let mut schema: &Value = &feature.schema;
@@ -92,7 +92,7 @@ fn is_free(field: &str, catalog: &Catalog) -> bool {
 }
 
 /// Reports the first pod network of the cluster that overlaps a Service network.
-fn cluster_overlap(site: &Site) -> Option<Judged> {
+fn cluster_overlap(site: &ClusterInfo) -> Option<Violation> {
     let (pods, services): (Vec<_>, Vec<_>) =
         cluster_networks(site).into_iter().partition(|(_, range)| range.is_of_pods);
     let mut pairs = pods.iter().flat_map(|one| services.iter().map(move |other| (one, other)));
@@ -102,32 +102,32 @@ fn cluster_overlap(site: &Site) -> Option<Judged> {
          networks before a cloud runs in the cluster (they are chosen when the cluster is created), or correct the networks given to osdpl",
         describe(pods, site),
         services.cidr,
-        services.what
+        services.description
     );
-    Some(Judged::warning("address", "", message))
+    Some(Violation::warning("address", "", message))
 }
 
 /// Returns the cluster's own networks, without those that can't be parsed.
-fn cluster_networks(site: &Site) -> Vec<(Network, &Range)> {
+fn cluster_networks(site: &ClusterInfo) -> Vec<(Network, &Range)> {
     site.networks.iter().filter_map(|range| Some((Network::parse(&range.cidr)?, range))).collect()
 }
 
 /// Describes one of the cluster's own networks.
 ///
 /// Where each node has its own pod range, none is named: the message would change whenever a node is added or removed.
-fn describe(range: &Range, site: &Site) -> String {
+fn describe(range: &Range, site: &ClusterInfo) -> String {
     if range.is_of_pods && site.networks.iter().filter(|other| other.is_of_pods).count() > 1 {
         return "a network of the cluster's pods".into();
     }
-    format!("{} of {}", range.cidr, range.what)
+    format!("{} of {}", range.cidr, range.description)
 }
 
 /// Reports texts that look like a network or an address but are not valid: schema patterns can't check the range 0 to
 /// 255.
-fn invalid_texts(written: &Values) -> Vec<Judged> {
+fn invalid_texts(written: &Values) -> Vec<Violation> {
     let findings = texts(written).into_iter().filter_map(|Text { field, text, .. }| {
         let (part, problem) = text.split(',').find_map(|part| Some((part.trim(), problem(part.trim())?)))?;
-        Some(Judged::error("address", field, format!("{part:?}: {problem}")))
+        Some(Violation::error("address", field, format!("{part:?}: {problem}")))
     });
     findings.collect()
 }
@@ -155,7 +155,7 @@ fn problem(text: &str) -> Option<String> {
 ///
 /// An overlap is an error only if the user wrote both networks in this spec. Clouds may have run for years with a
 /// network of a preset or of the cluster that overlaps: pods need not reach what is behind a tunnel.
-fn overlaps(features: &Values, written: &Values, site: &Site) -> Vec<Judged> {
+fn overlaps(features: &Values, written: &Values, site: &ClusterInfo) -> Vec<Violation> {
     let (mut networks, written) = (networks(features), networks(written));
     // Networks of refused features are not selected, but are checked as well.
     let refused = written.iter().filter(|(own, ..)| !networks.iter().any(|(field, ..)| field == own)).cloned();
@@ -172,7 +172,7 @@ fn overlaps(features: &Values, written: &Values, site: &Site) -> Vec<Judged> {
                 "{text} overlaps {theirs} of {other}: packets for one would go to the other; choose another range"
             );
             let level = if is_written(field) && is_written(other) { Level::Error } else { Level::Warning };
-            Judged { level, ..Judged::warning("address", field.clone(), message) }
+            Violation { level, ..Violation::warning("address", field.clone(), message) }
         }));
         let clash = own.iter().find(|(other, _)| network.overlaps(other));
         found.extend(clash.map(|(_, range)| {
@@ -180,7 +180,7 @@ fn overlaps(features: &Values, written: &Values, site: &Site) -> Vec<Judged> {
                 "{text} overlaps {}: pods of the cloud can reach only one of the two; choose another range",
                 describe(range, site)
             );
-            Judged::warning("address", field.clone(), message)
+            Violation::warning("address", field.clone(), message)
         }));
     }
     found
@@ -189,7 +189,7 @@ fn overlaps(features: &Values, written: &Values, site: &Site) -> Vec<Judged> {
 fn walk_map<'a>(map: &'a Values, field: &str, is_allowed: bool, found: &mut Vec<Text<'a>>) {
     for (key, value) in map {
         let is_allowed = is_allowed || ALLOWED.contains(&key.as_str());
-        walk(value, super::schema::below(field, key), is_allowed, found);
+        walk(value, super::schema::field_path(field, key), is_allowed, found);
     }
 }
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Judged, Question};
+use super::{ReviewInput, Violation};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, Level};
-use osdpl_core::desired::{Finding, contradictions, lacks_names};
+use osdpl_core::desired::{Finding, find_excluded_presets, has_unknown_names};
 
 /// The number of warnings in a response; the API server truncates all of them at 4096 characters in total.
 const WARNINGS: usize = 8;
@@ -17,7 +17,7 @@ const OF_VALUES: &str = "values";
 const OF_CATALOGUE: &str = "catalogue";
 
 /// The spec of a review; `None` if the review is allowed without validation, or if the spec can't be parsed.
-pub fn asked(review: &Value) -> Option<OpenStackDeploymentSpec> {
+pub fn spec_to_check(review: &Value) -> Option<OpenStackDeploymentSpec> {
     let request = &review["request"];
     is_validated(request).then(|| serde_json::from_value(request["object"]["spec"].clone()).ok()).flatten()
 }
@@ -30,11 +30,11 @@ fn is_validated(request: &Value) -> bool {
 /// Returns the fields of presets that exclude others: no addition to the catalogue resolves this.
 fn settled(presets: &Value, catalog: &Catalog) -> Vec<String> {
     let presets: Vec<String> = serde_json::from_value(presets.clone()).unwrap_or_default();
-    let later = contradictions(&presets, catalog).into_iter().map(|(later, ..)| later);
+    let later = find_excluded_presets(&presets, catalog).into_iter().map(|(later, ..)| later);
     later.map(|later| format!("spec.presets[{later}]")).collect()
 }
 
-impl Question<'_> {
+impl ReviewInput<'_> {
     /// Returns the response to a review: errors refuse it with all findings, warnings allow it.
     ///
     /// The API server has already checked the schema and the CEL rules. An object that is being deleted, or whose spec
@@ -48,14 +48,14 @@ impl Question<'_> {
         let found = self.judged(request);
         let is_lenient = !is_whole && !request["oldObject"].is_null();
         let settled = settled(&request["object"]["spec"]["presets"], self.catalog);
-        let has_unknown_names = asked(review).is_some_and(|spec| lacks_names(&spec, self.catalog));
-        let is_open = |judged: &Judged| match judged.rule {
+        let has_unknown_names = spec_to_check(review).is_some_and(|spec| has_unknown_names(&spec, self.catalog));
+        let is_open = |judged: &Violation| match judged.rule {
             OF_VALUES => true,
             OF_CATALOGUE => has_unknown_names && !settled.contains(&judged.field),
             _ => false,
         };
-        let is_downgraded = |judged: &&Judged| is_lenient && judged.level == Level::Error && is_open(judged);
-        let text = |judged: &Judged| Finding::from(judged.clone()).to_string();
+        let is_downgraded = |judged: &&Violation| is_lenient && judged.level == Level::Error && is_open(judged);
+        let text = |judged: &Violation| Finding::from(judged.clone()).to_string();
         let refused = found.iter().filter(|judged| judged.level == Level::Error && !is_downgraded(judged));
         let errors: Vec<String> = refused.map(text).collect();
         let downgraded = found.iter().filter(is_downgraded);
@@ -76,7 +76,7 @@ impl Question<'_> {
         json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response })
     }
 
-    fn judged(&self, request: &Value) -> Vec<Judged> {
+    fn judged(&self, request: &Value) -> Vec<Violation> {
         let (object, old) = (&request["object"], &request["oldObject"]);
         if !is_validated(request) {
             return Vec::new();
@@ -84,11 +84,11 @@ impl Question<'_> {
         let deployment: OpenStackDeployment = match serde_json::from_value(object.clone()) {
             Ok(deployment) => deployment,
             Err(error) => {
-                let error = osdpl_values::yaml::without_literals(&error.to_string());
+                let error = osdpl_values::yaml::redact_literals(&error.to_string());
                 let message = format!(
                     "the operator can't parse the resource, so it is not validated: {error}; apply the operator's CRD"
                 );
-                return vec![Judged::warning("schema", "spec", message)];
+                return vec![Violation::warning("schema", "spec", message)];
             }
         };
         let deployed = old["status"]["openstackRelease"]["deployed"].as_str();
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::rule::Schemas;
     use osdpl_core::catalog::Catalog;
-    use osdpl_core::observed::Site;
+    use osdpl_core::observed::ClusterInfo;
 
     fn respond(spec: &Value, more: &Value) -> Value {
         respond_with(spec, more, true)
@@ -113,11 +113,11 @@ mod tests {
 
     fn respond_with(spec: &Value, more: &Value, is_whole: bool) -> Value {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
-        let question = Question {
+        let question = ReviewInput {
             catalog: &catalog,
             schemas: &Schemas::new(&catalog).unwrap(),
             beside: &[],
-            site: &Site::default(),
+            site: &ClusterInfo::default(),
             now: None,
         };
         let object = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "c", "namespace": "n"}, "spec": spec});

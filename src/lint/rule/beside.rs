@@ -34,7 +34,7 @@ pub(super) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, besid
 }
 
 /// Describes the `valuesFrom` objects that are not given, each with the field that references it.
-pub fn unseen(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Vec<String> {
+pub fn missing_sources(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Vec<String> {
     let releases = spec.services.iter().flat_map(|(service, service_spec)| {
         service_spec
             .releases

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{Cloud, Judged, beside};
+use super::{Cloud, Violation, beside};
 use osdpl_core::catalog::CertificateKeys;
 use osdpl_core::desired::Certificate;
 use osdpl_values::Path;
@@ -21,7 +21,7 @@ pub type Held = BTreeMap<String, String>;
 
 /// The result of checking a certificate, independent of the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Examined {
+pub struct CertificateCheck {
     /// The problems that do not depend on the time.
     problems: Vec<String>,
     /// Each start of a validity period, with the Secret key of the certificate.
@@ -30,7 +30,7 @@ pub struct Examined {
     until: Vec<(Timestamp, String)>,
 }
 
-impl Examined {
+impl CertificateCheck {
     /// Returns the problems at this time. Never contains private key data.
     ///
     /// The messages do not depend on `now`, so that the passing of time does not report a known problem again.
@@ -65,7 +65,7 @@ pub(super) fn check(
     namespace: &str,
     beside: &[Value],
     now: Option<Timestamp>,
-) -> Vec<Judged> {
+) -> Vec<Violation> {
     let mut found = Vec::new();
     for certificate in certificates {
         let Some(secret) = beside::find_in(("Secret", &certificate.name), (&certificate.namespace, namespace), beside)
@@ -75,16 +75,18 @@ pub(super) fn check(
         let keys = &certificate.keys;
         let keys = [&keys.certificate, &keys.key, &keys.authority].into_iter().flatten();
         let held = keys.filter_map(|key| Some((key.clone(), beside::text(secret, key).ok()?))).collect();
-        let examined = examine(certificate, &held);
+        let examined = check_certificate(certificate, &held);
         let problems = now.map_or_else(|| examined.problems.clone(), |now| examined.problems(now));
-        let finding = |problem: String| Judged::error("certificate", &certificate.field, told(certificate, &problem));
+        let finding = |problem: String| {
+            Violation::error("certificate", &certificate.field, describe_problem(certificate, &problem))
+        };
         found.extend(problems.into_iter().map(finding));
     }
     found
 }
 
 /// Checks the certificates in values, where upstream's charts have those of an endpoint. Never reports their content.
-pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSet<Judged> {
+pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSet<Violation> {
     let mut found = BTreeSet::new();
     for (release, values) in &cloud.values {
         let endpoints = values.get("endpoints").and_then(Value::as_object).into_iter().flatten();
@@ -102,7 +104,13 @@ pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSe
 }
 
 /// Checks the certificate of one host name of an endpoint, at this path.
-fn check_endpoint(cloud: &Cloud<'_>, release: &str, path: &Path, named: &Value, now: Option<Timestamp>) -> Vec<Judged> {
+fn check_endpoint(
+    cloud: &Cloud<'_>,
+    release: &str,
+    path: &Path,
+    named: &Value,
+    now: Option<Timestamp>,
+) -> Vec<Violation> {
     let tls = named["tls"].as_object().into_iter().flatten();
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     let held: Held = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect();
@@ -129,23 +137,23 @@ fn check_endpoint(cloud: &Cloud<'_>, release: &str, path: &Path, named: &Value, 
         },
         brought: true,
     };
-    let examined = examine(&certificate, &held);
+    let examined = check_certificate(&certificate, &held);
     let problems = now.map_or_else(|| examined.problems.clone(), |now| examined.problems(now));
     let before = cloud.before(release, &tls_path);
     problems
         .into_iter()
-        .map(|problem| Judged::warning("certificate", field.clone(), format!("{before}{problem}")))
+        .map(|problem| Violation::warning("certificate", field.clone(), format!("{before}{problem}")))
         .collect()
 }
 
 /// Prefixes a problem with the Secret of the certificate.
-pub fn told(certificate: &Certificate, problem: &str) -> String {
+pub fn describe_problem(certificate: &Certificate, problem: &str) -> String {
     format!("Secret {}/{}: {problem}", certificate.namespace, certificate.name)
 }
 
 /// Checks a certificate whose Secret has these entries.
-pub fn examine(certificate: &Certificate, held: &Held) -> Examined {
-    let mut examined = Examined::default();
+pub fn check_certificate(certificate: &Certificate, held: &Held) -> CertificateCheck {
+    let mut examined = CertificateCheck::default();
     let keys = &certificate.keys;
     let mut read = |key: &Option<String>| {
         let key = key.as_ref()?;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Cloud, Judged};
-use crate::hazard::place;
-use osdpl_core::catalog::Shared;
+use super::{Cloud, Violation};
+use crate::hazard::user_field;
+use osdpl_core::catalog::SharedClaim;
 use osdpl_core::observed::Class;
-use osdpl_values::{Values, get, leaves_named};
+use osdpl_values::{Values, get, leaves_with_key};
 
 /// The keys of charts whose value is a class.
 const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
@@ -19,11 +19,11 @@ const USUAL: &str = "general";
 const LEFT_TO_CLUSTER: &str = "default";
 
 /// Checks the classes of a cloud; returns nothing if those of the cluster are not known.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
     let Some(classes) = &cloud.site().classes else { return Vec::new() };
-    let missing = requested(cloud)
-        .into_iter()
-        .filter_map(|(field, requested)| Some(Judged::warning("storage-class", field, missing(&requested, classes)?)));
+    let missing = requested(cloud).into_iter().filter_map(|(field, requested)| {
+        Some(Violation::warning("storage-class", field, missing(&requested, classes)?))
+    });
     missing.chain(unshared(cloud, classes)).collect()
 }
 
@@ -45,8 +45,8 @@ fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     }
     for (release, layers) in cloud.layers {
         for layer in layers {
-            let Some(place) = place(&layer.origin) else { continue };
-            let named = leaves_named(&layer.values, |key| KEYS.contains(&key)).into_iter();
+            let Some(place) = user_field(&layer.origin) else { continue };
+            let named = leaves_with_key(&layer.values, |key| KEYS.contains(&key)).into_iter();
             for (path, class) in named {
                 let (origin, is_secret) = cloud.decided(release, &path);
                 let class = class.as_str().filter(|class| !class.is_empty() && origin == Some(&layer.origin));
@@ -62,8 +62,8 @@ fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
 fn reaches(cloud: &Cloud<'_>, class: &str) -> bool {
     cloud.values.iter().any(|(release, values)| {
         let mut named =
-            leaves_named(values, |key| KEYS.contains(&key)).into_iter().filter(|(_, value)| *value == class);
-        named.any(|(path, _)| cloud.decided(release, &path).0.is_some_and(|origin| place(origin).is_none()))
+            leaves_with_key(values, |key| KEYS.contains(&key)).into_iter().filter(|(_, value)| *value == class);
+        named.any(|(path, _)| cloud.decided(release, &path).0.is_some_and(|origin| user_field(origin).is_none()))
     })
 }
 
@@ -89,19 +89,19 @@ fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> O
 }
 
 /// Whether a release creates the claim and shares it.
-fn is_there(shared: &Shared, cloud: &Cloud<'_>, values: &Values) -> bool {
+fn is_there(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
     if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
         return false;
     }
     let Some(when) = &shared.when else { return true };
     let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
     // Where it reads unset values, the chart's defaults apply: they do not share.
-    when.holds(&scope).unwrap_or_default()
+    when.evaluate_condition(&scope).unwrap_or_default()
 }
 
 /// Reports claims that pods on several nodes share, of a class whose volumes only one node can mount.
-fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Item = Judged> + 'a {
-    let tables = &cloud.catalog.judgements;
+fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Item = Violation> + 'a {
+    let tables = &cloud.catalog.cross_checks;
     tables.shared.iter().filter_map(move |shared| {
         let values = cloud.values.get(shared.release.as_str())?;
         if !is_there(shared, cloud, values) {
@@ -119,6 +119,6 @@ fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Ite
             shared.release,
             shared.class
         );
-        Some(Judged::warning("storage-class", cloud.field(&shared.release, &shared.class), message))
+        Some(Violation::warning("storage-class", cloud.field(&shared.release, &shared.class), message))
     })
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Cloud, Judged};
-use osdpl_core::catalog::Pool;
+use super::{Cloud, Violation};
+use osdpl_core::catalog::ConnectionPool;
 use osdpl_values::{Path, Values, get, leaves};
 
 /// Upstream's default limit (`conf.database.my` of the chart mariadb).
@@ -17,11 +17,11 @@ const OPTION: &str = "max_connections";
 const OF_A_POOL: [(&str, u64); 2] = [("max_pool_size", 5), ("max_overflow", 50)];
 
 /// Reports if the pools together need more connections than the database accepts.
-pub(super) fn check(cloud: &Cloud<'_>) -> Option<Judged> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Option<Violation> {
     let database = cloud.values.get("mariadb")?;
     let (path, limit) = limit(database).unwrap_or_else(|| (["conf", "database"].into_iter().collect(), DEFAULT_LIMIT));
     let mut requested: Vec<(&str, u64)> =
-        connections(&cloud.catalog.judgements.pools, &cloud.values).into_iter().collect();
+        count_connections(&cloud.catalog.cross_checks.pools, &cloud.values).into_iter().collect();
     requested.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let total = requested.iter().fold(0, |total: u64, (_, count)| total.saturating_add(*count));
     let most: Vec<String> = requested.iter().take(3).map(|(name, count)| format!("{name} {count}")).collect();
@@ -31,13 +31,13 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Option<Judged> {
              where these are unset), and the database accepts {limit}: services fail under load; reduce the pools, or raise {OPTION}",
             most.join(", ")
         );
-        Judged::warning("connections", cloud.field("mariadb", &path), message)
+        Violation::warning("connections", cloud.field("mariadb", &path), message)
     })
 }
 
 /// Returns the maximum number of connections of each release: at least one per process if the values do not set the
 /// pool sizes.
-pub fn connections<'a>(pools: &'a [Pool], values: &BTreeMap<&str, &Values>) -> BTreeMap<&'a str, u64> {
+pub fn count_connections<'a>(pools: &'a [ConnectionPool], values: &BTreeMap<&str, &Values>) -> BTreeMap<&'a str, u64> {
     let mut requested = BTreeMap::new();
     for pool in pools {
         let count = values.get(pool.release.as_str()).map(|values| count_for(pool, values)).unwrap_or_default();
@@ -48,7 +48,7 @@ pub fn connections<'a>(pools: &'a [Pool], values: &BTreeMap<&str, &Values>) -> B
     requested
 }
 
-fn count_for(pool: &Pool, values: &Values) -> u64 {
+fn count_for(pool: &ConnectionPool, values: &Values) -> u64 {
     let number = |path: &Path| match get(values, path)? {
         Value::String(text) => number_after(text, "processes="),
         other => other.as_u64(),
@@ -96,7 +96,7 @@ mod tests {
 
     fn requested(value: Value) -> Option<u64> {
         let path = |text: &str| Path::parse(text).unwrap();
-        let pool = Pool {
+        let pool = ConnectionPool {
             release: "nova".into(),
             pods: path("pod.replicas.osapi"),
             workers: vec![path("conf.uwsgi.processes"), path("conf.workers")],
@@ -106,7 +106,7 @@ mod tests {
             section: Some(path("conf.nova.database")),
         };
         let values = values(value);
-        connections(&[pool], &BTreeMap::from([("nova", &values)])).remove("nova")
+        count_connections(&[pool], &BTreeMap::from([("nova", &values)])).remove("nova")
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Cloud, Judged};
-use osdpl_core::api::{NodeRole, OpenStackDeploymentSpec};
-use osdpl_core::catalog::{Apart, Catalog};
+use super::{Cloud, Violation};
+use osdpl_core::api::{OpenStackDeploymentSpec, RoleNodes};
+use osdpl_core::catalog::{Catalog, SeparateServers};
 use osdpl_core::desired::role_labels;
 use osdpl_values::{Path, Values, get};
 
@@ -58,7 +58,7 @@ struct Servers {
 ///
 /// Other labels in values are not checked.
 pub fn labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(String, String)> {
-    let keys = catalog.judgements.apart.iter().filter_map(|apart| apart.node.as_deref()).chain([CONTROL_PLANE]);
+    let keys = catalog.cross_checks.apart.iter().filter_map(|apart| apart.node.as_deref()).chain([CONTROL_PLANE]);
     let default = keys.map(|key| (key.to_owned(), ENABLED.to_owned()));
     let known = catalog.roles.values().flat_map(|role| role.labels.clone());
     let own = spec.nodes.roles.iter().flat_map(|(name, role)| role_labels(name, role, catalog));
@@ -69,7 +69,7 @@ pub fn labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(St
 type Group = (String, (String, String), Effect, Nodes);
 
 /// Reports servers that have too few nodes; nothing if the nodes are neither counted nor named one by one in the spec.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
     let mut groups: BTreeMap<Group, Vec<(u64, String)>> = BTreeMap::new();
     for servers in cloud.values.iter().flat_map(|(release, values)| too_many(cloud, release, values)) {
         let Servers { field, label, nodes, effect, what, count } = servers;
@@ -77,7 +77,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
     }
     let findings = groups.into_iter().map(|((field, label, effect, nodes), mut servers)| {
         servers.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
-        Judged::warning("controllers", field, message(&label, nodes, effect, &servers))
+        Violation::warning("controllers", field, message(&label, nodes, effect, &servers))
     });
     findings.collect()
 }
@@ -116,7 +116,7 @@ fn too_many(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Servers> {
     let names = get(values, &replicas).and_then(Value::as_object).into_iter().flat_map(|names| names.keys());
     let found = names.filter_map(|name| {
         let path: Path = replicas.keys().iter().chain([name]).cloned().collect();
-        let apart = &cloud.catalog.judgements.apart;
+        let apart = &cloud.catalog.cross_checks.apart;
         let apart = apart.iter().find(|apart| apart.chart == chart && apart.replicas == path);
         servers(cloud, (release, values), &path, apart)
     });
@@ -127,7 +127,7 @@ fn servers(
     cloud: &Cloud<'_>,
     (release, values): (&str, &Values),
     path: &Path,
-    apart: Option<&Apart>,
+    apart: Option<&SeparateServers>,
 ) -> Option<Servers> {
     let count = get(values, path)?.as_u64().filter(|count| *count > 0)?;
     let name = path.keys().last()?;
@@ -165,7 +165,7 @@ fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
         return Some(Nodes { count: census.count(key, value)?, is_of_spec: false });
     }
     let roles = cloud.spec.nodes.roles.iter();
-    let roles: Vec<&NodeRole> = roles
+    let roles: Vec<&RoleNodes> = roles
         .filter(|(name, role)| role_labels(name, role, cloud.catalog).get(key) == Some(value))
         .map(|(_, role)| role)
         .collect();

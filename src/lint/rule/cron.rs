@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Cloud, Judged};
-use osdpl_values::{Path, leaves_named};
+use super::{Cloud, Violation};
+use osdpl_values::{Path, leaves_with_key};
 
 /// The fields of a schedule with their bounds and names for numbers (robfig/cron's standard parser, which Kubernetes
 /// uses).
@@ -20,8 +20,8 @@ const NAMED: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily
 const KEYS: [&str; 3] = ["cron", "schedule", "crontab"];
 
 /// Checks the schedules of releases and of the spec's features.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
-    let features = leaves_named(&cloud.spec.features, |key| KEYS.contains(&key)).into_iter();
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
+    let features = leaves_with_key(&cloud.spec.features, |key| KEYS.contains(&key)).into_iter();
     let of_features: Vec<(String, &Value, String)> = features
         .filter_map(|(path, value)| Some((format!("spec.features.{path}"), value, problem(&path, value, false)?)))
         .collect();
@@ -31,7 +31,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
     let mut found: Vec<(String, String)> =
         reported.map(|(field, _, problem)| (field.clone(), problem.clone())).collect();
     for (name, values) in &cloud.values {
-        for (path, value) in leaves_named(values, |key| KEYS.contains(&key)) {
+        for (path, value) in leaves_with_key(values, |key| KEYS.contains(&key)) {
             let Some(problem) = problem(&path, value, cloud.decided(name, &path).1) else { continue };
             let field = cloud.field(name, &path);
             // A value of a feature is reported at the feature, and a value common to several releases is reported once.
@@ -44,7 +44,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
             }
         }
     }
-    found.into_iter().map(|(field, problem)| Judged::error("cron", field, problem)).collect()
+    found.into_iter().map(|(field, problem)| Violation::error("cron", field, problem)).collect()
 }
 
 fn problem(path: &Path, value: &Value, is_secret: bool) -> Option<String> {

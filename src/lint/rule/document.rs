@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use super::lacking::Lacking;
 use super::served::{Served, typed};
-use super::{Judged, certificate, moved};
+use super::{Violation, certificate, check_release_move};
 use crate::hazard::Cloud;
 use osdpl_core::api::{self, OpenStackDeployment, OpenStackDeploymentSpec, SchemaError};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{self, Finding};
-use osdpl_core::observed::Site;
+use osdpl_core::observed::ClusterInfo;
 
 /// The API version of both kinds.
 pub(super) const VERSION: &str = "osdpl.dev/v1alpha1";
@@ -45,7 +45,7 @@ impl Kind {
 }
 
 /// Whether an object is a cloud, or most likely meant to be one (without an `apiVersion`).
-pub fn is_ours(object: &Value) -> bool {
+pub fn is_deployment(object: &Value) -> bool {
     let may_be_ours = object["apiVersion"].is_null() && object["kind"] == Kind::OpenStackDeployment.name();
     may_be_ours || Kind::of(object) == Some(Kind::OpenStackDeployment)
 }
@@ -84,14 +84,14 @@ impl Schemas {
     }
 
     /// Returns what the API server would refuse of an object: its name, its fields and their values.
-    pub fn judge(&self, kind: Kind, object: &Value) -> Vec<Judged> {
+    pub fn judge(&self, kind: Kind, object: &Value) -> Vec<Violation> {
         self.served(kind, object).found
     }
 }
 
 /// The context in which objects are validated.
 #[derive(Clone, Copy)]
-pub struct Question<'a> {
+pub struct ReviewInput<'a> {
     /// The catalogue.
     pub catalog: &'a Catalog,
     /// The schemas for the catalogue.
@@ -99,14 +99,14 @@ pub struct Question<'a> {
     /// Objects that are applied together with the resource: the Secrets and `ConfigMap`s that it references.
     pub beside: &'a [Value],
     /// The cluster, as far as it is known.
-    pub site: &'a Site,
+    pub site: &'a ClusterInfo,
     /// The current time; without it expiry is not checked.
     pub now: Option<Timestamp>,
 }
 
-impl Question<'_> {
+impl ReviewInput<'_> {
     /// Validates one object offline, only from its content and the objects beside it.
-    pub fn document(&self, kind: Kind, object: &Value) -> Vec<Judged> {
+    pub fn document(&self, kind: Kind, object: &Value) -> Vec<Violation> {
         let Served { mut found, sound } = self.schemas.served(kind, object);
         let deployment = match kind {
             Kind::OpenStackDeployment => typed::<OpenStackDeployment>(object, &sound, &mut found),
@@ -138,11 +138,11 @@ impl Question<'_> {
 }
 
 /// Whether this is the rule about the format of release names: the catalogue's finding lists the available releases.
-fn is_release(judged: &Judged) -> bool {
+fn is_release(judged: &Violation) -> bool {
     judged.rule == "cel" && judged.field == "spec.openstackRelease"
 }
 
-impl Question<'_> {
+impl ReviewInput<'_> {
     /// Returns the Secrets of certificates that an object of this kind uses.
     pub(super) fn certificates(&self, kind: Kind, object: &Value) -> Vec<String> {
         let sound = self.schemas.sound(kind, object);
@@ -155,34 +155,34 @@ impl Question<'_> {
     }
 
     /// Checks a resource whose spec has another OpenStack release than the deployed one.
-    pub(super) fn moved(&self, deployed: &str, deployment: &OpenStackDeployment) -> Vec<Judged> {
-        let mut found = moved(deployed, &deployment.spec, self.catalog);
+    pub(super) fn moved(&self, deployed: &str, deployment: &OpenStackDeployment) -> Vec<Violation> {
+        let mut found = check_release_move(deployed, &deployment.spec, self.catalog);
         if !found.is_empty() {
             let known = super::beside::values_from(&deployment.spec, named(deployment).1, self.beside);
-            found.extend(super::pinned_beside(deployed, &deployment.spec, &known));
+            found.extend(super::pinned_in_values_from(deployed, &deployment.spec, &known));
         }
         found
     }
 
     /// Returns the findings beyond the API server's own checks: the catalogue's, based on placeholder facts, and those
     /// of our rules.
-    pub fn resource(&self, deployment: &OpenStackDeployment) -> Vec<Judged> {
+    pub fn resource(&self, deployment: &OpenStackDeployment) -> Vec<Violation> {
         let (name, namespace) = named(deployment);
         let (spec, catalog) = (&deployment.spec, self.catalog);
         let selection = desired::select(name, namespace, spec, catalog);
-        let mut facts = super::made_up_beside(spec, catalog, &selection, self.beside);
+        let mut facts = super::placeholder_facts_with(spec, catalog, &selection, self.beside);
         facts.site = self.site.clone();
-        let layered = desired::layered(spec, catalog, &selection, &facts);
-        let mut found: Vec<Judged> =
-            layered.desired.findings.iter().map(|finding| Judged::of("catalogue", finding.clone())).collect();
+        let layered = desired::resolve_with_layers(spec, catalog, &selection, &facts);
+        let mut found: Vec<Violation> =
+            layered.desired.findings.iter().map(|finding| Violation::of("catalogue", finding.clone())).collect();
         if !selection.is_refused() {
             found.extend(
-                layered.problems.iter().map(|finding| Judged::of("catalogue", with_credential_field(spec, finding))),
+                layered.problems.iter().map(|finding| Violation::of("catalogue", with_credential_field(spec, finding))),
             );
         }
         let cloud = Cloud::new(spec, catalog, &selection, &facts, &layered);
         found.extend(certificate::check(&selection.certificates, namespace, self.beside, self.now));
-        found.extend(super::judge(&cloud, self.now));
+        found.extend(super::check(&cloud, self.now));
         found
     }
 }

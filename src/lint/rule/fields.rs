@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::schema::below;
-use super::{Judged, keys_of, metadata};
+use super::schema::field_path;
+use super::{Violation, keys_of_field, metadata};
 use osdpl_core::catalog::did_you_mean;
 
 /// The fields of every resource, beside those of its schema.
 const COMMON: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
 /// Returns a finding for every field of `object` that `schema`, which is that of the whole resource, does not know.
-pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Judged> {
+pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Violation> {
     let mut found = Vec::new();
     for key in object.as_object().into_iter().flat_map(|object| object.keys()) {
         if !COMMON.contains(&key.as_str()) {
@@ -24,19 +24,19 @@ pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Judged> {
     found
 }
 
-fn unknown(field: String, hint: &str) -> Judged {
-    Judged::error("field", field, format!("there is no such field{hint}; correct it, or take it out"))
+fn unknown(field: String, hint: &str) -> Violation {
+    Violation::error("field", field, format!("there is no such field{hint}; correct it, or take it out"))
 }
 
 /// Walks the value as far as the schema describes it.
-fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Judged>) {
+fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Violation>) {
     let is_open = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
         walk(item, &schema["items"], &format!("{field}[{index}]"), found);
     }
     let properties = schema["properties"].as_object();
     for (key, value) in value.as_object().into_iter().flatten() {
-        let field = below(field, key);
+        let field = field_path(field, key);
         match (properties.and_then(|properties| properties.get(key)), &schema["additionalProperties"]) {
             (Some(known), _) => walk(value, known, &field, found),
             (None, any @ Value::Object(_)) => walk(value, any, &field, found),
@@ -70,8 +70,8 @@ fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> 
 }
 
 /// Whether a missing field is explained by a sibling reference in the form of a container's, which is already reported.
-pub(super) fn stands_below(missing: &Judged, reported: &Judged) -> bool {
-    let (field, reference) = (keys_of(&missing.field), keys_of(&reported.field));
+pub(super) fn is_explained_by(missing: &Violation, reported: &Violation) -> bool {
+    let (field, reference) = (keys_of_field(&missing.field), keys_of_field(&reported.field));
     let (Some((field, above)), Some((reference, sibling))) = (field.split_last(), reference.split_last()) else {
         return false;
     };

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::place::keys_of;
-use osdpl_values::yaml::{self, Located};
+use super::place::keys_of_field;
+use osdpl_values::yaml::{self, LocatedNode};
 
 /// The text that marks a document as an osdpl resource, even if it is not valid YAML.
 const OURS: &str = "osdpl.dev/";
@@ -29,22 +29,22 @@ pub struct Document {
 /// The parsed content of a document.
 pub enum Content {
     /// Valid YAML.
-    Object(Read),
+    Object(ParsedDocument),
     /// Invalid YAML.
     Wrong(yaml::Error),
 }
 
 /// A document that could be parsed.
-pub struct Read {
+pub struct ParsedDocument {
     /// The value.
     pub value: Value,
-    located: Located,
+    located: LocatedNode,
 }
 
-impl Read {
+impl ParsedDocument {
     /// Returns the line of a field in the document, or of its nearest parent that exists.
     pub fn line(&self, field: &str) -> u64 {
-        self.nearest(keys_of(field).iter().map(String::as_str))
+        self.nearest(keys_of_field(field).iter().map(String::as_str))
     }
 
     /// Returns the line of the value at these keys, or of its nearest parent that exists.
@@ -54,7 +54,7 @@ impl Read {
 }
 
 /// Splits a file into its documents; empty ones are left out.
-pub fn split(file: &str, text: &str) -> Vec<Document> {
+pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     let mut found = Vec::new();
     let mut start = 0;
     let mut offset = 0;
@@ -80,7 +80,7 @@ fn after_marker(file: &str, before: u64, text: &str) -> Option<Document> {
     let text = text.trim();
     let problem =
         format!("there is text after {MARKER}, where kubectl accepts only a comment: move it to the next line");
-    let error = yaml::Error { place: file.to_owned(), line: 1, column: 1, problem };
+    let error = yaml::Error { file: file.to_owned(), line: 1, column: 1, message: problem };
     (!text.is_empty() && !text.starts_with('#')).then(|| Document {
         file: file.to_owned(),
         before,
@@ -96,7 +96,7 @@ fn document(file: &str, before: u64, text: &str) -> Option<Document> {
     if text.lines().all(is_empty) {
         return None;
     }
-    let read = || Ok(Read { value: yaml::parse(file, text)?, located: yaml::parse(file, text)? });
+    let read = || Ok(ParsedDocument { value: yaml::parse(file, text)?, located: yaml::parse(file, text)? });
     let content = match read() {
         Ok(read) => Content::Object(read),
         Err(error) => Content::Wrong(error),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::document::VERSION;
-use super::{Judged, Kind};
+use super::{Kind, Violation};
 use osdpl_core::catalog::did_you_mean;
 
 /// The kinds of osdpl resources.
@@ -24,7 +24,7 @@ pub fn objects(value: &Value) -> Vec<(String, &Value)> {
 }
 
 /// Returns what is wrong with an object that is not an osdpl resource but most likely meant to be one.
-pub fn meant(object: &Value) -> Option<Judged> {
+pub fn likely_mistake(object: &Value) -> Option<Violation> {
     let (kind, version) = (object["kind"].as_str(), object["apiVersion"].as_str());
     if Kind::of(object).is_some() {
         return None;
@@ -32,7 +32,7 @@ pub fn meant(object: &Value) -> Option<Judged> {
     match (kind, version) {
         (Some(kind), None) if KINDS.contains(&kind) => {
             let message = format!("it is missing; write apiVersion: {VERSION}");
-            Some(Judged::error("resource", "apiVersion", message))
+            Some(Violation::error("resource", "apiVersion", message))
         }
         (kind, Some(version)) if version.starts_with("osdpl.dev/") => {
             let (kind, known) = (kind.unwrap_or_default(), KINDS.join(" and "));
@@ -40,14 +40,14 @@ pub fn meant(object: &Value) -> Option<Judged> {
                 "there is no kind {kind:?} of osdpl{}; there are {known}: correct it",
                 did_you_mean(kind, KINDS)
             );
-            Some(Judged::error("resource", "kind", message))
+            Some(Violation::error("resource", "kind", message))
         }
         _ => None,
     }
 }
 
 /// Whether an object is a Secret or a `ConfigMap`, which resources may reference.
-pub(super) fn serves(object: &Value) -> bool {
+pub(super) fn is_source(object: &Value) -> bool {
     object["apiVersion"] == "v1" && ["Secret", "ConfigMap"].map(Value::from).contains(&object["kind"])
 }
 

@@ -1,8 +1,8 @@
 //! A resource that something was taken out of ([`Sound`]) is judged as if that had never been written. What is said of it for this very reason is left out:
 //! the advice would be wrong, and what is true of it is told once the mistake is mended.
 
-use super::Judged;
-use super::place::keys_of;
+use super::Violation;
+use super::place::keys_of_field;
 use super::sound::Sound;
 use osdpl_core::catalog::{Catalog, Check};
 use osdpl_values::expr::Expression;
@@ -25,7 +25,7 @@ struct Feature {
 impl<'a> Lacking<'a> {
     pub fn of(sound: &Sound, catalog: &'a Catalog) -> Self {
         let mut lacking = Self { catalog, presets: false, features: Vec::new() };
-        for keys in sound.gone().map(keys_of) {
+        for keys in sound.gone().map(keys_of_field) {
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
             match keys[..] {
                 ["spec", "presets", ..] => lacking.presets = true,
@@ -40,11 +40,11 @@ impl<'a> Lacking<'a> {
     }
 
     /// Whether what is said may only follow of what is not there.
-    pub fn explains(&self, judged: &Judged) -> bool {
+    pub fn explains(&self, judged: &Violation) -> bool {
         if !self.presets && self.features.is_empty() {
             return false;
         }
-        let keys = keys_of(&judged.field);
+        let keys = keys_of_field(&judged.field);
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         match (judged.rule, &keys[..]) {
             ("catalogue", ["spec", "services", service] | ["spec", "services", service, "enabled"])
@@ -100,7 +100,7 @@ impl<'a> Lacking<'a> {
 }
 
 /// Whether a finding is a check's: its message begins as the check's does.
-fn is_of(judged: &Judged, check: &Check) -> bool {
+fn is_of(judged: &Violation, check: &Check) -> bool {
     let begins = check.message.split("${").next().unwrap_or_default();
     judged.field == check.field && judged.level == check.level && judged.message.starts_with(begins)
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::beside;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, KeyTree};
-use osdpl_core::desired::{Blocked, ChartFact, Facts, Selection, other_version};
+use osdpl_core::desired::{Blocked, ChartInfo, Facts, Selection, overridden_chart_version};
 use osdpl_core::placeholder;
 
 /// Returns the images of the locked charts, which `spec.images` rewrites; nothing for charts of another version.
@@ -15,15 +15,15 @@ fn charts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
     selection: &Selection,
-) -> BTreeMap<String, Result<ChartFact, Blocked>> {
+) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
     let tags = ["images".to_owned(), "tags".to_owned()];
     let fact = |name: &String| {
-        let chart = &catalog.release(name).filter(|_| other_version(spec, catalog, name).is_none())?.1.chart;
+        let chart = &catalog.release(name).filter(|_| overridden_chart_version(spec, catalog, name).is_none())?.1.chart;
         let version = catalog.lock.get(chart)?.version.clone();
         let tags = catalog.keys().get(chart)?.find(&tags);
         let images = tags.into_iter().flat_map(KeyTree::texts);
         let images = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).collect();
-        Some((name.clone(), Ok(ChartFact { version, images, ..ChartFact::default() })))
+        Some((name.clone(), Ok(ChartInfo { version, images, ..ChartInfo::default() })))
     };
     selection.releases.keys().filter_map(fact).collect()
 }
@@ -32,7 +32,7 @@ fn charts(
 ///
 /// `valuesFrom` is read from these objects. Secrets with credentials, or referenced by features, are only checked for
 /// usability: their content is not used.
-pub fn made_up_beside(
+pub fn placeholder_facts_with(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
     selection: &Selection,

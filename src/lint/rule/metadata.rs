@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
-use super::{Judged, schema::below};
+use super::{Violation, schema::field_path};
 use osdpl_core::catalog::{LABEL, did_you_mean};
-use osdpl_values::yaml::without_literals;
+use osdpl_values::yaml::redact_literals;
 
 /// The fields that the API server knows (`k8s.io/apimachinery` `ObjectMeta`).
 const FIELDS: [&str; 15] = [
@@ -30,16 +30,17 @@ const FIELDS: [&str; 15] = [
 pub(super) fn unknown(object: &Value) -> impl Iterator<Item = (String, String)> {
     let keys = object["metadata"].as_object().into_iter().flat_map(|metadata| metadata.keys());
     let unknown_keys = keys.filter(|key| !FIELDS.contains(&key.as_str()));
-    unknown_keys.map(|key| (below("metadata", key), did_you_mean(key, FIELDS)))
+    unknown_keys.map(|key| (field_path("metadata", key), did_you_mean(key, FIELDS)))
 }
 
 /// Checks an object's name, namespace, labels and annotations as the API server does.
-pub(super) fn judge(object: &Value) -> Vec<Judged> {
+pub(super) fn check(object: &Value) -> Vec<Violation> {
     let metadata = &object["metadata"];
     if !metadata.is_null() && !metadata.is_object() {
         return vec![wrong("metadata", "must be a map; write name and namespace below it")];
     }
-    let mut found: Vec<Judged> = name(&metadata["name"]).into_iter().chain(namespace(&metadata["namespace"])).collect();
+    let mut found: Vec<Violation> =
+        name(&metadata["name"]).into_iter().chain(namespace(&metadata["namespace"])).collect();
     for part in ["labels", "annotations"] {
         let field = format!("metadata.{part}");
         match &metadata[part] {
@@ -47,7 +48,7 @@ pub(super) fn judge(object: &Value) -> Vec<Judged> {
             Value::Object(entries) => {
                 let unknown_keys = entries.iter().filter(|(_, value)| !value.is_string());
                 found.extend(unknown_keys.map(|(key, _)| {
-                    wrong(&below(&field, key), "must be a text; put the value in quotes, or take the key out")
+                    wrong(&field_path(&field, key), "must be a text; put the value in quotes, or take the key out")
                 }));
             }
             _ => found.push(wrong(&field, "must be a map of texts; write key: value below it")),
@@ -56,7 +57,7 @@ pub(super) fn judge(object: &Value) -> Vec<Judged> {
     found
 }
 
-fn name(name: &Value) -> Option<Judged> {
+fn name(name: &Value) -> Option<Violation> {
     let message = match name {
         Value::Null => "is required; give the resource a name, such as cloud".to_owned(),
         Value::String(name) if name.is_empty() => "is required; give the resource a name, such as cloud".to_owned(),
@@ -69,7 +70,7 @@ fn name(name: &Value) -> Option<Judged> {
     Some(wrong("metadata.name", message))
 }
 
-fn namespace(namespace: &Value) -> Option<Judged> {
+fn namespace(namespace: &Value) -> Option<Violation> {
     let message = match namespace {
         Value::Null => return None,
         Value::String(name) if name.len() <= 63 && is_label(name) => return None,
@@ -89,28 +90,30 @@ fn is_label(text: &str) -> bool {
 }
 
 /// Checks a `ConfigMap` that adds to the catalogue; returns nothing for other objects.
-pub(super) fn of_addition(object: &Value) -> Vec<Judged> {
+pub(super) fn of_addition(object: &Value) -> Vec<Violation> {
     let label = &object["metadata"]["labels"][LABEL];
     if object["kind"] != "ConfigMap" || label.is_null() || label == "false" {
         return Vec::new();
     }
     if label != "true" {
         let message = "must be \"true\", in quotes: otherwise nothing of this ConfigMap is added to the catalogue; correct it, or take the label out";
-        return vec![wrong(&below("metadata.labels", LABEL), message)];
+        return vec![wrong(&field_path("metadata.labels", LABEL), message)];
     }
     let texts = object["data"].as_object().into_iter().flatten().filter(|(_, value)| !value.is_string());
-    let mut found: Vec<Judged> = texts
-        .map(|(key, _)| wrong(&below("data", key), "must be a text; write `|` behind the key and the file below it"))
+    let mut found: Vec<Violation> = texts
+        .map(|(key, _)| {
+            wrong(&field_path("data", key), "must be a text; write `|` behind the key and the file below it")
+        })
         .collect();
     if found.is_empty()
         && let Err(error) = serde_json::from_value::<ConfigMap>(object.clone())
     {
-        let why = without_literals(&error.to_string());
+        let why = redact_literals(&error.to_string());
         found.push(wrong("", format!("this is not a valid ConfigMap: {why}; correct it")));
     }
     found
 }
 
-fn wrong(field: &str, message: impl Into<String>) -> Judged {
-    Judged::error("schema", field, message)
+fn wrong(field: &str, message: impl Into<String>) -> Violation {
+    Violation::error("schema", field, message)
 }

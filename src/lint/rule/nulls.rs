@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::Judged;
-use super::schema::below;
+use super::Violation;
+use super::schema::field_path;
 
 /// Removes every null that the API server drops or refuses, and reports each.
 ///
 /// Nulls in free-form values are kept, because helm reads them as "remove the chart's default". Nulls in lists are kept
 /// for the schema check.
-pub(super) fn take_out(schema: &Value, object: &mut Value) -> Vec<Judged> {
+pub(super) fn remove_nulls(schema: &Value, object: &mut Value) -> Vec<Violation> {
     let mut found = Vec::new();
     if let Some(spec) = object.get_mut("spec") {
         walk(&schema["properties"]["spec"], spec, "spec", &mut found);
@@ -17,17 +17,17 @@ pub(super) fn take_out(schema: &Value, object: &mut Value) -> Vec<Judged> {
     found
 }
 
-fn walk(schema: &Value, value: &mut Value, field: &str, found: &mut Vec<Judged>) {
+fn walk(schema: &Value, value: &mut Value, field: &str, found: &mut Vec<Violation>) {
     match value {
         Value::Object(map) => {
             let known = schema["properties"].as_object();
             let entries = Some(&schema["additionalProperties"]).filter(|entries| entries.is_object());
             map.retain(|key, value| {
                 let Some(schema) = known.and_then(|known| known.get(key)).or(entries) else { return true };
-                let field = below(field, key);
+                let field = field_path(field, key);
                 if value.is_null() {
                     let message = "the value is null: the API server drops or refuses the key; write a value, or take the key out";
-                    found.push(Judged::error("schema", field, message));
+                    found.push(Violation::error("schema", field, message));
                     return false;
                 }
                 walk(schema, value, &field, found);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::schema::below;
+use super::schema::field_path;
 
 /// Quotes the keys of a field that contain dots, according to the keys of `object`.
 pub(super) fn quoted(object: &Value, field: &str) -> String {
@@ -13,7 +13,7 @@ pub(super) fn quoted(object: &Value, field: &str) -> String {
         let index = key.strip_prefix('[').and_then(|key| key.strip_suffix(']'));
         match index {
             Some(_) => found.push_str(key),
-            None => found = below(&found, key),
+            None => found = field_path(&found, key),
         }
         value = match index.map(str::parse::<usize>) {
             Some(index) => index.ok().and_then(|index| value.get(index)),
@@ -41,7 +41,7 @@ fn first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
 
 /// Returns the keys of a field: `spec.presets[0]`, `spec.services[nova]`, `spec.common.values.labels."a.b"`; numbers
 /// are indexes of lists.
-pub fn keys_of(field: &str) -> Vec<String> {
+pub fn keys_of_field(field: &str) -> Vec<String> {
     let mut keys = Vec::new();
     let mut rest = field;
     while !rest.is_empty() {
@@ -97,7 +97,7 @@ mod tests {
             ("", vec![]),
         ];
         for (field, keys) in cases {
-            assert_eq!(keys_of(field), keys, "{field}");
+            assert_eq!(keys_of_field(field), keys, "{field}");
         }
     }
 }

@@ -1,25 +1,25 @@
 //! Reports `ConfigMap`s that the catalogue refuses.
 
 use super::file::{Content, Document};
-use super::schema::below;
+use super::schema::field_path;
 use super::{Report, Reported, kinds};
-use osdpl_core::catalog::{Level, Refused};
+use osdpl_core::catalog::{Level, RejectedAddition};
 
 impl Report {
     /// Adds their problems, each at the key that it is about, or at its line in a block of text.
-    pub fn refuse(&mut self, documents: &[Document], refused: &[Refused]) {
-        for Refused { source, message } in refused {
+    pub fn refuse(&mut self, documents: &[Document], refused: &[RejectedAddition]) {
+        for RejectedAddition { source, message } in refused {
             let location = documents.iter().find_map(|document| Some((document, find_field(document, source)?)));
             for problem in problems(message) {
                 let key = key(&problem);
-                let field = key.as_ref().map_or_else(String::new, |(key, _)| below("data", key));
+                let field = key.as_ref().map_or_else(String::new, |(key, _)| field_path("data", key));
                 let line = location
                     .as_ref()
                     .map_or(1, |(document, parent)| line(document, parent, &field, key.and_then(|(_, line)| line)));
                 self.findings.push(Reported {
                     file: location.as_ref().map(|(document, _)| document.file.clone()).unwrap_or_default(),
                     line,
-                    level: Level::Error.word(),
+                    level: Level::Error.as_str(),
                     rule: "catalogue",
                     resource: source.clone(),
                     field,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Judged;
+use super::Violation;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::Unavailable;
@@ -15,7 +15,7 @@ const FIELD: &str = "spec.openstackRelease";
 const NAMED: usize = 5;
 
 /// Returns the deployed OpenStack release if the spec moves to another one.
-pub fn moves_from(deployment: &OpenStackDeployment) -> Option<&str> {
+pub fn previous_release(deployment: &OpenStackDeployment) -> Option<&str> {
     let deployed = deployment.status.as_ref()?.openstack_release.deployed.as_deref()?;
     Some(deployed).filter(|deployed| *deployed != deployment.spec.openstack_release)
 }
@@ -23,7 +23,7 @@ pub fn moves_from(deployment: &OpenStackDeployment) -> Option<&str> {
 /// Checks a spec whose OpenStack release differs from the deployed one.
 ///
 /// Database migrations only go forward, and ordered upgrades are not implemented yet.
-pub fn moved(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Judged> {
+pub fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Violation> {
     let wanted = &spec.openstack_release;
     let Some(release) = catalog.openstack.get(wanted).filter(|_| deployed != wanted) else { return Vec::new() };
     let from = &release.upgrades_from;
@@ -34,7 +34,7 @@ pub fn moved(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) 
     } else {
         format!(" (and {wanted} is reached from {} only: no release may be skipped)", from.join(" or "))
     };
-    let mut found = vec![Judged::error(
+    let mut found = vec![Violation::error(
         "release-move",
         FIELD,
         format!("{deployed} is deployed, and moving to {wanted} is not supported yet{way}; set it back to {deployed}"),
@@ -47,11 +47,11 @@ pub fn moved(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) 
 }
 
 /// Warns about images pinned in the objects of `valuesFrom`, as far as their content is known.
-pub fn pinned_beside(
+pub fn pinned_in_values_from(
     deployed: &str,
     spec: &OpenStackDeploymentSpec,
     known: &BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
-) -> Vec<Judged> {
+) -> Vec<Violation> {
     let wanted = &spec.openstack_release;
     if deployed == wanted {
         return Vec::new();
@@ -74,11 +74,11 @@ pub fn pinned_beside(
     found.collect()
 }
 
-fn pinned_warning(field: String, which: &str, (deployed, wanted): (&str, &str)) -> Judged {
+fn pinned_warning(field: String, which: &str, (deployed, wanted): (&str, &str)) -> Violation {
     let message = format!(
         "{which} pinned, so that they do not change when spec.openstackRelease moves from {deployed} to {wanted}; take them out, or name those of {wanted}"
     );
-    Judged::warning("image-pinned", field, message)
+    Violation::warning("image-pinned", field, message)
 }
 
 /// Returns the tags whose image names do not contain the wanted release.
@@ -125,7 +125,7 @@ mod tests {
         let newer = "openstackRelease: '2026.1'\ndescription: x\nupgradesFrom: ['2025.2', '2025.1']\n";
         let files = osdpl_core::testing::files(&[("values/openstack/2026.1.yaml", newer)]);
         let catalog = Catalog::load(&files).unwrap();
-        let found = moved(deployed, &serde_json::from_value(spec).unwrap(), &catalog);
+        let found = check_release_move(deployed, &serde_json::from_value(spec).unwrap(), &catalog);
         found.iter().map(|judged| format!("{} {}: {}", judged.rule, judged.field, judged.message)).collect()
     }
 
@@ -171,15 +171,15 @@ mod tests {
             (key("pins"), held(json!({"images": {"tags": {"front": "x:1"}}}))),
         ]);
         let spec = serde_json::from_value(spec).unwrap();
-        let found = pinned_beside("2025.2", &spec, &known);
+        let found = pinned_in_values_from("2025.2", &spec, &known);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].field, "spec.services.front.releases.front.valuesFrom[2]");
         assert!(
             found[0].message.starts_with("the images of front in it are pinned, so that they do not change"),
             "{found:?}"
         );
-        assert_eq!(pinned_beside("2026.1", &spec, &known), []);
+        assert_eq!(pinned_in_values_from("2026.1", &spec, &known), []);
         let own = BTreeMap::from([(key("pins"), held(json!({"images": {"tags": {"front": "x:2026.1-noble"}}})))]);
-        assert_eq!(pinned_beside("2025.2", &spec, &own), [], "the image is of the wanted release");
+        assert_eq!(pinned_in_values_from("2025.2", &spec, &own), [], "the image is of the wanted release");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Cloud, Judged};
+use super::{Cloud, Violation};
 use crate::hazard::TYPE_CHANGED;
 use osdpl_core::catalog::{KeyTree, KeyType};
 use osdpl_values::{Path, Values, get, leaves};
@@ -12,12 +12,12 @@ pub(super) struct Count {
     /// The prefix of the message, if the field is not specific enough.
     before: String,
     /// The finding.
-    pub judged: Judged,
+    pub judged: Violation,
 }
 
 impl Count {
     /// Whether another finding reports the same value again.
-    pub fn covers(&self, other: &Judged) -> bool {
+    pub fn covers(&self, other: &Violation) -> bool {
         other.rule == TYPE_CHANGED && other.field == self.judged.field && other.message.starts_with(&self.before)
     }
 }
@@ -35,7 +35,7 @@ fn invalid_counts(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Coun
     };
     let finding = |(path, value): (Path, &Value)| {
         let path: Path = prefix.keys().iter().chain(path.keys()).cloned().collect();
-        let is_number = tree.find(path.keys()).and_then(KeyTree::kind) == Some(KeyType::Number);
+        let is_number = tree.find(path.keys()).and_then(KeyTree::key_type) == Some(KeyType::Number);
         if !is_number || is_count(value) {
             return None;
         }
@@ -44,7 +44,7 @@ fn invalid_counts(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Coun
         let message = format!(
             "{before}{shown} is not a number of pods: the API server refuses the workload in the middle of the upgrade of {release}; write a whole number, 0 or more"
         );
-        Some(Count { before, judged: Judged::error("values", cloud.field(release, &path), message) })
+        Some(Count { before, judged: Violation::error("values", cloud.field(release, &path), message) })
     };
     leaves(counts).into_iter().filter_map(finding).collect()
 }

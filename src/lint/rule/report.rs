@@ -6,10 +6,10 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::file::{Content, Document, Read};
-use super::{Judged, Kind, Question, Schemas, beside, is_ours, kinds, metadata, read_spec};
+use super::file::{Content, Document, ParsedDocument};
+use super::{Kind, ReviewInput, Schemas, Violation, beside, is_deployment, kinds, metadata, read_spec};
 use osdpl_core::catalog::{Catalog, LABEL, Level};
-use osdpl_core::observed::Site;
+use osdpl_core::observed::ClusterInfo;
 use osdpl_values::yaml;
 
 /// The report, printed as it is by `-o json`; fields are only ever added.
@@ -61,12 +61,12 @@ pub fn report(
     documents: &[Document],
     catalog: &Catalog,
     schemas: &Schemas,
-    site: &Site,
+    site: &ClusterInfo,
     now: Option<Timestamp>,
 ) -> Report {
     let mut report = Report::default();
     let beside: Vec<Value> = documents.iter().flat_map(objects_of).map(|(_, object)| object.clone()).collect();
-    let question = Question { catalog, schemas, beside: &beside, site, now };
+    let question = ReviewInput { catalog, schemas, beside: &beside, site, now };
     let names = names(&question);
     let mut known = BTreeMap::new();
     for document in documents {
@@ -93,9 +93,9 @@ fn objects_of(document: &Document) -> Vec<(String, &Value)> {
 }
 
 /// Returns the names of all objects that the resources reference, including Secrets of certificates.
-fn names(question: &Question) -> BTreeSet<String> {
+fn names(question: &ReviewInput) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    if !question.beside.iter().any(kinds::serves) {
+    if !question.beside.iter().any(kinds::is_source) {
         return names;
     }
     for (kind, object) in question.beside.iter().filter_map(|object| Some((Kind::of(object)?, object))) {
@@ -106,19 +106,19 @@ fn names(question: &Question) -> BTreeSet<String> {
 }
 
 /// Returns the finding for a document that is not YAML: only a warning in a folder, which may contain templates.
-fn yaml_finding(document: &Document, error: &yaml::Error) -> Judged {
-    let problem = &error.problem;
+fn yaml_finding(document: &Document, error: &yaml::Error) -> Violation {
+    let problem = &error.message;
     if document.is_ours || document.is_named {
-        return Judged::error("yaml", "", format!("{problem}; correct the YAML"));
+        return Violation::error("yaml", "", format!("{problem}; correct the YAML"));
     }
     let message = format!(
         "{problem}; correct the YAML, or move the file elsewhere if it is not a manifest: its content was not validated"
     );
-    Judged::warning("yaml", "", message)
+    Violation::warning("yaml", "", message)
 }
 
 /// An argument of `osdpl validate`, with its documents.
-pub struct Named<'a> {
+pub struct Argument<'a> {
     /// The argument: a file, a folder, `stdin` for standard input.
     pub place: String,
     /// The documents found in it.
@@ -134,7 +134,7 @@ impl Report {
     ///
     /// Secrets and `ConfigMap`s are read by the resources beside them: a file that contains only these is fine if there
     /// is such a resource.
-    pub fn visit(&mut self, named: &Named<'_>) {
+    pub fn visit(&mut self, named: &Argument<'_>) {
         for (file, why) in named.unread {
             self.findings.push(finding_without_line(file, format!("can't be read: {why}")));
         }
@@ -145,8 +145,8 @@ impl Report {
         };
         let has_reported = named.documents.iter().any(is_reported);
         let is_beside =
-            self.summary.resources > 0 && !kinds.is_empty() && kinds.iter().all(|value| kinds::serves(value));
-        let is_judged = |value: &&Value| Kind::of(value).is_some() || kinds::meant(value).is_some();
+            self.summary.resources > 0 && !kinds.is_empty() && kinds.iter().all(|value| kinds::is_source(value));
+        let is_judged = |value: &&Value| Kind::of(value).is_some() || kinds::likely_mistake(value).is_some();
         if !kinds.iter().any(is_judged) && !has_reported && !is_beside && named.unread.is_empty() {
             self.findings.push(finding_without_line(&named.place, describe_missing(named, &kinds)));
         }
@@ -162,13 +162,13 @@ impl Report {
     }
 }
 
-fn describe_missing(named: &Named<'_>, values: &[&Value]) -> String {
+fn describe_missing(named: &Argument<'_>, values: &[&Value]) -> String {
     let there = match (values.is_empty(), named.is_folder) {
         (true, true) => "there is no .yaml, .yml or .json file with anything in it".to_owned(),
-        _ => other_kinds(values),
+        _ => describe_kinds(values),
     };
     // Secrets and ConfigMaps need the cloud that references them.
-    let serves = !values.is_empty() && values.iter().all(|value| kinds::serves(value));
+    let serves = !values.is_empty() && values.iter().all(|value| kinds::is_source(value));
     let yours = if serves { "yours beside this one" } else { "yours" };
     format!(
         "there is no resource of osdpl (OpenStackDeployment or NodeMaintenance, apiVersion osdpl.dev/v1alpha1) here, so that nothing is validated: {there}; name the file or the folder \
@@ -177,7 +177,7 @@ fn describe_missing(named: &Named<'_>, values: &[&Value]) -> String {
 }
 
 /// Describes the objects that are there instead of osdpl resources.
-pub fn other_kinds(values: &[&Value]) -> String {
+pub fn describe_kinds(values: &[&Value]) -> String {
     let mut kinds: Vec<String> = Vec::new();
     for kind in values.iter().map(|value| describe_kind(value)) {
         if !kinds.contains(&kind) {
@@ -198,13 +198,13 @@ fn describe_kind(value: &Value) -> String {
 
 fn finding_without_line(file: &str, message: String) -> Finding {
     let (resource, field) = (String::new(), String::new());
-    Finding { file: file.to_owned(), line: 1, level: Level::Error.word(), rule: "resource", resource, field, message }
+    Finding { file: file.to_owned(), line: 1, level: Level::Error.as_str(), rule: "resource", resource, field, message }
 }
 
 /// The location of an object.
 struct Location<'a> {
     document: &'a Document,
-    read: &'a Read,
+    read: &'a ParsedDocument,
     /// The field of the object in the document; empty if the document is the object.
     at: String,
 }
@@ -221,7 +221,7 @@ impl Location<'_> {
         format!("{}:{line}", self.document.file)
     }
 
-    fn report(&self, resource: &str, judged: Judged, report: &mut Report) {
+    fn report(&self, resource: &str, judged: Violation, report: &mut Report) {
         report.findings.push(finding(self.document, self.line(&judged.field), resource, judged));
     }
 
@@ -235,12 +235,12 @@ impl Location<'_> {
         let message = format!(
             "{name} is already defined on line {first}, and the one that is applied last replaces the other; give this one another name, or take one of them out"
         );
-        self.report(&name, Judged::error("resource", "metadata.name", message), report);
+        self.report(&name, Violation::error("resource", "metadata.name", message), report);
     }
 
-    fn judge(&self, object: &Value, names: &BTreeSet<String>, question: &Question<'_>, report: &mut Report) {
+    fn judge(&self, object: &Value, names: &BTreeSet<String>, question: &ReviewInput<'_>, report: &mut Report) {
         // An object without a version is validated as what it most likely is; the missing version is reported as well.
-        let assumed = || is_ours(object).then_some(Kind::OpenStackDeployment);
+        let assumed = || is_deployment(object).then_some(Kind::OpenStackDeployment);
         let Some(kind) = Kind::of(object).or_else(assumed) else {
             self.check_other(object, names, report);
             return;
@@ -251,7 +251,7 @@ impl Location<'_> {
         }
         let spec = read_spec(object);
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("openstack");
-        for unseen in spec.iter().flat_map(|spec| beside::unseen(spec, namespace, question.beside)) {
+        for unseen in spec.iter().flat_map(|spec| beside::missing_sources(spec, namespace, question.beside)) {
             report.notes.push(format!("{}: not validated: {unseen}: its values are unknown", self.location()));
         }
     }
@@ -260,9 +260,11 @@ impl Location<'_> {
     fn check_other(&self, object: &Value, names: &BTreeSet<String>, report: &mut Report) {
         let kind = object["kind"].as_str().unwrap_or("something without a kind");
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let wrong: Vec<Judged> = kinds::meant(object).into_iter().chain(metadata::of_addition(object)).collect();
+        let wrong: Vec<Violation> =
+            kinds::likely_mistake(object).into_iter().chain(metadata::of_addition(object)).collect();
         // Objects that a resource references were read with it.
-        let is_read = kinds::serves(object) && (names.contains(name) || !object["metadata"]["labels"][LABEL].is_null());
+        let is_read =
+            kinds::is_source(object) && (names.contains(name) || !object["metadata"]["labels"][LABEL].is_null());
         if wrong.is_empty() && !is_read {
             report.notes.push(format!("{}: {kind} is not validated", self.location()));
         }
@@ -279,12 +281,12 @@ fn describe_resource(kind: Kind, object: &Value) -> String {
     format!("{} {namespace}{name}", kind.name()).trim_end().to_owned()
 }
 
-fn finding(document: &Document, line: u64, resource: &str, judged: Judged) -> Finding {
-    let Judged { rule, level, field, message } = judged;
+fn finding(document: &Document, line: u64, resource: &str, judged: Violation) -> Finding {
+    let Violation { rule, level, field, message } = judged;
     Finding {
         file: document.file.clone(),
         line,
-        level: level.word(),
+        level: level.as_str(),
         rule,
         resource: resource.to_owned(),
         field,

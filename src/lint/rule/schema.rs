@@ -3,31 +3,33 @@
 
 use serde_json::Value;
 
-use super::Judged;
-use osdpl_core::catalog::schema::{Fault, Nulls, Problem, described, faults, said};
-use osdpl_core::desired::without_login;
+use super::Violation;
+use osdpl_core::catalog::schema::{
+    Nulls, SchemaViolation, ViolationKind, field_description, validate, violation_message,
+};
+use osdpl_core::desired::redact_url_logins;
 
-pub use osdpl_core::catalog::schema::below;
+pub use osdpl_core::catalog::schema::field_path;
 
 /// Returns all violations of `schema` in `value` at `field`. Unknown fields have a rule of their own.
-pub fn judge(schema: &Value, value: &Value, field: &str) -> Vec<Judged> {
-    let found = faults(schema, value, field, Nulls::Dropped);
+pub fn check(schema: &Value, value: &Value, field: &str) -> Vec<Violation> {
+    let found = validate(schema, value, field, Nulls::Dropped);
     let is_misshapen = |field: &str| {
-        found
-            .iter()
-            .any(|fault| fault.field == field && matches!(fault.problem, Problem::Pattern(_) | Problem::Enum(_)))
+        found.iter().any(|fault| {
+            fault.field == field && matches!(fault.problem, ViolationKind::Pattern(_) | ViolationKind::Enum(_))
+        })
     };
-    let is_reported = |fault: &&Fault<'_>| match fault.problem {
-        Problem::Unknown(..) => false,
+    let is_reported = |fault: &&SchemaViolation<'_>| match fault.problem {
+        ViolationKind::Unknown(..) => false,
         // A text of the wrong format need not be reported for its length as well.
-        Problem::Longer(_) | Problem::Shorter(_) => !is_misshapen(&fault.field),
+        ViolationKind::Longer(_) | ViolationKind::Shorter(_) => !is_misshapen(&fault.field),
         _ => true,
     };
     let found = found.iter().filter(is_reported);
     let judged = found.map(|fault| {
         // A URL may contain a password.
-        let message = without_login(&said(fault, described(schema, &fault.explained, field)));
-        Judged::error("schema", fault.field.clone(), message)
+        let message = redact_url_logins(&violation_message(fault, field_description(schema, &fault.explained, field)));
+        Violation::error("schema", fault.field.clone(), message)
     });
     judged.collect()
 }

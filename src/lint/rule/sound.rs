@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::place::keys_of;
-use osdpl_core::catalog::schema::{Fault, Nulls, Problem, faults, meant};
+use super::place::keys_of_field;
+use osdpl_core::catalog::schema::{Nulls, SchemaViolation, ViolationKind, parse_boolean_word, validate};
 
 /// Where free-form maps are judged by the catalogue as a whole: what it refuses of one hides the rest of it.
 const FEATURES: &str = "spec.features.";
@@ -36,8 +36,9 @@ impl Sound {
 
     /// The same with what lacks something that it needs, as far as it is there; `None` where there is nothing of the kind.
     pub fn lacking(schema: &Value, object: &Value, release: Option<&str>) -> Option<Self> {
-        let found = faults(&schema["properties"]["spec"], &object["spec"], "spec", Nulls::Dropped);
-        let lacks = |fault: &Fault<'_>| matches!(fault.problem, Problem::Required) && fault.field != RELEASE;
+        let found = validate(&schema["properties"]["spec"], &object["spec"], "spec", Nulls::Dropped);
+        let lacks =
+            |fault: &SchemaViolation<'_>| matches!(fault.problem, ViolationKind::Required) && fault.field != RELEASE;
         found.iter().any(lacks).then(|| Self::without(schema, object.clone(), release, false))
     }
 
@@ -54,8 +55,8 @@ impl Sound {
         let spec = self.object["spec"].clone();
         let mut known = BTreeSet::new();
         // From the end, so that what is taken out of a list leaves the places of those before it.
-        for fault in faults(schema, &spec, "spec", Nulls::Dropped).iter().rev() {
-            let is_kept = !is_whole && matches!(fault.problem, Problem::Required) && fault.field != RELEASE;
+        for fault in validate(schema, &spec, "spec", Nulls::Dropped).iter().rev() {
+            let is_kept = !is_whole && matches!(fault.problem, ViolationKind::Required) && fault.field != RELEASE;
             let Some(field) = refused(fault).filter(|_| !is_kept) else { continue };
             if known.insert(field.clone()) {
                 let mended = mended(fault).or_else(|| release.filter(|_| fault.field == RELEASE).map(Value::from));
@@ -67,7 +68,7 @@ impl Sound {
     }
 
     fn change(&mut self, field: String, mended: Option<Value>) {
-        let keys = keys_of(&field);
+        let keys = keys_of_field(&field);
         let Some((last, above)) = keys.split_last() else { return };
         let above = above.iter().try_fold(&mut self.object, |value, key| below(value, key));
         let is_gone = mended.is_none();
@@ -116,37 +117,39 @@ impl Sound {
 }
 
 /// The field that is to be taken out for a fault; `None` for one that nothing else suffers from.
-fn refused(fault: &Fault<'_>) -> Option<String> {
+fn refused(fault: &SchemaViolation<'_>) -> Option<String> {
     let is_feature = fault.field.starts_with(FEATURES);
     match fault.problem {
-        Problem::Required if fault.field == RELEASE => Some(fault.field.clone()),
-        Problem::Required => {
+        ViolationKind::Required if fault.field == RELEASE => Some(fault.field.clone()),
+        ViolationKind::Required => {
             // What lacks what it needs is nothing as a whole; without a spec there is nothing to judge.
-            let keys = keys_of(&fault.field);
+            let keys = keys_of_field(&fault.field);
             let last = keys.last()?;
             let above =
                 fault.field.strip_suffix(last.as_str()).or_else(|| fault.field.strip_suffix(&format!("\"{last}\"")))?;
             Some(above.trim_end_matches('.').to_owned()).filter(|above| above != "spec")
         }
-        Problem::Type(_) | Problem::Enum(_) | Problem::Time | Problem::Below(_) | Problem::Above(_) => {
-            Some(fault.field.clone())
-        }
-        Problem::Unknown(..)
-        | Problem::Longer(_)
-        | Problem::Shorter(_)
-        | Problem::Pattern(_)
-        | Problem::TooMany(_)
-        | Problem::TooFewItems(_)
-        | Problem::TooFewProperties(_) => is_feature.then(|| fault.field.clone()),
+        ViolationKind::Type(_)
+        | ViolationKind::Enum(_)
+        | ViolationKind::Time
+        | ViolationKind::Below(_)
+        | ViolationKind::Above(_) => Some(fault.field.clone()),
+        ViolationKind::Unknown(..)
+        | ViolationKind::Longer(_)
+        | ViolationKind::Shorter(_)
+        | ViolationKind::Pattern(_)
+        | ViolationKind::TooMany(_)
+        | ViolationKind::TooFewItems(_)
+        | ViolationKind::TooFewProperties(_) => is_feature.then(|| fault.field.clone()),
     }
 }
 
 /// What a value of another type was meant as, where there is one thing that it can have been.
-fn mended(fault: &Fault<'_>) -> Option<Value> {
-    let Problem::Type(wanted) = fault.problem else { return None };
+fn mended(fault: &SchemaViolation<'_>) -> Option<Value> {
+    let ViolationKind::Type(wanted) = fault.problem else { return None };
     match (wanted, fault.value) {
         ("string", Value::Number(_) | Value::Bool(_)) => Some(fault.value.to_string().into()),
-        ("boolean", Value::String(text)) => meant(text).map(Value::from),
+        ("boolean", Value::String(text)) => parse_boolean_word(text).map(Value::from),
         ("integer" | "number", Value::String(text)) => text.parse::<i64>().ok().map(Value::from),
         ("array", Value::String(_) | Value::Number(_) | Value::Bool(_)) => Some(vec![fault.value.clone()].into()),
         _ => None,
@@ -176,7 +179,7 @@ fn follows(field: &str, change: &Change, is_of_name: bool) -> bool {
     let is_below = || field.strip_prefix(changed).is_some_and(|rest| rest.starts_with(['.', '[']));
     let is_above = || {
         let rest = changed.strip_prefix(field).and_then(|rest| rest.strip_prefix(['.', '[']));
-        rest.is_some_and(|rest| keys_of(rest.trim_end_matches(']')).len() == 1)
+        rest.is_some_and(|rest| keys_of_field(rest.trim_end_matches(']')).len() == 1)
     };
     field == changed || change.is_gone && (is_below() || field != "spec" && !is_of_name && is_above())
 }

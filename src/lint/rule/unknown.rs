@@ -2,26 +2,27 @@
 
 use std::collections::BTreeSet;
 
-use super::{Cloud, Judged};
-use crate::hazard::Spot;
-use osdpl_core::desired::{self, by_node, says_to_each};
+use super::{Cloud, Violation};
+use crate::hazard::Location;
+use osdpl_core::desired::{self, is_reported_per_release, list_node_layers};
 use osdpl_values::{Layer, Path};
 
 /// Returns all unknown keys, including those in `unset`.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut reported = BTreeSet::new();
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(name, _)| cloud.tree(name).is_some()) {
         let chart = cloud.catalog.release(name).map_or("", |(_, release)| release.chart.as_str());
-        let of_nodes = by_node(cloud.spec, name);
-        let of_nodes = of_nodes.iter().map(|(_, layer)| (Spot::of_field(layer.origin.to_string()), layer));
+        let of_nodes = list_node_layers(cloud.spec, name);
+        let of_nodes = of_nodes.iter().map(|(_, layer)| (Location::of_field(layer.origin.to_string()), layer));
         let own = layers.iter().filter_map(|layer| Some((cloud.spot(&layer.origin)?, layer)));
         for (spot, layer) in own.chain(of_nodes) {
             // One finding covers all charts that get the value.
-            let is_reported = |path: &Path| !says_to_each(layer) && reported.contains(&place(&spot, layer, path));
-            for (path, finding) in desired::unknown_keys(layer, chart, cloud.catalog, is_reported) {
+            let is_reported =
+                |path: &Path| !is_reported_per_release(layer) && reported.contains(&place(&spot, layer, path));
+            for (path, finding) in desired::find_unknown_keys(layer, chart, cloud.catalog, is_reported) {
                 let judged = unknown_key(&spot, layer, &path, finding);
-                if reported.insert(judged.field.clone()) || says_to_each(layer) && !found.contains(&judged) {
+                if reported.insert(judged.field.clone()) || is_reported_per_release(layer) && !found.contains(&judged) {
                     found.push(judged);
                 }
             }
@@ -32,15 +33,15 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
 
 /// Returns the finding for an unknown key: at the user's own field, or at the one that includes what was added to the
 /// catalogue.
-fn unknown_key(spot: &Spot, layer: &Layer, path: &Path, finding: desired::Finding) -> Judged {
+fn unknown_key(spot: &Location, layer: &Layer, path: &Path, finding: desired::Finding) -> Violation {
     if let Some(location) = spot.stands() {
-        return Judged::warning("unknown-key", spot.field.clone(), format!("{location}: {}", finding.message));
+        return Violation::warning("unknown-key", spot.field.clone(), format!("{location}: {}", finding.message));
     }
-    Judged { field: place(spot, layer, path), ..Judged::of("unknown-key", finding) }
+    Violation { field: place(spot, layer, path), ..Violation::of("unknown-key", finding) }
 }
 
 /// Returns the user's own field.
-fn place(spot: &Spot, layer: &Layer, path: &Path) -> String {
+fn place(spot: &Location, layer: &Layer, path: &Path) -> String {
     let removal = layer.unset.iter().find(|(_, unset)| unset == path);
     removal.map_or_else(|| spot.at(path), |(index, _)| spot.unset(*index, path)).field
 }
@@ -49,7 +50,7 @@ fn place(spot: &Spot, layer: &Layer, path: &Path) -> String {
 mod tests {
     use serde_json::json;
 
-    use osdpl_core::catalog::{Catalog, LOOKED};
+    use osdpl_core::catalog::{Catalog, SEARCHES};
     use osdpl_core::desired::{Facts, select};
     use osdpl_core::testing::files;
 
@@ -62,10 +63,10 @@ mod tests {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "common": {"values": values}});
         let spec = serde_json::from_value(spec).unwrap();
         let selection = select("cloud", "openstack", &spec, &catalog);
-        let before = LOOKED.get();
+        let before = SEARCHES.get();
         let desired = crate::rule::resolve(&spec, &catalog, &selection, &Facts::default());
         let found = desired.findings.iter().filter(|finding| finding.field.starts_with("spec.common.values.nothing"));
         assert_eq!(found.count(), 20, "{:?}", desired.findings);
-        assert_eq!(LOOKED.get() - before, 20, "one for each");
+        assert_eq!(SEARCHES.get() - before, 20, "one for each");
     }
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Cloud, Judged};
-use osdpl_core::catalog::{Apart, Level, Rule};
+use super::{Cloud, Violation};
+use osdpl_core::catalog::{Level, Rule, SeparateServers};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, get};
 
 /// Returns the violated rules of a cloud.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
-    let rules = &cloud.catalog.judgements.rules;
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
+    let rules = &cloud.catalog.cross_checks.rules;
     let scope = scope(cloud, rules.iter().flat_map(|rule| &rule.releases).map(String::as_str));
     let are_selected = |rule: &&Rule| rule.releases.iter().all(|name| cloud.values.contains_key(name.as_str()));
     let found = rules.iter().filter(are_selected).filter_map(|rule| check_rule(rule, cloud, &scope));
@@ -25,14 +25,14 @@ pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a
     let values =
         named.into_iter().filter_map(|name| Some((name.to_owned(), Value::Object((*cloud.values.get(name)?).clone()))));
     let variables = [("values".to_owned(), Value::Object(values.collect()))].into_iter().collect();
-    cloud.selection.scope.inner(variables)
+    cloud.selection.scope.nested(variables)
 }
 
 /// Reports servers of a release that decide by majority and have an even number.
-fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Judged> {
+fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Violation> {
     let Some((_, entry)) = cloud.catalog.release(release) else { return Vec::new() };
-    let of_chart = cloud.catalog.judgements.apart.iter().filter(|apart| apart.chart == entry.chart);
-    let found = of_chart.filter_map(|Apart { what, replicas, even, .. }| {
+    let of_chart = cloud.catalog.cross_checks.apart.iter().filter(|apart| apart.chart == entry.chart);
+    let found = of_chart.filter_map(|SeparateServers { what, replicas, even, .. }| {
         let count = get(cloud.values.get(release)?, replicas)?.as_u64()?;
         let message = format!("an even number of {what} {even}; set an odd number");
         (count > 0 && count % 2 == 0).then(|| finding(cloud, release, replicas, (Level::Warning, &message)))
@@ -40,9 +40,9 @@ fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Judged> {
     found.collect()
 }
 
-fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Judged> {
+fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Violation> {
     // If a value is unset, the chart's default holds, which is not known here.
-    if !rule.when.holds(scope).unwrap_or_default() {
+    if !rule.when.evaluate_condition(scope).unwrap_or_default() {
         return None;
     }
     let name = rule.releases.first()?;
@@ -50,7 +50,7 @@ fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Judge
 }
 
 /// Returns the finding for a value of a release, with the value itself unless it is secret.
-fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Level, &str)) -> Judged {
+fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Level, &str)) -> Violation {
     let (_, is_secret) = cloud.decided(release, path);
     let value = cloud.values.get(release).and_then(|values| get(values, path));
     let value = value.filter(|value| !is_secret && !value.is_object());
@@ -58,5 +58,8 @@ fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Lev
     let current = value.map(|value| format!("{path} of {release} is {value}: ")).unwrap_or_default();
     let location =
         cloud.spot_of(release, path).and_then(|spot| Some(format!("{}: ", spot.stands()?))).unwrap_or_default();
-    Judged { level, ..Judged::warning("values", cloud.field(release, path), format!("{location}{current}{message}")) }
+    Violation {
+        level,
+        ..Violation::warning("values", cloud.field(release, path), format!("{location}{current}{message}"))
+    }
 }

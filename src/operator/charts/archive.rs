@@ -7,40 +7,40 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use tar::EntryType;
 
-use super::contents::{Contents, LARGEST_CHART, MOST_ENTRIES};
-use super::problem::Problem;
+use super::contents::{Contents, MAX_CHART_SIZE, MAX_ENTRIES};
+use super::problem::ChartProblem;
 
 /// The maximum nesting of archives in `charts/` folders. helm itself packs dependencies unpacked.
 pub(super) const MAX_DEPTH: usize = 4;
 
 /// The maximum size of headers and padding in a tar stream.
-const TAR_OVERHEAD: u64 = 1024 * MOST_ENTRIES as u64;
+const TAR_OVERHEAD: u64 = 1024 * MAX_ENTRIES as u64;
 
 /// Reads a `.tgz` to its end and checks each entry.
 ///
 /// Archives in its `charts/` folders are unpacked as well, so that their content is checked and part of the digest, as
 /// helm would unpack them later.
-pub fn read(mut from: impl Read) -> Result<Contents, Problem> {
+pub fn read(mut from: impl Read) -> Result<Contents, ChartProblem> {
     let mut contents = Contents::default();
     unpack(&mut from, MAX_DEPTH, &mut contents)?;
     if contents.get("Chart.yaml").is_none() {
-        return Err(Problem::NoChartYaml);
+        return Err(ChartProblem::NoChartYaml);
     }
     Ok(contents)
 }
 
 /// Adds the files of the archive to `contents`.
-fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), Problem> {
+fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), ChartProblem> {
     // helm's reader treats several gzip members in one file as one stream, so this one must as well.
-    let plain = Bounded { from: MultiGzDecoder::new(from), remaining: LARGEST_CHART + TAR_OVERHEAD };
+    let plain = Bounded { from: MultiGzDecoder::new(from), remaining: MAX_CHART_SIZE + TAR_OVERHEAD };
     let mut archive = tar::Archive::new(plain);
     let mut top: Option<String> = None;
     let mut entries = 0;
-    for entry in archive.entries().map_err(|error| Problem::broken(&error))? {
-        let entry = entry.map_err(|error| Problem::broken(&error))?;
+    for entry in archive.entries().map_err(|error| ChartProblem::broken(&error))? {
+        let entry = entry.map_err(|error| ChartProblem::broken(&error))?;
         entries += 1;
-        if entries > MOST_ENTRIES {
-            return Err(Problem::TooManyEntries);
+        if entries > MAX_ENTRIES {
+            return Err(ChartProblem::TooManyEntries);
         }
         let kind = entry.header().entry_type();
         if kind == EntryType::XGlobalHeader {
@@ -48,17 +48,17 @@ fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<
         }
         let path = check_path(&entry.path_bytes())?;
         if let Some(what) = unsupported_kind(kind) {
-            return Err(Problem::NotAFile { path, what });
+            return Err(ChartProblem::NotAFile { path, what });
         }
         let below = below_top(&path, &mut top)?;
         match below {
             _ if kind == EntryType::Directory => {}
             Some(below) => insert(below, entry, depth, contents)?,
-            None => return Err(Problem::Path { path, why: "is a file beside the chart's folder" }),
+            None => return Err(ChartProblem::Path { path, why: "is a file beside the chart's folder" }),
         }
     }
     // tar ends before the compressed stream, whose checksum is only verified if it is read to its end.
-    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|error| Problem::broken(&error))?;
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|error| ChartProblem::broken(&error))?;
     Ok(())
 }
 
@@ -67,13 +67,13 @@ fn insert<R: Read>(
     mut entry: tar::Entry<'_, R>,
     depth: usize,
     contents: &mut Contents,
-) -> Result<(), Problem> {
+) -> Result<(), ChartProblem> {
     if is_packed_chart(&path) {
         return unpack_nested(&path, &mut entry, depth, contents);
     }
     let size = entry.size();
     contents.read(path, size, entry).map_err(|problem| match problem {
-        Problem::Io { why, .. } => Problem::Broken(why),
+        ChartProblem::Io { why, .. } => ChartProblem::Broken(why),
         other => other,
     })
 }
@@ -84,14 +84,14 @@ pub(super) fn unpack_nested(
     from: &mut dyn Read,
     depth: usize,
     contents: &mut Contents,
-) -> Result<(), Problem> {
+) -> Result<(), ChartProblem> {
     let Some(depth) = depth.checked_sub(1) else {
-        return Err(Problem::TooDeep { path: path.to_owned(), most: MAX_DEPTH });
+        return Err(ChartProblem::TooDeep { path: path.to_owned(), most: MAX_DEPTH });
     };
     let mut inner = Contents::default();
     let metadata = unpack(from, depth, &mut inner)
         .and_then(|()| super::metadata::Metadata::of(&inner))
-        .map_err(|problem| Problem::Within { path: path.to_owned(), problem: Box::new(problem) })?;
+        .map_err(|problem| ChartProblem::Dependency { path: path.to_owned(), problem: Box::new(problem) })?;
     let prefix = path.rsplit_once("charts/").map_or("", |(prefix, _)| prefix);
     contents.vendor(prefix, &metadata.name, inner)
 }
@@ -115,9 +115,9 @@ fn unsupported_kind(kind: EntryType) -> Option<&'static str> {
 }
 
 /// Returns the path as text, if it stays below the destination on any system.
-fn check_path(bytes: &[u8]) -> Result<String, Problem> {
-    let path =
-        std::str::from_utf8(bytes).map_err(|_| Problem::NotUnicode(String::from_utf8_lossy(bytes).into_owned()))?;
+fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {
+    let path = std::str::from_utf8(bytes)
+        .map_err(|_| ChartProblem::NotUnicode(String::from_utf8_lossy(bytes).into_owned()))?;
     let plain = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');
     let why = if path.starts_with('/') {
         "has an absolute path"
@@ -130,18 +130,18 @@ fn check_path(bytes: &[u8]) -> Result<String, Problem> {
     } else {
         return Ok(plain.to_owned());
     };
-    Err(Problem::Path { path: path.to_owned(), why })
+    Err(ChartProblem::Path { path: path.to_owned(), why })
 }
 
 /// Returns the path below the top folder; `None` for the folder itself.
-fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, Problem> {
+fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, ChartProblem> {
     let (folder, rest) = path.split_once('/').map_or((path, None), |(folder, rest)| (folder, Some(rest)));
     if folder.is_empty() || folder == "." {
         return Ok(None);
     }
     match top {
         Some(first) if first != folder => {
-            return Err(Problem::TwoFolders { first: first.clone(), second: folder.to_owned() });
+            return Err(ChartProblem::TwoFolders { first: first.clone(), second: folder.to_owned() });
         }
         Some(_) => {}
         None => *top = Some(folder.to_owned()),
@@ -171,7 +171,7 @@ struct Bounded<R> {
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.from.read(buffer)?;
-        self.remaining = self.remaining.checked_sub(count as u64).ok_or(Problem::TooLarge)?;
+        self.remaining = self.remaining.checked_sub(count as u64).ok_or(ChartProblem::TooLarge)?;
         Ok(count)
     }
 }

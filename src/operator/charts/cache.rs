@@ -136,14 +136,14 @@ impl Cache {
 }
 
 fn write(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Error> {
-    write_whole(path, content).map_err(|error| Error::cache(path, &error))
+    write_atomically(path, content).map_err(|error| Error::cache(path, &error))
 }
 
 /// Writes a file under a temporary name and renames it, so that `path` is either complete or missing.
 ///
 /// # Errors
 /// The error of the file system; `path` is unchanged then.
-pub fn write_whole(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+pub fn write_atomically(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut file = NamedTempFile::new_in(folder)?;

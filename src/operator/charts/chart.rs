@@ -13,14 +13,14 @@ use super::digest::Digest;
 use super::error::Error;
 use super::lock::Lock;
 use super::metadata::{self, Metadata, is_name, is_version};
-use super::problem::Problem;
+use super::problem::ChartProblem;
 use super::reads::{self, Reads};
 use super::source;
-use osdpl_core::release::{dependencies, imprint};
+use osdpl_core::release::{chart_fingerprint, dependency_names};
 
 /// A chart that a release needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Wanted {
+pub struct ChartRequest {
     /// The chart's name.
     pub name: String,
     /// The exact version; the locked one if unset.
@@ -29,7 +29,7 @@ pub struct Wanted {
     pub repository: Option<String>,
 }
 
-impl Wanted {
+impl ChartRequest {
     /// Requests the locked version of a chart from the store's source.
     pub fn locked(name: impl Into<String>) -> Self {
         Self { name: name.into(), version: None, repository: None }
@@ -37,7 +37,7 @@ impl Wanted {
 
     /// Rejects names that are unsafe in paths and on helm's command line.
     pub(super) fn check(&self) -> Result<(), Error> {
-        let refuse = |text: &str, what| Err(Error::NotAName { text: text.to_owned(), what });
+        let refuse = |text: &str, what| Err(Error::InvalidName { text: text.to_owned(), what });
         if !is_name(&self.name) {
             return refuse(&self.name, "chart name");
         }
@@ -67,12 +67,12 @@ pub struct Chart {
     /// The file, folder or repository it was taken from.
     pub origin: String,
     /// The comparison with the lock.
-    pub pin: Pin,
+    pub pin: LockState,
 }
 
 /// The comparison of a chart with the lock. `Display` is for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pin {
+pub enum LockState {
     /// Version and digest are locked.
     Pinned,
     /// The version is locked, but the lock has no digest. A chart from a repository has the digest of its first pull.
@@ -84,7 +84,7 @@ pub enum Pin {
     },
 }
 
-impl Pin {
+impl LockState {
     pub(super) fn of(lock: &Lock, chart: &Metadata) -> Self {
         match lock.charts.get(&chart.name) {
             Some(pinned) if pinned.version != chart.version => Self::Unpinned { locked: Some(pinned.version.clone()) },
@@ -95,7 +95,7 @@ impl Pin {
     }
 }
 
-impl fmt::Display for Pin {
+impl fmt::Display for LockState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pinned => formatter.write_str("as locked"),
@@ -108,7 +108,7 @@ impl fmt::Display for Pin {
 
 impl Chart {
     pub(super) fn new(metadata: Metadata, digest: Digest, path: PathBuf, origin: String, lock: &Lock) -> Self {
-        let pin = Pin::of(lock, &metadata);
+        let pin = LockState::of(lock, &metadata);
         let Metadata { name, version, app_version, .. } = metadata;
         Self { name, version, app_version, path, digest, origin, pin }
     }
@@ -150,7 +150,7 @@ impl Chart {
         let definitions = contents.files().filter(|(path, _)| is_definition(path));
         let text = |(path, content): (&str, &[u8])| {
             let text = String::from_utf8(content.to_vec());
-            text.map_err(|_| self.unreadable(Problem::NotUnicode(path.to_owned())))
+            text.map_err(|_| self.unreadable(ChartProblem::NotUnicode(path.to_owned())))
         };
         definitions.map(text).collect()
     }
@@ -164,7 +164,7 @@ impl Chart {
         let contents = self.contents()?;
         let metadata = Value::Object(self.read(&contents, "Chart.yaml")?);
         let defaults = self.read(&contents, "values.yaml")?;
-        Ok(imprint(contents.files(), &defaults, &dependencies(&metadata)))
+        Ok(chart_fingerprint(contents.files(), &defaults, &dependency_names(&metadata)))
     }
 
     fn contents(&self) -> Result<Contents, Error> {
@@ -173,7 +173,7 @@ impl Chart {
         archive::read(BufReader::new(file)).map_err(|problem| self.unreadable(problem))
     }
 
-    fn unreadable(&self, problem: Problem) -> Error {
+    fn unreadable(&self, problem: ChartProblem) -> Error {
         Error::Unreadable { name: self.name.clone(), place: self.path.display().to_string(), problem }
     }
 }

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use super::problem::Problem;
+use super::problem::ChartProblem;
 
 /// The maximum number of files of a chart. The largest chart of OpenStack-Helm has under 200, with its library.
-pub const MOST_ENTRIES: usize = 10_000;
+pub const MAX_ENTRIES: usize = 10_000;
 /// The maximum size of a file in bytes, which was helm's own limit (`MaxDecompressedFileSize`).
-pub const LARGEST_FILE: u64 = 5 << 20;
+pub const MAX_FILE_SIZE: u64 = 5 << 20;
 /// The maximum size of an unpacked chart in bytes.
 ///
 /// helm allows 100 MiB, but a release record (with the compressed chart) must fit into a Secret of 1 MiB anyway, and
 /// the chart is held in memory.
-pub const LARGEST_CHART: u64 = 20 << 20;
+pub const MAX_CHART_SIZE: u64 = 20 << 20;
 
 /// The byte order mark, which helm removes from the start of each file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -37,28 +37,28 @@ impl Contents {
     }
 
     /// Reads a file of `size` bytes to its end and adds it, within the limits.
-    pub(super) fn read(&mut self, path: String, size: u64, from: impl Read) -> Result<(), Problem> {
-        if size > LARGEST_FILE {
-            return Err(Problem::FileTooLarge { path });
+    pub(super) fn read(&mut self, path: String, size: u64, from: impl Read) -> Result<(), ChartProblem> {
+        if size > MAX_FILE_SIZE {
+            return Err(ChartProblem::FileTooLarge { path });
         }
         let mut content = Vec::new();
-        from.take(LARGEST_FILE + 1).read_to_end(&mut content).map_err(|error| Problem::io(&path, &error))?;
+        from.take(MAX_FILE_SIZE + 1).read_to_end(&mut content).map_err(|error| ChartProblem::io(&path, &error))?;
         self.add(path, content)
     }
 
     /// Adds one file. Skips files that each packaging writes anew (`Chart.lock`), and those in `charts/` that helm does
     /// not load.
-    pub(super) fn add(&mut self, path: String, mut content: Vec<u8>) -> Result<(), Problem> {
+    pub(super) fn add(&mut self, path: String, mut content: Vec<u8>) -> Result<(), ChartProblem> {
         let size = content.len() as u64;
-        if size > LARGEST_FILE {
-            return Err(Problem::FileTooLarge { path });
+        if size > MAX_FILE_SIZE {
+            return Err(ChartProblem::FileTooLarge { path });
         }
         self.bytes += size;
-        if self.bytes > LARGEST_CHART {
-            return Err(Problem::TooLarge);
+        if self.bytes > MAX_CHART_SIZE {
+            return Err(ChartProblem::TooLarge);
         }
-        if self.files.len() == MOST_ENTRIES {
-            return Err(Problem::TooManyEntries);
+        if self.files.len() == MAX_ENTRIES {
+            return Err(ChartProblem::TooManyEntries);
         }
         if is_skipped(&path) {
             return Ok(());
@@ -68,12 +68,12 @@ impl Contents {
         }
         match self.files.insert(path.clone(), content) {
             None => Ok(()),
-            Some(_) => Err(Problem::Duplicate { path }),
+            Some(_) => Err(ChartProblem::Duplicate { path }),
         }
     }
 
     /// Adds all files of a dependency below `charts/<name>/`, after `prefix`.
-    pub(super) fn vendor(&mut self, prefix: &str, name: &str, dependency: Self) -> Result<(), Problem> {
+    pub(super) fn vendor(&mut self, prefix: &str, name: &str, dependency: Self) -> Result<(), ChartProblem> {
         dependency
             .files
             .into_iter()

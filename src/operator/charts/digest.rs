@@ -25,7 +25,7 @@ pub struct Digest(String);
 #[error(
     "{0:?} is not a digest: a digest is sha256: followed by 64 lower-case hexadecimal digits; `osdpl charts lock` writes it"
 )]
-pub struct NoDigest(String);
+pub struct InvalidDigest(String);
 
 impl Digest {
     pub(super) fn of(contents: &Contents) -> Self {
@@ -79,14 +79,14 @@ impl fmt::Debug for Digest {
 }
 
 impl FromStr for Digest {
-    type Err = NoDigest;
+    type Err = InvalidDigest;
 
-    fn from_str(text: &str) -> Result<Self, NoDigest> {
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
         match text.strip_prefix(PREFIX) {
             Some(digits) if digits.len() == 64 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) => {
                 Ok(Self(digits.to_owned()))
             }
-            _ => Err(NoDigest(text.to_owned())),
+            _ => Err(InvalidDigest(text.to_owned())),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::archive;
 use super::contents::Contents;
 use super::ignore::Rules;
 use super::metadata::{Dependency, Metadata};
-use super::problem::Problem;
+use super::problem::ChartProblem;
 use super::seen::FileStates;
 
 /// Reads the chart in `folder`.
@@ -17,7 +17,7 @@ use super::seen::FileStates;
 /// only one version.
 ///
 /// `root` must be canonical. The states of all files read are added to `seen`.
-pub fn read(folder: &Path, root: &Path, seen: &mut FileStates) -> Result<Contents, Problem> {
+pub fn read(folder: &Path, root: &Path, seen: &mut FileStates) -> Result<Contents, ChartProblem> {
     Reader { root, seen, charts: Vec::new() }.chart(folder)
 }
 
@@ -29,14 +29,15 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn chart(&mut self, folder: &Path) -> Result<Contents, Problem> {
+    fn chart(&mut self, folder: &Path) -> Result<Contents, ChartProblem> {
         let folder = inside(folder, self.root)?;
         if self.charts.contains(&folder) {
-            return Err(Problem::Circle { path: folder.display().to_string() });
+            return Err(ChartProblem::Cycle { path: folder.display().to_string() });
         }
         let ignore = folder.join(".helmignore");
         let rules = if ignore.is_file() {
-            let text = fs::read(inside(&ignore, self.root)?).map_err(|error| Problem::io(".helmignore", &error))?;
+            let text =
+                fs::read(inside(&ignore, self.root)?).map_err(|error| ChartProblem::io(".helmignore", &error))?;
             Rules::parse(&String::from_utf8_lossy(&text))?
         } else {
             Rules::parse("")?
@@ -61,13 +62,13 @@ impl Reader<'_> {
         path: &str,
         rules: &Rules,
         contents: &mut Contents,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ChartProblem> {
         let Some(folder) = folders.last().cloned() else { return Ok(()) };
         self.seen.record(&folder);
-        let failed = |error: std::io::Error| Problem::io(&folder.display().to_string(), &error);
+        let failed = |error: std::io::Error| ChartProblem::io(&folder.display().to_string(), &error);
         for entry in fs::read_dir(&folder).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
-            let name = name.to_str().ok_or_else(|| Problem::NotUnicode(name.to_string_lossy().into_owned()))?;
+            let name = name.to_str().ok_or_else(|| ChartProblem::NotUnicode(name.to_string_lossy().into_owned()))?;
             let path = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
             self.entry(folders, &folder.join(name), path, rules, contents)?;
         }
@@ -81,8 +82,8 @@ impl Reader<'_> {
         path: String,
         rules: &Rules,
         contents: &mut Contents,
-    ) -> Result<(), Problem> {
-        let failed = |error: std::io::Error| Problem::io(&path, &error);
+    ) -> Result<(), ChartProblem> {
+        let failed = |error: std::io::Error| ChartProblem::io(&path, &error);
         let is_link = file.symlink_metadata().map_err(failed)?.is_symlink();
         let kind = if is_link { fs::metadata(file) } else { file.symlink_metadata() };
         let is_folder = kind.as_ref().is_ok_and(fs::Metadata::is_dir);
@@ -91,12 +92,12 @@ impl Reader<'_> {
         }
         let kind = kind.map_err(failed)?;
         if path.contains('\\') || path.chars().any(char::is_control) {
-            return Err(Problem::Path { path, why: "has a backslash or a control character in its path" });
+            return Err(ChartProblem::Path { path, why: "has a backslash or a control character in its path" });
         }
         let file = inside(file, self.root)?;
         if is_folder {
             if folders.contains(&file) {
-                return Err(Problem::Circle { path });
+                return Err(ChartProblem::Cycle { path });
             }
             folders.push(file);
             self.files(folders, &path, rules, contents)?;
@@ -104,7 +105,7 @@ impl Reader<'_> {
             return Ok(());
         }
         if !kind.is_file() {
-            return Err(Problem::NotAFile { path, what: "a device, a socket or a named pipe" });
+            return Err(ChartProblem::NotAFile { path, what: "a device, a socket or a named pipe" });
         }
         self.seen.record(&file);
         let mut opened = File::open(&file).map_err(failed)?;
@@ -114,32 +115,37 @@ impl Reader<'_> {
         contents.read(path, kind.len(), opened)
     }
 
-    fn dependency(&mut self, chart: &Path, dependency: &Dependency, contents: &mut Contents) -> Result<(), Problem> {
+    fn dependency(
+        &mut self,
+        chart: &Path,
+        dependency: &Dependency,
+        contents: &mut Contents,
+    ) -> Result<(), ChartProblem> {
         let Dependency { name, repository } = dependency;
         if contents.dependencies().any(|present| present == name) {
             return Ok(());
         }
         let Some(path) = repository.strip_prefix("file://") else {
-            return Err(Problem::NoDependency { name: name.clone(), repository: repository.clone() });
+            return Err(ChartProblem::NoDependency { name: name.clone(), repository: repository.clone() });
         };
         let chart_contents = self.chart(&chart.join(path)).map_err(|problem| match problem {
-            Problem::Circle { .. } | Problem::Outside { .. } | Problem::Within { .. } => problem,
-            other => Problem::Within { path: repository.clone(), problem: Box::new(other) },
+            ChartProblem::Cycle { .. } | ChartProblem::Outside { .. } | ChartProblem::Dependency { .. } => problem,
+            other => ChartProblem::Dependency { path: repository.clone(), problem: Box::new(other) },
         })?;
         let found = Metadata::of(&chart_contents)?.name;
         if found != *name {
-            return Err(Problem::OtherName { expected: name.clone(), found });
+            return Err(ChartProblem::OtherName { expected: name.clone(), found });
         }
         contents.vendor("", name, chart_contents)
     }
 }
 
 /// Returns the canonical path if it is inside `root`.
-pub(super) fn inside(path: &Path, root: &Path) -> Result<PathBuf, Problem> {
+pub(super) fn inside(path: &Path, root: &Path) -> Result<PathBuf, ChartProblem> {
     let shown = || path.display().to_string();
-    let canonical = path.canonicalize().map_err(|error| Problem::io(&shown(), &error))?;
+    let canonical = path.canonicalize().map_err(|error| ChartProblem::io(&shown(), &error))?;
     if canonical.starts_with(root) {
         return Ok(canonical);
     }
-    Err(Problem::Outside { path: shown(), root: root.display().to_string() })
+    Err(ChartProblem::Outside { path: shown(), root: root.display().to_string() })
 }

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 
 use super::digest::Digest;
-use super::problem::Problem;
-use super::source::NoSource;
+use super::problem::ChartProblem;
+use super::source::InvalidSource;
 
 /// Why a chart cannot be provided. It only affects the releases of that chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,7 +67,7 @@ pub enum Error {
         /// The file, folder or address.
         place: String,
         /// The problem.
-        problem: Problem,
+        problem: ChartProblem,
     },
     /// The folder of charts cannot be read.
     #[error(
@@ -153,10 +153,10 @@ pub enum Error {
     },
     /// The deployment names an invalid repository.
     #[error(transparent)]
-    Source(#[from] NoSource),
+    Source(#[from] InvalidSource),
     /// A requested name or version is invalid.
     #[error("{text:?} is not a {what}; correct it where the release or the catalogue names it")]
-    NotAName {
+    InvalidName {
         /// The requested text.
         text: String,
         /// `chart name` or `chart version`.
@@ -205,12 +205,12 @@ impl Error {
             Self::RecordDamaged { .. } => "ChartRecordDamaged",
             Self::HelmUnusable { .. } => "HelmUnusable",
             Self::Interrupted { .. } => "ChartInterrupted",
-            Self::Source(_) | Self::NotAName { .. } => "ChartInvalid",
+            Self::Source(_) | Self::InvalidName { .. } => "ChartInvalid",
         }
     }
 
     /// Whether the error may disappear without a change of the deployment, so that a retry is useful.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Missing { .. }
             | Self::VersionMissing { .. }
@@ -227,7 +227,7 @@ impl Error {
             | Self::RecordDamaged { .. }
             | Self::HelmUnusable { .. }
             | Self::Source(_)
-            | Self::NotAName { .. } => false,
+            | Self::InvalidName { .. } => false,
         }
     }
 

@@ -9,9 +9,9 @@ use super::archive;
 use super::contents::Contents;
 use super::directory::{self, inside};
 use super::error::Error;
-use super::lock::Pinned;
+use super::lock::LockEntry;
 use super::metadata::{Metadata, is_name, is_version};
-use super::problem::Problem;
+use super::problem::ChartProblem;
 use super::seen::FileStates;
 
 /// A folder of archives `<name>-<version>.tgz`, chart directories `<name>/Chart.yaml`, or both.
@@ -47,7 +47,7 @@ impl<'a> Folder<'a> {
         &self,
         name: &str,
         version: Option<&str>,
-        pinned: Option<&Pinned>,
+        pinned: Option<&LockEntry>,
         seen: &mut FileStates,
     ) -> Result<(Metadata, Contents, PathBuf), Error> {
         let candidate = self.choose(name, version, pinned, seen)?;
@@ -59,17 +59,17 @@ impl<'a> Folder<'a> {
         Ok((metadata, contents, candidate.path))
     }
 
-    fn contents(&self, candidate: &Candidate, seen: &mut FileStates) -> Result<Contents, Problem> {
+    fn contents(&self, candidate: &Candidate, seen: &mut FileStates) -> Result<Contents, ChartProblem> {
         if candidate.is_directory {
             return directory::read(&candidate.path, &self.root, seen);
         }
         let path = inside(&candidate.path, &self.root)?;
         seen.record(&path);
-        let failed = |error: std::io::Error| Problem::io(&path.display().to_string(), &error);
+        let failed = |error: std::io::Error| ChartProblem::io(&path.display().to_string(), &error);
         // Opening a named pipe would wait for a writer for ever.
         if !fs::metadata(&path).map_err(failed)?.is_file() {
             let path = candidate.path.display().to_string();
-            return Err(Problem::NotAFile { path, what: "not a regular file" });
+            return Err(ChartProblem::NotAFile { path, what: "not a regular file" });
         }
         archive::read(BufReader::new(File::open(&path).map_err(failed)?))
     }
@@ -78,7 +78,7 @@ impl<'a> Folder<'a> {
         &self,
         name: &str,
         version: Option<&str>,
-        pinned: Option<&Pinned>,
+        pinned: Option<&LockEntry>,
         seen: &mut FileStates,
     ) -> Result<Candidate, Error> {
         let place = self.shown.display().to_string();
@@ -139,12 +139,12 @@ impl<'a> Folder<'a> {
         Ok(candidates)
     }
 
-    fn metadata(&self, chart_yaml: &Path) -> Result<Metadata, Problem> {
+    fn metadata(&self, chart_yaml: &Path) -> Result<Metadata, ChartProblem> {
         let path = inside(chart_yaml, &self.root)?;
         let mut contents = Contents::default();
-        let failed = |error: std::io::Error| Problem::io("Chart.yaml", &error);
+        let failed = |error: std::io::Error| ChartProblem::io("Chart.yaml", &error);
         if !fs::metadata(&path).map_err(failed)?.is_file() {
-            return Err(Problem::NotAFile { path: "Chart.yaml".to_owned(), what: "not a regular file" });
+            return Err(ChartProblem::NotAFile { path: "Chart.yaml".to_owned(), what: "not a regular file" });
         }
         contents.read("Chart.yaml".to_owned(), 0, File::open(&path).map_err(failed)?)?;
         Metadata::of(&contents)

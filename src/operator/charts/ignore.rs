@@ -1,6 +1,6 @@
 //! `.helmignore`: the files of a chart directory that are not part of the chart (helm's `pkg/ignore`).
 
-use super::problem::Problem;
+use super::problem::ChartProblem;
 
 /// The rules of one chart directory, including helm's default (`templates/.?*`).
 pub(super) struct Rules(Vec<Rule>);
@@ -15,14 +15,14 @@ struct Rule {
 
 impl Rules {
     /// Parses the file. Rejects what helm rejects.
-    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
+    pub(super) fn parse(text: &str) -> Result<Self, ChartProblem> {
         let mut rules = Vec::new();
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let rule = line.trim();
             if rule.is_empty() || rule.starts_with('#') {
                 continue;
             }
-            let refuse = |why| Problem::Ignore { line: index + 1, rule: rule.to_owned(), why };
+            let refuse = |why| ChartProblem::Ignore { line: index + 1, rule: rule.to_owned(), why };
             if rule.contains("**") {
                 return Err(refuse("** is not supported"));
             }

@@ -19,8 +19,8 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value};
 
 use super::reads::Reads;
-use osdpl_core::catalog::{ANY_KEY, KeyType, READ, TEXT, entry_name, entry_shape, is_short};
-use osdpl_core::scrub::secretive;
+use osdpl_core::catalog::{ANY_KEY, KeyType, READ_MARKER, TEXT_PREFIX, entry_name, entry_shape, is_short};
+use osdpl_core::scrub::is_secret_value;
 use osdpl_values::Path;
 
 /// Returns the text of `values/keys/<chart>.json`, sorted and with one key per line to allow a diff.
@@ -50,9 +50,9 @@ fn describe(value: &Value, path: &Path) -> Value {
         Value::Object(map) if !map.is_empty() => {
             Value::Object(map.iter().map(|(key, value)| (key.clone(), describe(value, &path.child(key)))).collect())
         }
-        Value::Bool(_) | Value::Number(_) if !secretive(path, value) => value.clone(),
-        Value::String(text) if is_image(path) || is_short(text) && !secretive(path, value) => {
-            Value::from(format!("{TEXT}{text}"))
+        Value::Bool(_) | Value::Number(_) if !is_secret_value(path, value) => value.clone(),
+        Value::String(text) if is_image(path) || is_short(text) && !is_secret_value(path, value) => {
+            Value::from(format!("{TEXT_PREFIX}{text}"))
         }
         Value::Array(list) if !list.is_empty() => list.iter().map(|item| describe_entry(item, path)).collect(),
         leaf => Value::from(KeyType::of(leaf).name()),
@@ -70,7 +70,7 @@ fn is_image(path: &Path) -> bool {
 fn describe_entry(item: &Value, path: &Path) -> String {
     let last_key = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
     match item {
-        _ if !secretive(&last_key, item) => entry_name(item),
+        _ if !is_secret_value(&last_key, item) => entry_name(item),
         Value::Object(_) => entry_shape(item),
         // Even the length of a secret is omitted.
         _ => KeyType::of(item).name().to_owned(),
@@ -82,11 +82,11 @@ fn add_read(tree: &mut Value, path: &[String], is_whole: bool) {
     let Value::Object(map) = tree else { return };
     match path {
         [] if is_whole => {
-            map.entry(ANY_KEY).or_insert_with(|| READ.into());
+            map.entry(ANY_KEY).or_insert_with(|| READ_MARKER.into());
         }
         [] => {}
         [last] if !map.contains_key(last) => {
-            map.insert(last.clone(), READ.into());
+            map.insert(last.clone(), READ_MARKER.into());
         }
         [first, rest @ ..] => {
             add_read(map.entry(first.clone()).or_insert_with(|| Value::Object(Map::new())), rest, is_whole);

@@ -22,13 +22,13 @@ use osdpl_core::catalog::file;
 #[serde(deny_unknown_fields)]
 pub struct Lock {
     /// The charts by name.
-    pub charts: BTreeMap<String, Pinned>,
+    pub charts: BTreeMap<String, LockEntry>,
 }
 
 /// The locked version of one chart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pinned {
+pub struct LockEntry {
     /// The version to install.
     pub version: String,
     /// The digest of that version.
@@ -42,7 +42,7 @@ pub struct Pinned {
 /// An invalid lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}; correct it, or generate it again with `osdpl charts lock`")]
-pub struct Invalid {
+pub struct InvalidLock {
     place: String,
     problem: String,
 }
@@ -58,7 +58,7 @@ impl Lock {
     ///
     /// # Errors
     /// Only in a broken build, which a test detects.
-    pub fn built_in() -> Result<Self, Invalid> {
+    pub fn built_in() -> Result<Self, InvalidLock> {
         Self::parse("values/lock.yaml", include_str!("../../../values/lock.yaml"))
     }
 
@@ -66,13 +66,13 @@ impl Lock {
     ///
     /// # Errors
     /// If it is not YAML or has unknown fields (with line and column), or an entry is invalid (with its field).
-    pub fn parse(file: &str, text: &str) -> Result<Self, Invalid> {
-        let lock: Option<Self> = osdpl_values::yaml::parse(file, text).map_err(|error| Invalid {
+    pub fn parse(file: &str, text: &str) -> Result<Self, InvalidLock> {
+        let lock: Option<Self> = osdpl_values::yaml::parse(file, text).map_err(|error| InvalidLock {
             place: format!("{file}:{}:{}", error.line, error.column),
-            problem: error.problem,
+            problem: error.message,
         })?;
         let lock = lock.unwrap_or_default();
-        lock.check().map_err(|(field, problem)| Invalid { place: format!("{file}: {field}"), problem })?;
+        lock.check().map_err(|(field, problem)| InvalidLock { place: format!("{file}: {field}"), problem })?;
         Ok(lock)
     }
 
@@ -80,23 +80,22 @@ impl Lock {
     ///
     /// # Errors
     /// If an entry is invalid.
-    pub fn of_catalogue(pins: &BTreeMap<String, file::Pin>) -> Result<Self, Invalid> {
+    pub fn of_catalogue(pins: &BTreeMap<String, file::Pin>) -> Result<Self, InvalidLock> {
         let place = |field| format!("values/lock.yaml: {field}");
         let mut lock = Self::default();
         for (name, file::Pin { version, digest, repository }) in pins {
-            let digest = digest.as_deref().map(str::parse).transpose().map_err(|error: super::NoDigest| Invalid {
-                place: place(format!("charts.{name}.digest")),
-                problem: error.to_string(),
+            let digest = digest.as_deref().map(str::parse).transpose().map_err(|error: super::InvalidDigest| {
+                InvalidLock { place: place(format!("charts.{name}.digest")), problem: error.to_string() }
             })?;
-            let pinned = Pinned { version: version.clone(), digest, repository: repository.clone() };
+            let pinned = LockEntry { version: version.clone(), digest, repository: repository.clone() };
             lock.charts.insert(name.clone(), pinned);
         }
-        lock.check().map_err(|(field, problem)| Invalid { place: place(field), problem })?;
+        lock.check().map_err(|(field, problem)| InvalidLock { place: place(field), problem })?;
         Ok(lock)
     }
 
     fn check(&self) -> Result<(), (String, String)> {
-        for (name, Pinned { version, digest: _, repository }) in &self.charts {
+        for (name, LockEntry { version, digest: _, repository }) in &self.charts {
             if !is_name(name) {
                 return Err(("charts".to_owned(), format!("{name:?} is not a chart name")));
             }

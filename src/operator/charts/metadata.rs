@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::contents::{Contents, within_chart};
-use super::problem::Problem;
+use super::problem::ChartProblem;
 
 const FILE: &str = "Chart.yaml";
 
@@ -40,14 +40,14 @@ pub struct Dependency {
 
 impl Metadata {
     /// Reads the chart's `Chart.yaml`.
-    pub(super) fn of(contents: &Contents) -> Result<Self, Problem> {
-        Self::parse(contents.get(FILE).ok_or(Problem::NoChartYaml)?)
+    pub(super) fn of(contents: &Contents) -> Result<Self, ChartProblem> {
+        Self::parse(contents.get(FILE).ok_or(ChartProblem::NoChartYaml)?)
     }
 
     /// Parses a `Chart.yaml`. Rejects names and versions that are unsafe in file names.
-    pub(super) fn parse(text: &[u8]) -> Result<Self, Problem> {
+    pub(super) fn parse(text: &[u8]) -> Result<Self, ChartProblem> {
         let metadata: Self = yaml(FILE, text)?;
-        let refuse = |field, value: &str, why| Err(Problem::Metadata { field, value: value.to_owned(), why });
+        let refuse = |field, value: &str, why| Err(ChartProblem::Metadata { field, value: value.to_owned(), why });
         if !is_name(&metadata.name) {
             return refuse(
                 "name",
@@ -62,12 +62,12 @@ impl Metadata {
     }
 
     /// Rejects a chart with another name or version than expected.
-    pub(super) fn check_identity(&self, name: &str, version: &str) -> Result<(), Problem> {
+    pub(super) fn check_identity(&self, name: &str, version: &str) -> Result<(), ChartProblem> {
         if self.name != name {
-            return Err(Problem::OtherName { expected: name.to_owned(), found: self.name.clone() });
+            return Err(ChartProblem::OtherName { expected: name.to_owned(), found: self.name.clone() });
         }
         if self.version != version {
-            return Err(Problem::OtherVersion { expected: version.to_owned(), found: self.version.clone() });
+            return Err(ChartProblem::OtherVersion { expected: version.to_owned(), found: self.version.clone() });
         }
         Ok(())
     }
@@ -79,9 +79,9 @@ impl Metadata {
 }
 
 /// Parses a YAML document of a chart.
-pub(super) fn yaml<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<T, Problem> {
-    let text = std::str::from_utf8(content).map_err(|_| Problem::Yaml(format!("{path}: it is not UTF-8")))?;
-    osdpl_values::yaml::parse(path, text).map_err(|error| Problem::Yaml(error.to_string()))
+pub(super) fn yaml<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<T, ChartProblem> {
+    let text = std::str::from_utf8(content).map_err(|_| ChartProblem::Yaml(format!("{path}: it is not UTF-8")))?;
+    osdpl_values::yaml::parse(path, text).map_err(|error| ChartProblem::Yaml(error.to_string()))
 }
 
 /// Whether the text is a valid name of a chart, and so of a file.

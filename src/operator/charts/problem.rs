@@ -2,11 +2,11 @@
 
 use std::io;
 
-use super::contents::{LARGEST_CHART, LARGEST_FILE, MOST_ENTRIES};
+use super::contents::{MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
 
 /// Why a chart's archive or directory cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum ChartProblem {
     /// The file is truncated, not gzip, or has invalid tar headers.
     #[error("it is not a complete gzip-compressed tar archive ({0})")]
     Broken(String),
@@ -44,16 +44,16 @@ pub enum Problem {
         second: String,
     },
     /// A file is larger than [`LARGEST_FILE`].
-    #[error("{path:?} is larger than {} MiB", LARGEST_FILE >> 20)]
+    #[error("{path:?} is larger than {} MiB", MAX_FILE_SIZE >> 20)]
     FileTooLarge {
         /// The path.
         path: String,
     },
     /// The chart is larger than [`LARGEST_CHART`].
-    #[error("it unpacks to more than {} MiB", LARGEST_CHART >> 20)]
+    #[error("it unpacks to more than {} MiB", MAX_CHART_SIZE >> 20)]
     TooLarge,
     /// There are more than [`MOST_ENTRIES`] files.
-    #[error("it has more than {MOST_ENTRIES} entries")]
+    #[error("it has more than {MAX_ENTRIES} entries")]
     TooManyEntries,
     /// Charts are nested too deeply.
     #[error("{path:?}: charts are nested too deeply (more than {most} levels)")]
@@ -65,11 +65,11 @@ pub enum Problem {
     },
     /// An archive in `charts/` has a problem.
     #[error("{path:?}, a chart within it: {problem}")]
-    Within {
+    Dependency {
         /// The inner archive.
         path: String,
         /// The problem of the inner archive.
-        problem: Box<Problem>,
+        problem: Box<ChartProblem>,
     },
     /// There is no `Chart.yaml`.
     #[error("it has no Chart.yaml at its top")]
@@ -123,7 +123,7 @@ pub enum Problem {
     },
     /// Directories or dependencies form a cycle.
     #[error("{path:?} is part of a cycle")]
-    Circle {
+    Cycle {
         /// The path that closes the cycle.
         path: String,
     },
@@ -147,7 +147,7 @@ pub enum Problem {
     },
 }
 
-impl Problem {
+impl ChartProblem {
     /// Makes the problem of a failed read of `path`. A limit of this module may be wrapped in the [`io::Error`].
     pub(super) fn io(path: &str, error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
@@ -165,8 +165,8 @@ impl Problem {
     }
 }
 
-impl From<Problem> for io::Error {
-    fn from(problem: Problem) -> Self {
+impl From<ChartProblem> for io::Error {
+    fn from(problem: ChartProblem) -> Self {
         Self::other(problem)
     }
 }

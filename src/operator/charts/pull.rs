@@ -19,18 +19,18 @@ pub struct Request {
 pub trait Pull: Send + Sync + 'static {
     /// Downloads the chart's archive into the empty folder `into`, and returns its path. The folder is removed soon
     /// after.
-    fn pull<'a>(&'a self, request: &'a Request, into: &'a Path) -> BoxFuture<'a, Result<PathBuf, Failure>>;
+    fn pull<'a>(&'a self, request: &'a Request, into: &'a Path) -> BoxFuture<'a, Result<PathBuf, PullFailure>>;
 
     /// Returns the newest version in the repository.
-    fn newest<'a>(&'a self, repository: &'a str, chart: &'a str) -> BoxFuture<'a, Result<String, Failure>>;
+    fn newest<'a>(&'a self, repository: &'a str, chart: &'a str) -> BoxFuture<'a, Result<String, PullFailure>>;
 }
 
 /// Why a pull failed. The texts are the program's messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum PullFailure {
     /// The repository has no such chart or version.
     #[error("{0}; request one that exists")]
-    Absent(String),
+    NotFound(String),
     /// The repository requires credentials, or other ones.
     #[error("it refuses access ({0}); pull the charts into a folder where you are logged in, and use that folder")]
     Forbidden(String),
@@ -53,11 +53,11 @@ pub enum Failure {
 pub struct NoPull;
 
 impl Pull for NoPull {
-    fn pull<'a>(&'a self, _: &'a Request, _: &'a Path) -> BoxFuture<'a, Result<PathBuf, Failure>> {
-        Box::pin(async { Err(Failure::Program("no helm program was given".to_owned())) })
+    fn pull<'a>(&'a self, _: &'a Request, _: &'a Path) -> BoxFuture<'a, Result<PathBuf, PullFailure>> {
+        Box::pin(async { Err(PullFailure::Program("no helm program was given".to_owned())) })
     }
 
-    fn newest<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
-        Box::pin(async { Err(Failure::Program("no helm program was given".to_owned())) })
+    fn newest<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<String, PullFailure>> {
+        Box::pin(async { Err(PullFailure::Program("no helm program was given".to_owned())) })
     }
 }

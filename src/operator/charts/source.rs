@@ -21,7 +21,7 @@ pub enum Source {
 
 /// An invalid source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoSource {
+pub enum InvalidSource {
     /// The text is empty.
     #[error("charts: the source of charts is empty; name a folder or a repository such as {UPSTREAM}")]
     Empty,
@@ -50,11 +50,11 @@ impl Default for Source {
 }
 
 impl FromStr for Source {
-    type Err = NoSource;
+    type Err = InvalidSource;
 
-    fn from_str(text: &str) -> Result<Self, NoSource> {
+    fn from_str(text: &str) -> Result<Self, InvalidSource> {
         if text.is_empty() {
-            return Err(NoSource::Empty);
+            return Err(InvalidSource::Empty);
         }
         match text.split_once("://") {
             None => Ok(Self::Folder(PathBuf::from(text))),
@@ -64,19 +64,19 @@ impl FromStr for Source {
 }
 
 /// Checks the address of a repository.
-pub(super) fn repository(text: &str) -> Result<String, NoSource> {
-    let (scheme, rest) = text.split_once("://").ok_or_else(|| NoSource::Scheme(text.to_owned()))?;
+pub(super) fn repository(text: &str) -> Result<String, InvalidSource> {
+    let (scheme, rest) = text.split_once("://").ok_or_else(|| InvalidSource::Scheme(text.to_owned()))?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if let Some((_, host)) = authority.rsplit_once('@') {
-        return Err(NoSource::Credentials { host: host.to_owned() });
+        return Err(InvalidSource::Credentials { host: host.to_owned() });
     }
     if !matches!(scheme, "https" | "http" | "oci") {
-        return Err(NoSource::Scheme(text.to_owned()));
+        return Err(InvalidSource::Scheme(text.to_owned()));
     }
     let strange =
         |character: char| character.is_whitespace() || character.is_control() || "?#\"'\\`@".contains(character);
     if authority.is_empty() || rest.contains(strange) {
-        return Err(NoSource::Address(text.to_owned()));
+        return Err(InvalidSource::Address(text.to_owned()));
     }
     Ok(text.trim_end_matches('/').to_owned())
 }

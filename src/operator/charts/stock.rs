@@ -6,14 +6,14 @@ use std::path::Path;
 
 use super::archive;
 use super::cache::Cache;
-use super::chart::{Chart, Wanted};
+use super::chart::{Chart, ChartRequest};
 use super::contents::Contents;
 use super::digest::Digest;
 use super::error::{Error, Mismatch};
 use super::folder::Folder;
-use super::lock::{Lock, Pinned};
+use super::lock::{Lock, LockEntry};
 use super::metadata::Metadata;
-use super::problem::Problem;
+use super::problem::ChartProblem;
 use super::pull::Request;
 use super::seen::FileStates;
 
@@ -37,7 +37,7 @@ pub struct CacheLookup {
 
 impl ChartFiles {
     /// Reads the chart from a folder of the user, and stores it in the cache.
-    pub(super) fn in_folder(&self, folder: &Path, wanted: &Wanted) -> Result<StoredChart, Error> {
+    pub(super) fn in_folder(&self, folder: &Path, wanted: &ChartRequest) -> Result<StoredChart, Error> {
         let pinned = self.lock.charts.get(&wanted.name);
         let mut seen = FileStates::default();
         let found = Folder::open(folder)?.read(&wanted.name, wanted.version.as_deref(), pinned, &mut seen)?;
@@ -88,7 +88,7 @@ impl ChartFiles {
         let metadata = Metadata::of(&contents).map_err(unreadable)?;
         metadata.check_identity(name, version).map_err(|problem| match problem {
             // helm also accepts a version as a range: 2026.1.7 finds 2026.1.7+0ee5ade.
-            Problem::OtherVersion { found, .. } => {
+            ChartProblem::OtherVersion { found, .. } => {
                 let found = format!("the repository returned {found}");
                 let (name, version) = (name.clone(), version.clone());
                 Error::VersionMissing { name, version, place: repository.clone(), found }
@@ -168,6 +168,6 @@ impl Expected {
     }
 }
 
-fn locked_digest<'a>(pinned: Option<&'a Pinned>, version: &str) -> Option<&'a Digest> {
+fn locked_digest<'a>(pinned: Option<&'a LockEntry>, version: &str) -> Option<&'a Digest> {
     pinned.filter(|pinned| pinned.version == version)?.digest.as_ref()
 }

@@ -9,11 +9,11 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::cache::{Cache, STALE_AGE};
-use super::chart::{Chart, Wanted};
+use super::chart::{Chart, ChartRequest};
 use super::error::Error;
 use super::folder::Folder;
 use super::lock::Lock;
-use super::pull::{Failure, Pull, Request};
+use super::pull::{Pull, PullFailure, Request};
 use super::source::Source;
 use super::stock::{ChartFiles, StoredChart};
 
@@ -36,7 +36,7 @@ struct Shared {
     pull: Arc<dyn Pull>,
     retry: Duration,
     pulls: Semaphore,
-    chart_states: Mutex<HashMap<Wanted, Arc<tokio::sync::Mutex<ChartState>>>>,
+    chart_states: Mutex<HashMap<ChartRequest, Arc<tokio::sync::Mutex<ChartState>>>>,
 }
 
 /// The state of one requested chart. The lock is held while the chart is obtained, so that each chart is pulled only
@@ -94,7 +94,7 @@ impl Store {
     ///
     /// # Errors
     /// Why the chart cannot be provided. The error of a failed pull is cached for half a minute.
-    pub async fn obtain(&self, wanted: &Wanted) -> Result<Chart, Error> {
+    pub async fn obtain(&self, wanted: &ChartRequest) -> Result<Chart, Error> {
         wanted.check()?;
         let state = self.chart_state(wanted);
         let mut state = state.lock().await;
@@ -104,7 +104,7 @@ impl Store {
             return Ok(chart);
         }
         state.chart = None;
-        let result = match self.request(wanted) {
+        let result = match self.pull_request_for(wanted) {
             Err(error) => Err(error),
             Ok(None) => self.read_from_folder(wanted.clone()).await,
             Ok(Some(request)) => match state.recent_failure(self.shared.retry) {
@@ -117,7 +117,7 @@ impl Store {
 
     /// Returns the result of the last [`Self::obtain`] of this chart without waiting; `None` before the first one and
     /// while one is running.
-    pub fn last(&self, wanted: &Wanted) -> Option<Result<Chart, Error>> {
+    pub fn last_result(&self, wanted: &ChartRequest) -> Option<Result<Chart, Error>> {
         let state = self.chart_state(wanted);
         let state = state.try_lock().ok()?;
         let chart = state.chart.as_ref().map(|(chart, _)| Ok(chart.clone()));
@@ -130,7 +130,7 @@ impl Store {
     /// # Errors
     /// If the folder cannot be read.
     /// When the folder cannot be read.
-    pub fn offered(&self) -> Result<Vec<(String, bool)>, Error> {
+    pub fn list_charts(&self) -> Result<Vec<(String, bool)>, Error> {
         match &self.shared.source {
             Source::Folder(folder) => Ok(Folder::open(folder)?.names()?.into_iter().collect()),
             Source::Repository { .. } => {
@@ -139,7 +139,7 @@ impl Store {
         }
     }
 
-    fn chart_state(&self, wanted: &Wanted) -> Arc<tokio::sync::Mutex<ChartState>> {
+    fn chart_state(&self, wanted: &ChartRequest) -> Arc<tokio::sync::Mutex<ChartState>> {
         // No operation under this lock can panic half way, so the map is always consistent.
         let mut chart_states = self.shared.chart_states.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(chart_states.entry(wanted.clone()).or_default())
@@ -149,7 +149,7 @@ impl Store {
     ///
     /// # Errors
     /// If no version is given.
-    pub fn request(&self, wanted: &Wanted) -> Result<Option<Request>, Error> {
+    pub fn pull_request_for(&self, wanted: &ChartRequest) -> Result<Option<Request>, Error> {
         let pinned = self.shared.stock.lock.charts.get(&wanted.name);
         let repository = match (&wanted.repository, &self.shared.source) {
             (Some(repository), _) => repository.trim_end_matches('/'),
@@ -163,7 +163,7 @@ impl Store {
         }
     }
 
-    async fn read_from_folder(&self, wanted: Wanted) -> Result<StoredChart, Error> {
+    async fn read_from_folder(&self, wanted: ChartRequest) -> Result<StoredChart, Error> {
         let name = wanted.name.clone();
         match self.shared.source.clone() {
             Source::Folder(folder) => self.blocking(&name, move |stock| stock.in_folder(&folder, &wanted)).await,
@@ -193,22 +193,22 @@ impl Store {
         .await
     }
 
-    async fn explain(&self, request: &Request, failure: Failure, incoming: &Path) -> Error {
+    async fn explain(&self, request: &Request, failure: PullFailure, incoming: &Path) -> Error {
         let Request { repository, chart: name, version } = request.clone();
         let path = || incoming.parent().unwrap_or(incoming).display().to_string();
         match failure {
-            Failure::Absent(_) => match self.shared.pull.newest(&repository, &name).await {
+            PullFailure::NotFound(_) => match self.shared.pull.newest(&repository, &name).await {
                 Ok(newest) => {
                     let found = format!("the newest version is {newest}");
                     Error::VersionMissing { name, version, place: repository, found }
                 }
                 Err(_) => Error::Missing { name, place: repository, looked_for: String::new() },
             },
-            Failure::Forbidden(why) => Error::RepositoryForbidden { name, version, repository, why },
-            Failure::Unreachable(why) => Error::RepositoryUnreachable { name, version, repository, why },
-            Failure::Full => Error::CacheFull { path: path() },
-            Failure::Unwritable(why) => Error::CacheUnwritable { path: path(), why },
-            Failure::Program(why) => Error::HelmUnusable { name, why },
+            PullFailure::Forbidden(why) => Error::RepositoryForbidden { name, version, repository, why },
+            PullFailure::Unreachable(why) => Error::RepositoryUnreachable { name, version, repository, why },
+            PullFailure::Full => Error::CacheFull { path: path() },
+            PullFailure::Unwritable(why) => Error::CacheUnwritable { path: path(), why },
+            PullFailure::Program(why) => Error::HelmUnusable { name, why },
         }
     }
 

@@ -20,7 +20,7 @@ use tar::EntryType;
 use tempfile::TempDir;
 
 use super::pull::NoPull;
-use super::{Chart, Error, Lock, Source, Store, Wanted};
+use super::{Chart, ChartRequest, Error, Lock, Source, Store};
 
 const CHART_YAML: &str = "apiVersion: v2\nname: demo\nversion: 1.0.0\nappVersion: 29.0.0\n";
 
@@ -67,7 +67,7 @@ impl Site {
 }
 
 async fn demo(store: &Store) -> Result<Chart, Error> {
-    store.obtain(&Wanted::locked("demo")).await
+    store.obtain(&ChartRequest::locked("demo")).await
 }
 
 /// Returns an archive of regular files.

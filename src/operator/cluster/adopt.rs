@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::{Cluster, Error, Explain, MANAGER, Reader};
 use osdpl_core::adopt;
-use osdpl_core::observed::Key;
-use osdpl_core::release::{self, Meta, Object, Objects, Source};
+use osdpl_core::observed::ReleaseKey;
+use osdpl_core::release::{self, Object, Objects, RecordMeta, RevisionSource};
 use osdpl_values::Values;
 
 /// How every label of ours begins.
@@ -28,16 +28,16 @@ impl Reader {
     ///
     /// # Errors
     /// When the API server refuses, or a record is malformed.
-    pub async fn newest_records(&self, namespace: Option<&str>) -> Result<Vec<Meta>, Error> {
+    pub async fn newest_records(&self, namespace: Option<&str>) -> Result<Vec<RecordMeta>, Error> {
         let api: Api<Secret> = match namespace {
             Some(namespace) => Api::namespaced(self.client.clone(), namespace),
             None => Api::all(self.client.clone()),
         };
         let all = ListParams::default().labels("owner=helm").fields(&format!("type={}", release::SECRET_TYPE));
         let records = api.list_metadata(&all).await.because(|| "listing helm's release records".to_owned())?;
-        let mut newest: BTreeMap<Key, Meta> = BTreeMap::new();
+        let mut newest: BTreeMap<ReleaseKey, RecordMeta> = BTreeMap::new();
         for record in records.items {
-            let meta = Meta::read(&record.metadata).map_err(|malformed| Error::Object(malformed.to_string()))?;
+            let meta = RecordMeta::read(&record.metadata).map_err(|malformed| Error::Object(malformed.to_string()))?;
             let known = newest.get(&meta.release).is_some_and(|known| known.revision > meta.revision);
             if !known {
                 newest.insert(meta.release.clone(), meta);
@@ -50,16 +50,20 @@ impl Reader {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn recorded_source(&self, key: &Key, revision: i64) -> Result<Result<(Source, Objects), String>, Error> {
+    pub async fn recorded_source(
+        &self,
+        key: &ReleaseKey,
+        revision: i64,
+    ) -> Result<Result<(RevisionSource, Objects), String>, Error> {
         let read = |payload: &[u8]| Ok((release::decode_source(payload)?, release::decode_objects(payload)?));
         self.read_record(key, revision, read).await
     }
 
     async fn read_record<T: Send + 'static>(
         &self,
-        key: &Key,
+        key: &ReleaseKey,
         revision: i64,
-        read: impl FnOnce(&[u8]) -> Result<T, release::Undecodable> + Send + 'static,
+        read: impl FnOnce(&[u8]) -> Result<T, release::DecodeError> + Send + 'static,
     ) -> Result<Result<T, String>, Error> {
         let name = record(key, revision);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
@@ -78,9 +82,9 @@ impl Reader {
     /// When the API server refuses.
     pub async fn recorded_contents(
         &self,
-        key: &Key,
+        key: &ReleaseKey,
         revision: i64,
-    ) -> Result<Result<(Source, Vec<Values>), String>, Error> {
+    ) -> Result<Result<(RevisionSource, Vec<Values>), String>, Error> {
         let read = |payload: &[u8]| Ok((release::decode_source(payload)?, release::decode_contents(payload)?));
         self.read_record(key, revision, read).await
     }
@@ -89,7 +93,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn other_owner(&self, key: &Key, objects: &Objects) -> Result<Option<String>, Error> {
+    pub async fn other_owner(&self, key: &ReleaseKey, objects: &Objects) -> Result<Option<String>, Error> {
         other_owner(&self.client, key, objects).await
     }
 }
@@ -100,7 +104,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn unlabel_records(&self, key: &Key) -> Result<usize, Error> {
+    pub async fn unlabel_records(&self, key: &ReleaseKey) -> Result<usize, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
         let records = api.list_metadata(&selector).await.because(|| format!("listing the release records of {key}"))?;
@@ -127,7 +131,7 @@ impl Cluster {
     /// When the API server refuses.
     pub async fn label_record(
         &self,
-        key: &Key,
+        key: &ReleaseKey,
         revision: i64,
         labels: &BTreeMap<&str, Option<String>>,
     ) -> Result<bool, Error> {
@@ -148,11 +152,11 @@ impl Cluster {
     }
 }
 
-fn record(key: &Key, revision: i64) -> String {
+fn record(key: &ReleaseKey, revision: i64) -> String {
     format!("sh.helm.release.v1.{}.v{revision}", key.name)
 }
 
-async fn other_owner(client: &Client, key: &Key, objects: &Objects) -> Result<Option<String>, Error> {
+async fn other_owner(client: &Client, key: &ReleaseKey, objects: &Objects) -> Result<Option<String>, Error> {
     let rank = |object: &Object| KINDS.iter().position(|kind| *kind == object.kind);
     let mut telling: Vec<&Object> = objects.manifest.iter().filter(|object| rank(object).is_some()).collect();
     telling.sort_by_key(|object| (rank(object), &object.name));
@@ -163,7 +167,7 @@ async fn other_owner(client: &Client, key: &Key, objects: &Objects) -> Result<Op
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
         let what = format!("{} {namespace}/{}", object.kind, object.name);
         let found = api.get_metadata_opt(&object.name).await.because(|| format!("looking at {what}"))?;
-        let owner = found.and_then(|found| adopt::owner(&what, found.labels(), found.annotations()));
+        let owner = found.and_then(|found| adopt::find_other_controller(&what, found.labels(), found.annotations()));
         if owner.is_some() {
             return Ok(owner);
         }

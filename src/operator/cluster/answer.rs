@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use super::external::addresses;
 use super::rook::{refusal, resource};
 use super::{Error, Explain, Reader};
-use osdpl_core::api::{MANAGED, ValuesKind};
-use osdpl_core::observed::Key;
+use osdpl_core::api::{DEPLOYMENT_LABEL, ValuesKind};
+use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release;
 use osdpl_decide::{Answer, Published, Read, Recorded, Reference, STORE, Stored};
 
@@ -25,7 +25,7 @@ impl Reader {
     /// # Errors
     /// When the API server refuses, and the plan can't be made without.
     pub async fn answer(&self, read: &Read, deployment: &str) -> Result<Answer, Error> {
-        let ours = || format!("{MANAGED}={deployment}");
+        let ours = || format!("{DEPLOYMENT_LABEL}={deployment}");
         Ok(match read {
             Read::Values { release, revision, required } => {
                 let values = match self.recorded_values(release, *revision).await {
@@ -58,7 +58,7 @@ impl Reader {
         })
     }
 
-    async fn recorded(&self, key: &Key, revision: i64, owner: bool) -> Result<Result<Recorded, String>, Error> {
+    async fn recorded(&self, key: &ReleaseKey, revision: i64, owner: bool) -> Result<Result<Recorded, String>, Error> {
         let (source, objects) = match self.recorded_source(key, revision).await? {
             Ok(found) => found,
             Err(problem) => return Ok(Err(problem)),
@@ -83,7 +83,7 @@ impl Reader {
         Ok(found.unwrap_or(Stored::Nothing))
     }
 
-    async fn published(&self, key: &Key) -> Result<Published, Error> {
+    async fn published(&self, key: &ReleaseKey) -> Result<Published, Error> {
         let what = || format!("publishing external service {key}");
         let services: Api<Service> = Api::namespaced(self.client.clone(), &key.namespace);
         let service = services.get_opt(&key.name).await.because(what)?;
@@ -95,7 +95,7 @@ impl Reader {
     async fn rook(
         &self,
         kind: &'static str,
-        key: &Key,
+        key: &ReleaseKey,
     ) -> Result<Result<Option<Arc<serde_json::Value>>, String>, Error> {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource(kind));
         match api.get_opt(&key.name).await {
@@ -105,7 +105,7 @@ impl Reader {
         }
     }
 
-    async fn stores(&self, labels: &str) -> Result<Vec<(Key, Option<String>)>, Error> {
+    async fn stores(&self, labels: &str) -> Result<Vec<(ReleaseKey, Option<String>)>, Error> {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(STORE));
         match all.list_metadata(&ListParams::default().labels(labels)).await {
             // No Rook, no object store.
@@ -114,7 +114,7 @@ impl Reader {
         }
     }
 
-    async fn list<K>(&self, namespace: Option<&str>, labels: &str) -> Result<Vec<(Key, Option<String>)>, Error>
+    async fn list<K>(&self, namespace: Option<&str>, labels: &str) -> Result<Vec<(ReleaseKey, Option<String>)>, Error>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
@@ -130,20 +130,20 @@ impl Reader {
     }
 
     /// The volume claims of a release: those of `StatefulSets` have upstream's labels, those out of a chart often only helm's annotations.
-    async fn claims(&self, release: &Key) -> Result<Vec<(Key, Option<String>)>, Error> {
+    async fn claims(&self, release: &ReleaseKey) -> Result<Vec<(ReleaseKey, Option<String>)>, Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
         let all = api.list_metadata(&ListParams::default()).await;
         let all = all.because(|| format!("listing claims in {}", release.namespace))?;
         let belongs = |claim: &&kube::core::PartialObjectMeta<PersistentVolumeClaim>| {
             let labelled = claim.labels().get("release_group").is_some_and(|group| *group == release.name);
             let is_left = claim.metadata.deletion_timestamp.is_none();
-            is_left && (labelled || release::owner(&claim.metadata).as_ref() == Some(release))
+            is_left && (labelled || release::helm_owner(&claim.metadata).as_ref() == Some(release))
         };
-        let keys: BTreeSet<(Key, Option<String>)> = all.items.iter().filter(belongs).map(named).collect();
+        let keys: BTreeSet<(ReleaseKey, Option<String>)> = all.items.iter().filter(belongs).map(named).collect();
         Ok(keys.into_iter().collect())
     }
 }
 
-fn named(object: &impl ResourceExt) -> (Key, Option<String>) {
-    (Key::new(object.namespace().unwrap_or_default(), object.name_any()), object.uid())
+fn named(object: &impl ResourceExt) -> (ReleaseKey, Option<String>) {
+    (ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any()), object.uid())
 }

@@ -9,9 +9,9 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::{Error, Explain};
-use osdpl_core::api::{MANAGED, OpenStackDeployment};
+use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeployment};
 use osdpl_core::release;
-use osdpl_core::scrub::scalars;
+use osdpl_core::scrub::collect_secret_scalars;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
@@ -20,7 +20,7 @@ use osdpl_values::yaml;
 /// # Errors
 /// When the API server refuses.
 pub async fn secrets_beforehand(client: &Client) -> Result<BTreeSet<String>, Error> {
-    let own = ListParams::default().labels(MANAGED);
+    let own = ListParams::default().labels(DEPLOYMENT_LABEL);
     let own =
         Api::<Secret>::all(client.clone()).list(&own).await.because(|| "listing Secrets of the operator".into())?;
     let mut found: BTreeSet<String> = own.items.iter().flat_map(ours).collect();
@@ -65,7 +65,7 @@ fn named(secret: &Secret, words: &BTreeSet<String>) -> Vec<String> {
     for (key, text) in all.into_iter().filter(|(key, _)| none || is_named(key)) {
         let values: Result<Option<Values>, _> = yaml::parse(&key, &text);
         let values = values.ok().flatten().unwrap_or_default();
-        found.extend(values.values().flat_map(scalars).map(Into::into));
+        found.extend(values.values().flat_map(collect_secret_scalars).map(Into::into));
         found.push(text);
     }
     found
@@ -83,7 +83,7 @@ fn words(spec: &Value) -> BTreeSet<String> {
     if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {
         ceph.remove("secret");
     }
-    scalars(&spec).into_iter().map(Into::into).collect()
+    collect_secret_scalars(&spec).into_iter().map(Into::into).collect()
 }
 
 #[cfg(test)]

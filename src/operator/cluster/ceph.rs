@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::{Cluster, Error, Explain, Inputs, MANAGER};
-use osdpl_core::api::MANAGED;
+use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph::{Kind, Object};
 use osdpl_decide::COMPONENT;
 
@@ -49,7 +49,7 @@ impl Cluster {
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), &object.namespace);
         let labels = json!({
-            MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER, COMPONENT.0: COMPONENT.1,
+            DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER, COMPONENT.0: COMPONENT.1,
         });
         body["apiVersion"] = "v1".into();
         body["kind"] = object.kind.name().into();

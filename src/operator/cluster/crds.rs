@@ -6,7 +6,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::json;
 
 use super::{Cluster, Error, Explain, MANAGER};
-use osdpl_core::observed::Key;
+use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release;
 
 impl Cluster {
@@ -15,11 +15,11 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn inherit_crds(&self, key: &Key) -> Result<(), Error> {
+    pub async fn inherit_crds(&self, key: &ReleaseKey) -> Result<(), Error> {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let selector = ListParams::default().labels("app.kubernetes.io/managed-by=Helm");
         for crd in api.list_metadata(&selector).await.because(|| "listing CRDs".into())?.items {
-            let Some(owner) = release::owner(&crd.metadata).filter(|owner| owner.name == key.name && owner != key)
+            let Some(owner) = release::helm_owner(&crd.metadata).filter(|owner| owner.name == key.name && owner != key)
             else {
                 continue;
             };
@@ -28,7 +28,7 @@ impl Cluster {
             }
             let name = crd.name_any();
             let patch = json!({"metadata": {
-                "annotations": {release::NAMESPACE: key.namespace}, "resourceVersion": crd.resource_version(),
+                "annotations": {release::RELEASE_NAMESPACE_ANNOTATION: key.namespace}, "resourceVersion": crd.resource_version(),
             }});
             let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
             api.patch_metadata(&name, &params, &Patch::Merge(patch))

@@ -18,7 +18,7 @@ impl Cluster {
         let (namespace, name) = (write.namespace(), write.name());
         let mut secret = write.secret.clone();
         for (key, recipe) in &write.generated {
-            let value = credentials::generate(recipe, random)?;
+            let value = credentials::generate_credential(recipe, random)?;
             secret.data.get_or_insert_default().insert(key.clone(), ByteString(value.into_bytes()));
         }
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);

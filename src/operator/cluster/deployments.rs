@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Cluster, Error, Explain, MANAGER};
 use osdpl_core::api::{FINALIZER, OpenStackDeployment, OpenStackDeploymentStatus};
-use osdpl_core::status::{self, About};
+use osdpl_core::status::{self, Subject};
 
 impl Cluster {
     fn deployments(&self, deployment: &OpenStackDeployment) -> Api<OpenStackDeployment> {
@@ -102,7 +102,7 @@ impl Cluster {
                 reason: event.reason.into(),
                 note: Some(event.note),
                 action: "Reconcile".into(),
-                secondary: event.about.map(|about| related(deployment, about)),
+                secondary: event.subject.map(|about| related(deployment, about)),
             };
             if let Err(error) = self.recorder.publish(&event, &deployment.object_ref(&())).await {
                 tracing::warn!(error = super::explain(&error), reason = event.reason, "event not recorded");
@@ -112,16 +112,16 @@ impl Cluster {
 }
 
 /// Events that agree in everything but their note are folded into one; the related object keeps them apart.
-fn related(deployment: &OpenStackDeployment, about: About) -> ObjectReference {
+fn related(deployment: &OpenStackDeployment, about: Subject) -> ObjectReference {
     let (kind, version, name) = match about {
         // Of two versions of the resource the same field is said two things.
-        About::Field(path) => {
+        Subject::Field(path) => {
             let resource_version = deployment.resource_version();
             return ObjectReference { field_path: Some(path), resource_version, ..deployment.object_ref(&()) };
         }
-        About::Release(name) => ("Release".to_owned(), Some("helm.sh/v1"), name),
-        About::Secret(name) => ("Secret".to_owned(), Some("v1"), name),
-        About::Object { kind, name } => (kind, None, name),
+        Subject::Release(name) => ("Release".to_owned(), Some("helm.sh/v1"), name),
+        Subject::Secret(name) => ("Secret".to_owned(), Some("v1"), name),
+        Subject::Object { kind, name } => (kind, None, name),
     };
     ObjectReference {
         kind: Some(kind),
@@ -188,7 +188,7 @@ mod tests {
             warning: true,
             reason: "SpecWarning",
             note: note.to_owned(),
-            about: Some(About::Field(field.to_owned())),
+            subject: Some(Subject::Field(field.to_owned())),
         };
         let both = recorded(&["7"], |_| vec![of("spec.a", "a has no effect"), of("spec.b", "b has no effect")]).await;
         assert_eq!(both, [(true, "a has no effect".to_owned()), (true, "b has no effect".to_owned())]);

@@ -10,7 +10,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::{Cluster, Error, Explain, MANAGER};
-use osdpl_core::api::MANAGED;
+use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::desired::ExternalService;
 use osdpl_decide::HOST;
 
@@ -91,6 +91,6 @@ fn ports(external: &ExternalService) -> Value {
 }
 
 fn metadata(deployment: &str, external: &ExternalService) -> Value {
-    let labels = json!({MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER});
+    let labels = json!({DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER});
     json!({"name": external.service, "namespace": external.namespace, "labels": labels})
 }

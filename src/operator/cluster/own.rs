@@ -17,8 +17,8 @@ use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::follow::follow;
-use osdpl_core::api::MANAGED;
-use osdpl_core::observed::Key;
+use osdpl_core::api::DEPLOYMENT_LABEL;
+use osdpl_core::observed::ReleaseKey;
 
 /// A kind that is held.
 pub(super) trait Kept:
@@ -30,9 +30,9 @@ impl Kept for Secret {}
 impl Kept for ConfigMap {}
 
 struct Held<K> {
-    objects: BTreeMap<Key, Arc<K>>,
+    objects: BTreeMap<ReleaseKey, Arc<K>>,
     /// What the list that is under way has told.
-    arriving: BTreeSet<Key>,
+    arriving: BTreeSet<ReleaseKey>,
     /// Whether the watch has told everything once, or was refused.
     heard: bool,
 }
@@ -58,7 +58,7 @@ impl<K: Kept> Own<K> {
         let held = Arc::<Mutex<Held<K>>>::default();
         let told = Arc::clone(&held);
         let hear = move |event| told.lock().unwrap_or_else(PoisonError::into_inner).hear(event);
-        let watch = follow(watcher(Api::all(client), watcher::Config::default().labels(MANAGED)), poke, hear);
+        let watch = follow(watcher(Api::all(client), watcher::Config::default().labels(DEPLOYMENT_LABEL)), poke, hear);
         Self { held, _watch: watch }
     }
 
@@ -68,7 +68,7 @@ impl<K: Kept> Own<K> {
     }
 
     /// All of them as they are held.
-    pub fn all(&self) -> BTreeMap<Key, Arc<K>> {
+    pub fn all(&self) -> BTreeMap<ReleaseKey, Arc<K>> {
         self.held().objects.clone()
     }
 
@@ -79,7 +79,7 @@ impl<K: Kept> Own<K> {
 
     /// Drops what is held: the API server refused a write from it.
     pub fn forget(&self, namespace: &str, name: &str) {
-        self.held().objects.remove(&Key::new(namespace, name));
+        self.held().objects.remove(&ReleaseKey::new(namespace, name));
     }
 
     fn held(&self) -> MutexGuard<'_, Held<K>> {
@@ -137,8 +137,8 @@ pub(super) fn is_refusal(error: &watcher::Error) -> bool {
     }
 }
 
-fn name<K: Kept>(object: &K) -> Key {
-    Key::new(object.namespace().unwrap_or_default(), object.name_any())
+fn name<K: Kept>(object: &K) -> ReleaseKey {
+    ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
 /// By resourceVersion, which counts up (KEP-5504); what is no number is taken for new.

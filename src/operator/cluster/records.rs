@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 
 use super::{Cluster, Error, Explain, MANAGER, Reader};
-use osdpl_core::observed::Key;
+use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release;
 use osdpl_core::release::Objects;
 use osdpl_values::Values;
@@ -17,7 +17,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn newest_record(&self, key: &Key) -> Result<Option<(i64, String)>, Error> {
+    pub async fn newest_record(&self, key: &ReleaseKey) -> Result<Option<(i64, String)>, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
         let records = api.list_metadata(&selector).await.because(|| format!("listing the release records of {key}"))?;
@@ -31,7 +31,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn recorded_values(&self, key: &Key, revision: i64) -> Result<Result<Values, String>, Error> {
+    pub async fn recorded_values(&self, key: &ReleaseKey, revision: i64) -> Result<Result<Values, String>, Error> {
         let name = format!("sh.helm.release.v1.{}.v{revision}", key.name);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let secret = api.get_opt(&name).await.because(|| format!("reading release record {name}"))?;
@@ -47,7 +47,11 @@ impl Reader {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn recorded_objects(&self, key: &Key, revision: u32) -> Result<Option<Result<Objects, String>>, Error> {
+    pub async fn recorded_objects(
+        &self,
+        key: &ReleaseKey,
+        revision: u32,
+    ) -> Result<Option<Result<Objects, String>>, Error> {
         let name = format!("sh.helm.release.v1.{}.v{revision}", key.name);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let secret = api.get_opt(&name).await.because(|| format!("reading release record {}/{name}", key.namespace))?;

@@ -6,7 +6,7 @@ use kube::api::{DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::{ApiResource, GroupVersionKind};
 
 use super::{Cluster, Error, Explain};
-use osdpl_core::observed::Key;
+use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, Hook, Recovery};
 
 impl Cluster {
@@ -14,7 +14,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the record can't be read, or the API server refuses.
-    pub async fn unlock(&self, key: &Key, revision: i64) -> Result<&'static str, Error> {
+    pub async fn unlock(&self, key: &ReleaseKey, revision: i64) -> Result<&'static str, Error> {
         let name = format!("sh.helm.release.v1.{}.v{revision}", key.name);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let Some(secret) = api.get_opt(&name).await.because(|| format!("reading release record {name}"))? else {
@@ -24,7 +24,7 @@ impl Cluster {
             secret.data.as_ref().and_then(|data| data.get(release::SECRET_KEY)).map(|bytes| bytes.0.as_slice());
         let payload =
             payload.ok_or_else(|| Error::Object(format!("release record {name} is empty; delete the Secret")))?;
-        let unreadable = |error: release::Undecodable| Error::Object(format!("release record {name}: {error}"));
+        let unreadable = |error: release::DecodeError| Error::Object(format!("release record {name}: {error}"));
         let (status, hooks) = release::decode_hooks(payload).map_err(unreadable)?;
         let mut existing = Vec::new();
         for hook in &hooks {
@@ -32,11 +32,11 @@ impl Cluster {
                 existing.push(hook.name.clone());
             }
         }
-        match release::recover(status, &hooks, |hook| existing.contains(&hook.name)) {
+        match release::next_recovery_step(status, &hooks, |hook| existing.contains(&hook.name)) {
             Recovery::Nothing | Recovery::Uninstall => Ok("nothing stands in helm's way"),
             Recovery::RewriteFailed => {
                 let failed =
-                    release::fail_secret(secret, "osdpl: the operation was interrupted").map_err(unreadable)?;
+                    release::mark_secret_failed(secret, "osdpl: the operation was interrupted").map_err(unreadable)?;
                 api.replace(&name, &PostParams::default(), &failed).await.because(|| format!("unlocking {name}"))?;
                 Ok("marked as failed")
             }
@@ -51,7 +51,7 @@ impl Cluster {
         }
     }
 
-    async fn hook_exists(&self, key: &Key, hook: &Hook) -> Result<bool, Error> {
+    async fn hook_exists(&self, key: &ReleaseKey, hook: &Hook) -> Result<bool, Error> {
         if !hook.runs_at(release::Event::PreInstall) {
             return Ok(false);
         }

@@ -8,7 +8,7 @@ use kube::api::{Api, DeleteParams};
 use serde::de::DeserializeOwned;
 
 use super::{Cluster, Error, Explain, Inputs};
-use osdpl_core::observed::Key;
+use osdpl_core::observed::ReleaseKey;
 use osdpl_decide::Kind;
 
 /// Treats the deletion of an object that is already deleted as done.
@@ -26,7 +26,7 @@ impl Cluster {
     /// When the API server refuses.
     pub async fn delete_jobs(&self, namespace: &str, names: &[String]) -> Result<(), Error> {
         for name in names {
-            self.delete_one::<Job>(&Key::new(namespace, name), &DeleteParams::background()).await?;
+            self.delete_one::<Job>(&ReleaseKey::new(namespace, name), &DeleteParams::background()).await?;
         }
         Ok(())
     }
@@ -35,7 +35,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn delete(&self, kind: Kind, key: &Key, inputs: &Inputs) -> Result<(), Error> {
+    pub async fn delete(&self, kind: Kind, key: &ReleaseKey, inputs: &Inputs) -> Result<(), Error> {
         let params = DeleteParams::default();
         match kind {
             Kind::Job => self.delete_one::<Job>(key, &DeleteParams::background()).await,
@@ -54,7 +54,7 @@ impl Cluster {
         }
     }
 
-    async fn delete_one<K>(&self, key: &Key, params: &DeleteParams) -> Result<(), Error>
+    async fn delete_one<K>(&self, key: &ReleaseKey, params: &DeleteParams) -> Result<(), Error>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
             + k8s_openapi::Resource

@@ -10,7 +10,7 @@ use serde_json::json;
 pub use watch::RookWatch;
 
 use super::{Cluster, Error, Explain, MANAGER};
-use osdpl_core::api::MANAGED;
+use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph::Manifest;
 
 pub(super) fn resource(kind: &str) -> ApiResource {
@@ -36,7 +36,7 @@ impl Cluster {
     pub async fn apply_rook(&self, deployment: &str, namespace: &str, manifest: &Manifest) -> Result<(), Error> {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource(manifest.kind));
         let place = format!("{} {namespace}/{}", manifest.kind, manifest.name);
-        let labels = json!({MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER});
+        let labels = json!({DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER});
         let body = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": manifest.kind, "spec": manifest.spec,
             "metadata": {"name": manifest.name, "namespace": namespace, "labels": labels},

@@ -30,7 +30,7 @@ impl Reader {
 fn ranges(object: &ServiceCIDR) -> Vec<Range> {
     let cidrs = object.spec.as_ref().and_then(|spec| spec.cidrs.clone()).unwrap_or_default();
     let what = format!("Services (ServiceCIDR {})", object.name_any());
-    cidrs.into_iter().map(|cidr| Range { what: what.clone(), is_of_pods: false, cidr }).collect()
+    cidrs.into_iter().map(|cidr| Range { description: what.clone(), is_of_pods: false, cidr }).collect()
 }
 
 async fn of_server(client: &Client) -> Result<Vec<Range>, Error> {
@@ -40,7 +40,7 @@ async fn of_server(client: &Client) -> Result<Vec<Range>, Error> {
     let range = |address: String| {
         let width = if address.contains(':') { 128 } else { 32 };
         let cidr = format!("{address}/{width}");
-        Range { what: "Service default/kubernetes".into(), is_of_pods: false, cidr }
+        Range { description: "Service default/kubernetes".into(), is_of_pods: false, cidr }
     };
     Ok(addresses.into_iter().map(range).collect())
 }

@@ -8,8 +8,8 @@ use kube::discovery::{self, Scope};
 use serde_json::json;
 
 use super::{Cluster, Error, Explain};
-use osdpl_core::observed::Key;
-use osdpl_core::release::{self, Object, Objects, SWEPT_LABEL, Sweep};
+use osdpl_core::observed::ReleaseKey;
+use osdpl_core::release::{self, CLEANED_UP_LABEL, Cleanup, Object, Objects};
 
 /// An object that is there, that helm made for the release, and that the release does not name any more.
 struct Leftover {
@@ -26,7 +26,12 @@ impl Cluster {
     /// # Errors
     /// When a record that says what must stay can't be read, or the API server refuses; what could be removed is, and nothing is said on
     /// the records.
-    pub async fn sweep(&self, key: &Key, sweep: &Sweep, others: &[(Key, u32)]) -> Result<Vec<String>, Error> {
+    pub async fn sweep(
+        &self,
+        key: &ReleaseKey,
+        sweep: &Cleanup,
+        others: &[(ReleaseKey, u32)],
+    ) -> Result<Vec<String>, Error> {
         let newest = self.newest_record(key).await?;
         let settled = |(revision, status): (i64, String)| {
             revision == i64::from(sweep.newest) && matches!(status.as_str(), "deployed" | "failed")
@@ -49,7 +54,7 @@ impl Cluster {
                     continue;
                 }
             };
-            for object in release::orphans(&left, &kept, key) {
+            for object in release::find_orphans(&left, &kept, key) {
                 leftovers.extend(self.leftover(key, object, &kept).await?);
             }
         }
@@ -60,7 +65,7 @@ impl Cluster {
         Ok(removed)
     }
 
-    async fn objects_to_keep(&self, key: &Key, revision: u32) -> Result<Objects, Error> {
+    async fn objects_to_keep(&self, key: &ReleaseKey, revision: u32) -> Result<Objects, Error> {
         match self.recorded_objects(key, revision).await? {
             Some(Ok(objects)) => Ok(objects),
             Some(Err(problem)) => Err(Error::Object(problem)),
@@ -69,11 +74,11 @@ impl Cluster {
     }
 
     /// The object as it is in the cluster, where it is a leftover.
-    async fn leftover(&self, key: &Key, object: &Object, kept: &[Objects]) -> Result<Option<Leftover>, Error> {
+    async fn leftover(&self, key: &ReleaseKey, object: &Object, kept: &[Objects]) -> Result<Option<Leftover>, Error> {
         let what = || format!("looking for {} {}", object.kind, object.name);
         let Some((resource, scope)) = self.kind(object).await.because(what)? else { return Ok(None) };
         let namespaced = scope == Scope::Namespaced;
-        if !namespaced && kept.iter().any(|kept| release::names(kept, key, object, key, false)) {
+        if !namespaced && kept.iter().any(|kept| release::has_object(kept, key, object, key, false)) {
             return Ok(None);
         }
         let api: Api<DynamicObject> = if namespaced {
@@ -102,9 +107,9 @@ impl Cluster {
     /// Removes what no other release names. One that can't be removed does not keep the rest.
     async fn remove_leftovers(
         &self,
-        key: &Key,
+        key: &ReleaseKey,
         leftovers: Vec<Leftover>,
-        others: &[(Key, u32)],
+        others: &[(ReleaseKey, u32)],
     ) -> Result<Vec<String>, Error> {
         let mut removed = Vec::new();
         let mut failed = None;
@@ -118,7 +123,8 @@ impl Cluster {
             }
         }
         for Leftover { api, object, namespaced, uid } in leftovers {
-            let named = theirs.iter().any(|(other, objects)| release::names(objects, other, &object, key, namespaced));
+            let named =
+                theirs.iter().any(|(other, objects)| release::has_object(objects, other, &object, key, namespaced));
             if named {
                 continue;
             }
@@ -137,10 +143,10 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn mark_swept(&self, key: &Key, revision: u32) -> Result<(), Error> {
+    pub async fn mark_swept(&self, key: &ReleaseKey, revision: u32) -> Result<(), Error> {
         let name = format!("sh.helm.release.v1.{}.v{revision}", key.name);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
-        let label = Patch::Merge(json!({"metadata": {"labels": {SWEPT_LABEL: revision.to_string()}}}));
+        let label = Patch::Merge(json!({"metadata": {"labels": {CLEANED_UP_LABEL: revision.to_string()}}}));
         let patched = api.patch_metadata(&name, &PatchParams::default(), &label).await;
         super::remove::gone(patched, || format!("marking release record {name} as swept"))
     }

@@ -13,13 +13,14 @@ use super::memory::Memory;
 use super::read::NO_HOOKS;
 use super::{Context, now};
 use crate::cluster::{Error, Evicted, Made};
-use crate::helm::{Apply, Job, Refused, Stop, Uninstall, Upgrade, Verb};
+use crate::helm::{ApplyMode, Job, JobRejection, StopReason, Uninstall, Upgrade, Verb};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::DesiredRelease;
-use osdpl_core::observed::{Key, Mend, ReleaseSeen, Repaired};
-use osdpl_core::plan::{self, Step, Why, delay, in_a_row};
+use osdpl_core::observed::{Fix, ObservedRelease, ReleaseKey, Repaired};
+use osdpl_core::plan::{self, Reason, Step, backoff_delay, count_repairs};
 use osdpl_core::release::{
-    ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, GUESTS_LABEL, IMAGES_LABEL, INPUTS_LABEL, RELEASE_LABEL, SPLIT_LABEL, Status,
+    ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL,
+    Status,
 };
 use osdpl_decide::{AGAIN, Action, Approval, Hold, Plan, Planned, Read, Refusal, eviction_held};
 
@@ -99,7 +100,7 @@ impl Context {
             Read::Jobs(release) if memory.answers.contains_key(read) => Some(release.clone()),
             _ => None,
         });
-        let answered: Vec<Key> = answered.collect();
+        let answered: Vec<ReleaseKey> = answered.collect();
         memory.uninstalled.retain(|release| !answered.contains(release));
         if plan.actions.iter().any(|planned| is_read_back(&planned.action)) {
             memory.answers.retain(|read, _| {
@@ -116,7 +117,7 @@ impl Context {
     fn rest(action: &Action, memory: &Memory) -> SignedDuration {
         let Action::CleanUp { release, .. } = action else { return AGAIN };
         let count = memory.kept.refused.get(&action.id()).map_or(0, |before| before.count) + 1;
-        delay(release, count, Mend::Hand).unwrap_or(SignedDuration::MAX)
+        backoff_delay(release, count, Fix::Manual).unwrap_or(SignedDuration::MAX)
     }
 
     /// Does one action. An error ends the pass.
@@ -240,7 +241,7 @@ impl Context {
         self.cluster.tell(deployment, planned.events.clone()).await;
         memory.failures.clear();
         self.cluster.set_finalizer(deployment, false).await?;
-        self.metrics.gone(&deployment.name_any());
+        self.metrics.remove_cloud(&deployment.name_any());
         self.unsettle();
         self.over.lock().unwrap_or_else(PoisonError::into_inner).extend(deployment.uid());
         self.poke.notify_one();
@@ -251,7 +252,7 @@ impl Context {
     async fn release(
         &self,
         plan: &Plan,
-        (name, key, action): (&str, &Key, &plan::Action),
+        (name, key, action): (&str, &ReleaseKey, &plan::Action),
         memory: &mut Memory,
         outcome: &mut Outcome,
     ) {
@@ -265,7 +266,7 @@ impl Context {
             if plan.repairs.contains(name) {
                 memory.kept.repairing.insert(name.to_owned());
             }
-            if why == Some(&Why::Drift) {
+            if why == Some(&Reason::Drift) {
                 memory.repaired(key);
             }
         }
@@ -278,7 +279,7 @@ impl Context {
     async fn step(
         &self,
         plan: &Plan,
-        (name, key, action): (&str, &Key, &plan::Action),
+        (name, key, action): (&str, &ReleaseKey, &plan::Action),
         memory: &mut Memory,
         outcome: &mut Outcome,
     ) -> Result<bool, Error> {
@@ -286,13 +287,13 @@ impl Context {
         let revision = seen.map_or(0, |seen| seen.revision);
         match action {
             plan::Action::Stop => {
-                self.runner.stop(key, Stop::Asked);
+                self.runner.stop(key, StopReason::Requested);
             }
-            plan::Action::Recover => {
+            plan::Action::Unlock => {
                 let done = self.cluster.unlock(key, revision).await?;
                 tracing::info!(release = %key, done, "recovered");
             }
-            plan::Action::LetGo => {
+            plan::Action::Unmanage => {
                 let records = self.cluster.unlabel_records(key).await?;
                 tracing::info!(release = %key, records, "let go");
             }
@@ -343,7 +344,7 @@ impl Context {
             (CATALOG_LABEL, of(&release.catalog)),
             (RELEASE_LABEL, Some(name.to_owned())),
             (IMAGES_LABEL, Some(release.images.clone()).filter(|_| in_sync)),
-            (GUESTS_LABEL, release.guests.clone().filter(|_| in_sync)),
+            (INSTANCES_LABEL, release.guests.clone().filter(|_| in_sync)),
             (SPLIT_LABEL, split.filter(|_| in_sync)),
             (ATTEMPT_LABEL, Some(attempt.to_string())),
         ])
@@ -372,7 +373,7 @@ impl Context {
     }
 
     /// Starts helm: whether it began, or waits for its turn; `None` where it can't be started.
-    fn start(&self, key: &Key, verb: Verb, revision: i64, deadline: Duration) -> Option<bool> {
+    fn start(&self, key: &ReleaseKey, verb: Verb, revision: i64, deadline: Duration) -> Option<bool> {
         let word = verb.name();
         let revision = u32::try_from(revision).unwrap_or(u32::MAX);
         let scrubber = Arc::clone(&self.scrubber.borrow());
@@ -381,8 +382,8 @@ impl Context {
                 tracing::info!(release = %key, verb = word, %attempt, "helm started");
                 Some(true)
             }
-            Err(Refused::Busy | Refused::Full | Refused::Closing) => Some(false),
-            Err(refused @ Refused::Values) => {
+            Err(JobRejection::Busy | JobRejection::Full | JobRejection::Closing) => Some(false),
+            Err(refused @ JobRejection::Values) => {
                 tracing::error!(release = %key, %refused, "helm not started");
                 None
             }
@@ -443,27 +444,27 @@ pub fn upgrade(name: &str, release: &DesiredRelease, chart: PathBuf) -> Upgrade 
         chart,
         values: serde_json::Value::Object(release.values.clone()),
         hook_timeout: Duration::from_secs(release.timeout.into()),
-        apply: if release.server_side { Apply::Server } else { Apply::Client },
+        apply: if release.server_side { ApplyMode::Server } else { ApplyMode::Client },
         inputs: release.inputs.clone(),
         catalog: release.catalog.clone(),
         images: release.images.clone(),
-        guests: release.guests.clone(),
+        instances: release.guests.clone(),
         split: release.split.as_ref().map(|split| split.digest.clone()),
         catalog_name: name.to_owned(),
     }
 }
 
 /// The failed revisions that helm remembers.
-fn failed(seen: &ReleaseSeen) -> impl Iterator<Item = u32> {
+fn failed(seen: &ObservedRelease) -> impl Iterator<Item = u32> {
     seen.history.iter().filter(|past| past.status == Status::Failed).map(|past| past.revision)
 }
 
 impl Memory {
     /// Counts a repair that the spec asked for.
-    fn repaired(&mut self, key: &Key) {
+    fn repaired(&mut self, key: &ReleaseKey) {
         let now = now();
-        let count = in_a_row(self.repairs.get(key), now);
-        self.repairs.insert(key.clone(), Repaired { count, at: now });
+        let count = count_repairs(self.repairs.get(key), now);
+        self.repairs.insert(key.clone(), Repaired { count, last_started_at: now });
     }
 
     /// Keeps what a plan leaves for the next one.

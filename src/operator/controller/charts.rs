@@ -15,10 +15,10 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::charts::{Source, Store, Wanted};
+use crate::charts::{ChartRequest as Wanted, Source, Store};
 use osdpl_core::api::{OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{Blocked, ChartFact, Selection};
+use osdpl_core::desired::{Blocked, ChartInfo, Selection};
 use osdpl_decide::{ChartRequest, ChartState, Charts, known_charts, retry_chart, wanted_chart};
 
 /// The least time between two looks at a folder: while releases come up there are dozens of passes a second.
@@ -31,7 +31,7 @@ pub struct Ready {
     pub path: PathBuf,
     /// The manifests of the CRDs it carries.
     pub crds: Arc<[String]>,
-    fact: ChartFact,
+    fact: ChartInfo,
 }
 
 enum State {
@@ -112,7 +112,7 @@ impl ChartSource {
         spec: &OpenStackDeploymentSpec,
         catalog: &Catalog,
         selection: &Selection,
-    ) -> BTreeMap<String, Result<ChartFact, Blocked>> {
+    ) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
         let is_coming =
             |fact: &Result<_, Blocked>| fact.as_ref().is_err_and(|blocked| blocked.reason == reason::CHART_PENDING);
         self.request(&known_charts(&self.snapshot(), spec, catalog, selection).requests);
@@ -257,7 +257,7 @@ fn ready(chart: &crate::charts::Chart) -> Result<Ready, crate::charts::Error> {
     let jobs = switches.filter(|(name, _)| name.starts_with("job_"));
     let jobs = jobs.filter_map(|(name, on)| Some((name.clone(), on.as_bool()?))).collect();
     let (version, digest) = (chart.version.clone(), chart.digest.to_string());
-    let fact = ChartFact { version, digest, imprint: chart.imprint()?, images, jobs };
+    let fact = ChartInfo { version, digest, imprint: chart.imprint()?, images, jobs };
     Ok(Ready { path: chart.path.clone(), crds: chart.crds()?.into(), fact })
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::Context;
 use super::memory::Memory;
-use osdpl_core::catalog::{Addition, Catalog, Extended, LABEL, Level, Refused, extend};
+use osdpl_core::catalog::{Addition, Catalog, ExtendedCatalog, LABEL, Level, RejectedAddition, extend_catalog};
 use osdpl_core::desired::Finding;
 use osdpl_core::files;
 
@@ -164,35 +164,36 @@ fn made(folder: Option<&Path>, own: &Arc<Catalog>, heard: &Heard<'_>) -> Made {
     if heard.all.is_empty() {
         return alone(Vec::new());
     }
-    let base = match files::texts(folder) {
+    let base = match files::read_files(folder) {
         Ok(base) => base,
         Err(error) => return alone(vec![warning("the catalogue", &error.to_string())]),
     };
-    let first = match extend(&base, heard.all) {
+    let first = match extend_catalog(&base, heard.all) {
         Ok(first) => first,
         Err(errors) => return alone(vec![warning("the catalogue", &errors.to_string())]),
     };
-    let is_refused = |refused: &[Refused], addition: &Addition| refused.iter().any(|one| one.source == addition.source);
+    let is_refused =
+        |refused: &[RejectedAddition], addition: &Addition| refused.iter().any(|one| one.source == addition.source);
     let before = |addition: &Addition| heard.good.iter().find(|known| known.source == addition.source);
     let instead = heard.all.iter().filter_map(|addition| {
-        if is_refused(&first.refused, addition) { before(addition).cloned() } else { Some(addition.clone()) }
+        if is_refused(&first.rejected, addition) { before(addition).cloned() } else { Some(addition.clone()) }
     });
     let instead: Vec<Addition> = instead.collect();
-    let stands = |refused: &Refused| heard.good.iter().any(|known| known.source == refused.source);
-    let is_suspect = |refused: &Refused| heard.suspect.is_none_or(|suspect| suspect.contains(&refused.source));
+    let stands = |refused: &RejectedAddition| heard.good.iter().any(|known| known.source == refused.source);
+    let is_suspect = |refused: &RejectedAddition| heard.suspect.is_none_or(|suspect| suspect.contains(&refused.source));
     let findings: Vec<Finding> =
-        first.refused.iter().map(|refused| told(refused, stands(refused), is_suspect(refused))).collect();
-    let suspect = first.refused.iter().filter(|refused| !stands(refused) && is_suspect(refused));
+        first.rejected.iter().map(|refused| told(refused, stands(refused), is_suspect(refused))).collect();
+    let suspect = first.rejected.iter().filter(|refused| !stands(refused) && is_suspect(refused));
     let suspect = suspect.map(|refused| refused.source.clone()).collect();
-    let again = if first.refused.iter().any(stands) { extend(&base, &instead).ok() } else { None };
-    let Extended { catalog, refused, .. } = again.unwrap_or(first);
+    let again = if first.rejected.iter().any(stands) { extend_catalog(&base, &instead).ok() } else { None };
+    let ExtendedCatalog { catalog, rejected: refused, .. } = again.unwrap_or(first);
     let good = instead.into_iter().filter(|addition| !is_refused(&refused, addition)).collect();
     Made { whole: Arc::new(catalog), good, suspect, findings }
 }
 
 /// What is said of an addition that is wrong. Of one that was so when the operator started nobody knows what it held before: releases may run by that, and
 /// would lose it, so that nothing is changed.
-fn told(refused: &Refused, stands: bool, is_suspect: bool) -> Finding {
+fn told(refused: &RejectedAddition, stands: bool, is_suspect: bool) -> Finding {
     let (level, rest) = match (stands, is_suspect) {
         (true, _) => (Level::Warning, "what it held before goes on until it is corrected"),
         (false, false) => (Level::Warning, "nothing of it is used until it is corrected"),

@@ -38,7 +38,7 @@ impl Failing {
     /// which may be called like the one that does.
     fn count(&self, now: Timestamp, ruling: Option<&str>, metrics: &Metrics) {
         if let Some(cloud) = ruling.filter(|_| self.lasts(now)) {
-            metrics.not_ready(cloud);
+            metrics.set_not_ready(cloud);
         }
     }
 
@@ -62,14 +62,15 @@ impl Context {
         };
         let now = now();
         let failing = *self.failing().entry(uid.clone()).or_insert(Failing { since: now, told: None });
-        let ruling = self.older(deployment).is_none().then(|| deployment.name_any());
+        let ruling = self.older_deployment(deployment).is_none().then(|| deployment.name_any());
         failing.count(now, ruling.as_deref(), &self.metrics);
         if !failing.is_to_be_told(now) {
             return;
         }
         let problem = self.scrubber.borrow().scrub(&error.to_string());
         let generation = deployment.metadata.generation.unwrap_or_default();
-        let (status, events) = osdpl_core::status::failing(deployment.status.as_ref(), generation, &problem, now);
+        let (status, events) =
+            osdpl_core::status::failing_status(deployment.status.as_ref(), generation, &problem, now);
         match self.cluster.publish(deployment, status, events).await {
             Ok(_) => drop(self.failing().insert(uid, Failing { told: Some(now), ..failing })),
             Err(error) => tracing::warn!(%error, "the status can't tell that passes fail"),
@@ -104,9 +105,9 @@ mod tests {
     fn a_cloud_whose_passes_fail_is_not_counted_as_ready_and_another_resource_is_not_counted() {
         let is_ready = |failing: Failing, ruling, now| {
             let metrics = Metrics::default();
-            metrics.cloud("cloud", CloudState { ready: true, ..CloudState::default() });
+            metrics.set_cloud("cloud", CloudState { ready: true, ..CloudState::default() });
             failing.count(now, ruling, &metrics);
-            metrics.text(&crate::helm::Tally::default()).contains("osdpl_ready{name=\"cloud\"} 1")
+            metrics.encode(&crate::helm::Counters::default()).contains("osdpl_ready{name=\"cloud\"} 1")
         };
         let untold = Failing { since: at(0), told: None };
         assert!(is_ready(untold, Some("cloud"), at(4)) && !is_ready(untold, Some("cloud"), at(5)));

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 
 use crate::helm::instance::pod_token;
-use crate::helm::{Instance, Verdict};
-use osdpl_core::observed::Owner;
+use crate::helm::{Instance, InstanceState};
+use osdpl_core::observed::Liveness;
 
 /// The label of the operator's own pods, as the chart sets it.
 const OURS: &str = "app.kubernetes.io/name=osdpl";
@@ -42,15 +42,15 @@ impl Fence {
     }
 
     /// Whether the process with this identity lives.
-    pub fn owner(&self, instance: &str) -> Owner {
-        match self.instance.judge(instance) {
-            Verdict::Own => Owner::Us,
-            Verdict::Dead => Owner::Dead,
-            Verdict::Alive => Owner::Alive,
-            Verdict::Unknown => Owner::Unknown,
-            Verdict::Pod(token) => {
+    pub fn owner(&self, instance: &str) -> Liveness {
+        match self.instance.liveness(instance) {
+            InstanceState::Own => Liveness::Us,
+            InstanceState::Dead => Liveness::Dead,
+            InstanceState::Alive => Liveness::Alive,
+            InstanceState::Unknown => Liveness::Unknown,
+            InstanceState::Pod(token) => {
                 let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
-                if pods.contains(&token) { Owner::Alive } else { Owner::Dead }
+                if pods.contains(&token) { Liveness::Alive } else { Liveness::Dead }
             }
         }
     }

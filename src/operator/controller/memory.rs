@@ -6,7 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::written::Written;
 use crate::helm::Outcome;
-use osdpl_core::observed::{Failed, Key, ReleaseSeen, Repaired, RunningSeen};
+use osdpl_core::observed::{Failed, ObservedRelease, ReleaseKey, Repaired, RunningHelm};
 use osdpl_decide::{Answers, Kept, Read};
 
 /// The operator's memory. All of it can be lost: the documentation of each field says at what price.
@@ -14,18 +14,18 @@ use osdpl_decide::{Answers, Kept, Read};
 pub struct Memory {
     /// Operations that failed and were not followed by a success: helm's records hold no failed uninstall, and no reason. A restart tries again at
     /// once, and counts anew.
-    pub failures: BTreeMap<Key, Failed>,
+    pub failures: BTreeMap<ReleaseKey, Failed>,
     /// Releases that were applied again because of drift, with the pace of it. A restart repairs once more.
-    pub repairs: BTreeMap<Key, Repaired>,
+    pub repairs: BTreeMap<ReleaseKey, Repaired>,
     /// Helm processes that ended, with their records as the API server had them: the watch may be older, and a plan would be made from the past. A
     /// restart lists the records anew.
-    pub catching_up: BTreeMap<Key, CatchingUp>,
+    pub catching_up: BTreeMap<ReleaseKey, CatchingUp>,
     /// Helm processes that ended and whose records could not be read since. A restart lists the records anew.
     pub unread: Vec<Outcome>,
     /// The digests that running helm processes were started with. They end with the operator.
-    pub started: BTreeMap<Key, String>,
+    pub started: BTreeMap<ReleaseKey, String>,
     /// Releases that were uninstalled and whose Jobs are still to be deleted. After a restart they stay until the cloud is deleted.
-    pub uninstalled: BTreeSet<Key>,
+    pub uninstalled: BTreeSet<ReleaseKey>,
     /// The reads that the last plan requested. A restart plans anew.
     pub reads: BTreeSet<Read>,
     /// The answers to them. A restart reads them again.
@@ -43,7 +43,7 @@ pub struct Memory {
 #[derive(Clone, Debug)]
 pub struct CatchingUp {
     /// The process that ended, shown as running until then.
-    pub child: RunningSeen,
+    pub child: RunningHelm,
     /// The newest revision and its status, `None` where no record was left.
     pub record: Option<(i64, String)>,
     /// When the API server said so.
@@ -52,7 +52,7 @@ pub struct CatchingUp {
 
 impl CatchingUp {
     /// Whether the watch has seen what the API server said, or something later.
-    pub fn is_done(&self, seen: Option<&ReleaseSeen>) -> bool {
+    pub fn is_done(&self, seen: Option<&ObservedRelease>) -> bool {
         match (&self.record, seen) {
             (None, seen) => seen.is_none(),
             (Some(_), None) => false,

@@ -7,11 +7,11 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::Context;
 use super::memory::{CatchingUp, Memory};
-use crate::helm::{Exit, Failure, Outcome, Stop, Subject};
-use crate::tasks::Seen;
+use crate::helm::{Exit, Failure, Outcome, StopReason, Subject};
+use crate::tasks::Observation;
 use osdpl_core::cause;
 use osdpl_core::desired::DesiredRelease;
-use osdpl_core::observed::{Claim, Failed, Key, Mend, RunningSeen};
+use osdpl_core::observed::{Claim, Failed, Fix, ReleaseKey, RunningHelm};
 use osdpl_core::plan::Action;
 
 /// When a record is asked for again that could not be read.
@@ -43,7 +43,7 @@ impl Context {
 }
 
 /// Keeps a failure for the next plan; `recorded` says whether helm has made a record of the attempt.
-fn remember(outcome: &Outcome, inputs: String, recorded: bool, seen: &Seen, memory: &mut Memory) {
+fn remember(outcome: &Outcome, inputs: String, recorded: bool, seen: &Observation, memory: &mut Memory) {
     let key = &outcome.release;
     let seconds = outcome.duration.as_secs_f64();
     // What is gone already is as good as uninstalled.
@@ -53,7 +53,7 @@ fn remember(outcome: &Outcome, inputs: String, recorded: bool, seen: &Seen, memo
         tracing::info!(release = %key, verb = outcome.verb, seconds, "helm done");
         return;
     }
-    if matches!(outcome.exit, Exit::Stopped { why: Stop::Asked | Stop::Shutdown, .. }) {
+    if matches!(outcome.exit, Exit::Stopped { why: StopReason::Requested | StopReason::Shutdown, .. }) {
         tracing::info!(release = %key, verb = outcome.verb, seconds, exit = ?outcome.exit, text = outcome.text, "helm stopped");
         return;
     }
@@ -65,7 +65,7 @@ fn remember(outcome: &Outcome, inputs: String, recorded: bool, seen: &Seen, memo
         message = format!("Job {}: {} ({message})", job.name, trouble.message);
     }
     let mend = mend(outcome.failure.as_ref(), recorded);
-    if let Some(advice) = advice(outcome, mend, seen.claims()) {
+    if let Some(advice) = advice(outcome, mend, seen.volume_claims()) {
         message = format!("{message}; {advice}");
     }
     memory.count(key, outcome.verb, inputs, message, mend);
@@ -73,7 +73,7 @@ fn remember(outcome: &Outcome, inputs: String, recorded: bool, seen: &Seen, memo
 
 impl Memory {
     /// Takes in what became of a child, and what the API server says of its release since.
-    fn ended(&mut self, outcome: &Outcome, record: Option<(i64, String)>, seen: &Seen) {
+    fn ended(&mut self, outcome: &Outcome, record: Option<(i64, String)>, seen: &Observation) {
         let key = &outcome.release;
         let child = self.child(outcome);
         let inputs = self.started.remove(key).unwrap_or_default();
@@ -86,8 +86,8 @@ impl Memory {
     }
 
     /// A child that ended, as the plan sees it while what it left is not known.
-    fn child(&self, outcome: &Outcome) -> RunningSeen {
-        RunningSeen {
+    fn child(&self, outcome: &Outcome) -> RunningHelm {
+        RunningHelm {
             verb: outcome.verb.to_owned(),
             inputs: self.started.get(&outcome.release).cloned().unwrap_or_default(),
             since: outcome.started,
@@ -99,19 +99,19 @@ impl Memory {
     }
 
     /// The children that ended and that count as running: nothing is planned for their releases before their records are known, and seen.
-    pub(super) fn unseen(&self) -> BTreeMap<Key, RunningSeen> {
+    pub(super) fn unseen(&self) -> BTreeMap<ReleaseKey, RunningHelm> {
         let unread = self.unread.iter().map(|outcome| (outcome.release.clone(), self.child(outcome)));
         let unseen = self.catching_up.iter().map(|(key, waiting)| (key.clone(), waiting.child.clone()));
         unread.chain(unseen).collect()
     }
 
     /// The releases of which no watch has told for long what the API server said: what it said may be past, because someone else was at them since.
-    fn overdue(&self, now: Timestamp) -> Vec<Key> {
+    fn overdue(&self, now: Timestamp) -> Vec<ReleaseKey> {
         let is_overdue = |waiting: &CatchingUp| now.duration_since(waiting.asked).unsigned_abs() >= OVERDUE;
         self.catching_up.iter().filter(|(_, waiting)| is_overdue(waiting)).map(|(key, _)| key.clone()).collect()
     }
 
-    fn reread(&mut self, key: &Key, record: Option<(i64, String)>, now: Timestamp) {
+    fn reread(&mut self, key: &ReleaseKey, record: Option<(i64, String)>, now: Timestamp) {
         if let Some(waiting) = self.catching_up.get_mut(key) {
             (waiting.record, waiting.asked) = (record, now);
         }
@@ -127,30 +127,36 @@ impl Memory {
     }
 
     /// Counts a failure; another digest begins at one.
-    fn count(&mut self, key: &Key, verb: &str, inputs: String, message: String, mend: Mend) {
+    fn count(&mut self, key: &ReleaseKey, verb: &str, inputs: String, message: String, mend: Fix) {
         let inputs = if verb == "uninstall" { String::new() } else { inputs };
         let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);
         let count = known.map_or(0, |failed| failed.count) + 1;
-        let failed = Failed { verb: verb.into(), inputs, at: super::now(), count, message, mend, told: false };
+        let failed = Failed { verb: verb.into(), inputs, at: super::now(), count, message, mend, is_reported: false };
         self.failures.insert(key.clone(), failed);
     }
 
     /// Counts a step that failed before helm was started.
-    pub(super) fn fail(&mut self, key: &Key, action: &Action, release: Option<&DesiredRelease>, message: String) {
+    pub(super) fn fail(
+        &mut self,
+        key: &ReleaseKey,
+        action: &Action,
+        release: Option<&DesiredRelease>,
+        message: String,
+    ) {
         tracing::warn!(release = %key, %action, message, "step failed");
         let (verb, inputs) = match action {
             Action::Uninstall { .. } => ("uninstall", String::new()),
             _ => ("upgrade", release.map(|release| release.inputs.clone()).unwrap_or_default()),
         };
-        self.count(key, verb, inputs, message, Mend::Time);
+        self.count(key, verb, inputs, message, Fix::Time);
     }
 }
 
 /// What can mend a failure. What helm says of a chart counts only where no record was made: everything of that kind it says before it begins.
-fn mend(failure: Option<&Failure>, recorded: bool) -> Mend {
+fn mend(failure: Option<&Failure>, recorded: bool) -> Fix {
     match failure {
-        Some(Failure::Unrenderable) if !recorded => Mend::Inputs,
-        Some(Failure::Immutable(_) | Failure::NotOurs(_) | Failure::Invalid(_)) => Mend::Hand,
+        Some(Failure::Unrenderable) if !recorded => Fix::Inputs,
+        Some(Failure::Immutable(_) | Failure::NotOurs(_) | Failure::Invalid(_)) => Fix::Manual,
         // A hook's database comes up, a CRD or a right is added by whoever installs both at once, a namespace is gone at last.
         Some(
             Failure::Pending
@@ -170,29 +176,29 @@ fn mend(failure: Option<&Failure>, recorded: bool) -> Mend {
             | Failure::Cancelled
             | Failure::Other,
         )
-        | None => Mend::Time,
+        | None => Fix::Time,
     }
 }
 
 /// What to do about a failure that time does not mend.
-fn advice(outcome: &Outcome, mend: Mend, claims: &[Claim]) -> Option<String> {
+fn advice(outcome: &Outcome, mend: Fix, claims: &[Claim]) -> Option<String> {
     let again = format!("annotate the resource with {}=<release> to have it tried soon", osdpl_core::api::REPAIR);
     match (mend, outcome.failure.as_ref()) {
-        (Mend::Time, _) => None,
-        (Mend::Inputs, _) => Some(format!(
+        (Fix::Time, _) => None,
+        (Fix::Inputs, _) => Some(format!(
             "the chart can't be rendered with these values, so it is not tried again until they, or the chart, change; correct them in \
              services.<service>.releases.<release>, or where the values come from (if it was the cluster that the chart looked at, {again})"
         )),
-        (Mend::Hand, Some(Failure::Immutable(objects))) => {
+        (Fix::Manual, Some(Failure::Immutable(objects))) => {
             let namespace = &outcome.release.namespace;
             let commands: Vec<_> = objects.iter().map(|object| delete(namespace, object, claims)).collect();
             let how = if commands.is_empty() { String::new() } else { format!(": {}", commands.join("; ")) };
             Some(format!("what can't be changed has to be deleted first, or the change taken back{how}; then {again}"))
         }
-        (Mend::Hand, Some(Failure::NotOurs(_))) => Some(format!(
+        (Fix::Manual, Some(Failure::NotOurs(_))) => Some(format!(
             "the object belongs to something else; delete it there, or set another name in the values, then {again}"
         )),
-        (Mend::Hand, _) => Some(format!(
+        (Fix::Manual, _) => Some(format!(
             "the API server does not take it like this; correct the values, or what forbids it, then {again}"
         )),
     }
@@ -201,7 +207,7 @@ fn advice(outcome: &Outcome, mend: Mend, claims: &[Claim]) -> Option<String> {
 fn delete(namespace: &str, object: &Subject, claims: &[Claim]) -> String {
     let kind = object.kind.to_lowercase();
     if kind.starts_with("statefulset") {
-        return cause::remedy(claims.iter(), namespace, &object.name);
+        return cause::deletion_commands(claims.iter(), namespace, &object.name);
     }
     format!("kubectl -n {namespace} delete {kind} {}", object.name)
 }

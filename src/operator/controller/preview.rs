@@ -21,12 +21,12 @@ use crate::cluster::{Error, Inputs, Reader};
 use crate::tasks::Tasks;
 use assume::Assumptions;
 use observe::{observe, terminating};
-use osdpl_core::adopt::Compared;
+use osdpl_core::adopt::Comparison;
 use osdpl_core::api::{DeletionPolicy, FINALIZER, OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Desired, Facts, Finding, Selection};
-use osdpl_core::nodes::{self, Change};
-use osdpl_core::observed::{Key, Observed};
+use osdpl_core::nodes::{self, LabelChange};
+use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan;
 use osdpl_core::rollout;
 use osdpl_core::scrub::Scrubber;
@@ -55,13 +55,13 @@ pub struct Preview {
     /// The values in the newest record of each release that is not up to date, or why they can't be read.
     pub recorded: BTreeMap<String, Result<Values, String>>,
     /// What templates saw and would see of releases whose newest revision others made.
-    pub compared: BTreeMap<String, Compared>,
+    pub compared: BTreeMap<String, Comparison>,
     /// Where the values of each release are what Ceph says, and which object does.
     pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
     /// What is wrong with the spec, or should be known.
     pub findings: Vec<Finding>,
     /// The nodes whose labels would change.
-    pub nodes: BTreeMap<String, Change>,
+    pub nodes: BTreeMap<String, LabelChange>,
     /// What upgrades of the data plane restart, by release.
     pub restarts: BTreeMap<String, String>,
     /// Whether the spec is refused.
@@ -153,7 +153,7 @@ struct Beside<'a> {
     deployment: OpenStackDeployment,
     catalog: Arc<Catalog>,
     /// Our Secrets as they would be once credentials are generated.
-    stored: BTreeMap<Key, Arc<Secret>>,
+    stored: BTreeMap<ReleaseKey, Arc<Secret>>,
     answers: Answers,
     /// The namespaces that are being deleted.
     ending: BTreeSet<String>,
@@ -267,11 +267,11 @@ impl Beside<'_> {
                 }
                 Ok::<_, std::convert::Infallible>(())
             };
-            let Ok(value) = osdpl_core::credentials::generate(recipe, random);
+            let Ok(value) = osdpl_core::credentials::generate_credential(recipe, random);
             let bytes = k8s_openapi::ByteString(value.into_bytes());
             secret.data.get_or_insert_default().insert(key.clone(), bytes);
         }
-        self.stored.insert(Key::new(write.namespace(), write.name()), Arc::new(secret));
+        self.stored.insert(ReleaseKey::new(write.namespace(), write.name()), Arc::new(secret));
     }
 }
 
@@ -284,11 +284,11 @@ fn plain(error: Error) -> Error {
 }
 
 /// The labels of nodes that would change: now, or at the end of a deletion.
-fn labels(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, Change> {
+fn labels(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, LabelChange> {
     let deployment = &snapshot.deployment;
     let is_detached = deployment.spec.deletion_policy == Some(DeletionPolicy::Detach);
     if plan.deleting.is_some() && !is_detached && !osdpl_decide::keeps_labels(snapshot, plan) {
-        return snapshot.nodes.as_deref().map(nodes::farewell).unwrap_or_default();
+        return snapshot.nodes.as_deref().map(nodes::labels_to_remove).unwrap_or_default();
     }
     let labels = actions.iter().filter_map(|planned| match &planned.action {
         Action::LabelNode { name, change } if !plan.refused => Some((name.clone(), change.clone())),
@@ -299,9 +299,9 @@ fn labels(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTreeMap<Str
 
 /// Where the values of each release are what Ceph says, and which object does.
 fn of_ceph(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<String, (BTreeSet<Path>, String)> {
-    let known = facts.ceph.as_ref().and_then(|declared| declared.read.as_ref().ok());
+    let known = facts.ceph.as_ref().and_then(|declared| declared.settings.as_ref().ok());
     let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));
-    releases.map(|(name, known)| (name.clone(), (catalog.of_ceph(name), known.source()))).collect()
+    releases.map(|(name, known)| (name.clone(), (catalog.ceph_paths(name), known.source()))).collect()
 }
 
 /// The namespaces of the resource's releases: those that are wanted, and those that the status has or the spec names. Where the catalogue would put

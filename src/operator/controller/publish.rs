@@ -56,13 +56,13 @@ impl Context {
         }
         let ready = releases.decisions.values().filter(|decision| decision.step == Step::Ready).count();
         if !plan.assumed {
-            self.metrics.releases(ready, releases.decisions.len());
+            self.metrics.set_releases(ready, releases.decisions.len());
         }
         let state = cloud_state(&status, &releases, self.runner.table().len());
         if events.is_empty() && !is_news(deployment.status.as_ref(), &status) {
             let next = memory.written.as_ref().and_then(|written| written.at.checked_add(PACE).ok());
             if deployment.status.as_ref() != Some(&status) && next.is_some_and(|next| next > now) {
-                self.metrics.cloud(&deployment.name_any(), state);
+                self.metrics.set_cloud(&deployment.name_any(), state);
                 return Ok(next);
             }
         }
@@ -71,12 +71,12 @@ impl Context {
         if let Some(written) = self.cluster.publish(deployment, status, events).await? {
             memory.written = Some(Written::new(written, now));
             for key in failed {
-                memory.failures.entry(key).and_modify(|failure| failure.told = true);
+                memory.failures.entry(key).and_modify(|failure| failure.is_reported = true);
             }
         }
         self.forget_secrets(plan, memory);
         // A status that could not be written is no state: the pass has failed.
-        self.metrics.cloud(&deployment.name_any(), state);
+        self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }
 }
@@ -85,12 +85,12 @@ fn cloud_state(status: &OpenStackDeploymentStatus, plan: &plan::Plan, running: u
     let failing = |step: &Step| match step {
         Step::Wait(Wait::Backoff { .. }) => true,
         Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::FAILED,
-        Step::Wait(_) | Step::Do(..) | Step::Settle(_) | Step::Ready => false,
+        Step::Wait(_) | Step::Do(..) | Step::Settling(_) | Step::Ready => false,
     };
     let ready = |condition: &&Condition| condition.type_ == condition::READY && condition.status == "True";
     CloudState {
         ready: status.conditions.iter().any(|condition| ready(&condition)),
-        awaiting: plan.awaiting().count() + rollout::awaiting(&status.rollouts).count(),
+        awaiting_approval: plan.awaiting_approval().count() + rollout::awaiting_approval(&status.rollouts).count(),
         running,
         failing: plan.decisions.values().filter(|decision| failing(&decision.step)).count(),
         drifted: status.children.values().filter(|child| !child.drift.is_empty()).count(),

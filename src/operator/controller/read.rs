@@ -9,20 +9,20 @@ use kube::ResourceExt;
 use super::memory::Memory;
 use super::{Context, now};
 use crate::cluster::{Error, Inputs, Reader};
-use crate::helm::Running;
-use crate::tasks::Seen;
+use crate::helm::RunningJob;
+use crate::tasks::Observation;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::Finding;
-use osdpl_core::observed::{Key, Observed, RunningSeen};
+use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Answered, Answers, Charts, Helm, Kept, RENDERING, Read, Snapshot};
 
 /// Stands in place of a digest for an uninstall that skips hooks.
 pub const NO_HOOKS: &str = "--no-hooks";
 
 /// A helm process as a decision sees it.
-fn running(child: &Running, inputs: &str) -> RunningSeen {
-    RunningSeen {
+fn running(child: &RunningJob, inputs: &str) -> RunningHelm {
+    RunningHelm {
         verb: child.verb.to_owned(),
         skips_hooks: inputs == NO_HOOKS,
         inputs: child.inputs.clone().unwrap_or_default(),
@@ -41,7 +41,7 @@ pub struct Surroundings {
 }
 
 /// A snapshot of what the tasks and the watches see; helm, charts, answers and memory are still empty.
-pub fn snapshot(surroundings: Surroundings, seen: &Seen, inputs: &Inputs, now: Timestamp) -> Snapshot {
+pub fn snapshot(surroundings: Surroundings, seen: &Observation, inputs: &Inputs, now: Timestamp) -> Snapshot {
     let Surroundings { deployment, catalog, catalog_findings, problems } = surroundings;
     Snapshot {
         now,
@@ -54,16 +54,16 @@ pub fn snapshot(surroundings: Surroundings, seen: &Seen, inputs: &Inputs, now: T
             releases: (*seen.releases).clone(),
             workloads: seen.workloads().to_vec(),
             jobs: seen.jobs().to_vec(),
-            crons: seen.crons().to_vec(),
+            crons: seen.cron_jobs().to_vec(),
             drift: Arc::clone(&seen.drift),
             endpoints: Arc::clone(&seen.endpoints),
             terminating: inputs.terminating(),
             ..Observed::default()
         },
-        victims: seen.victims().to_vec(),
+        victims: seen.affected_objects().to_vec(),
         nodes: seen.shared_nodes(),
-        claims: seen.claims().to_vec(),
-        classes: seen.classes().map(<[_]>::to_vec),
+        claims: seen.volume_claims().to_vec(),
+        classes: seen.storage_classes().map(<[_]>::to_vec),
         rolling: Arc::clone(&seen.rolling),
         hosts: seen.hosts.clone(),
         problems,
@@ -116,7 +116,7 @@ impl Context {
             deployment: deployment.clone(),
             catalog: self.catalog(),
             catalog_findings: self.book.findings(),
-            problems: self.tasks.problems(),
+            problems: self.tasks.describe_problems(),
         };
         let mut snapshot = snapshot(surroundings, &seen, &self.inputs, now());
         let idle = table.is_empty();
@@ -150,12 +150,12 @@ impl Context {
 
 /// How many helms still render: helm writes the release's record when it has, and mostly waits from then on. More of them than cores only hold each
 /// other up.
-fn rendering(table: &BTreeMap<Key, Running>, snapshot: &Snapshot) -> usize {
-    let recorded = |key: &Key, child: &Running| {
+fn rendering(table: &BTreeMap<ReleaseKey, RunningJob>, snapshot: &Snapshot) -> usize {
+    let recorded = |key: &ReleaseKey, child: &RunningJob| {
         let seen = snapshot.observed.releases.get(key);
         seen.is_some_and(|seen| seen.revision >= i64::from(child.attempt.revision()))
     };
-    let is_rendering = |(key, child): &(&Key, &Running)| {
+    let is_rendering = |(key, child): &(&ReleaseKey, &RunningJob)| {
         let stuck = snapshot.now.duration_since(child.since).unsigned_abs() > RENDERING;
         child.inputs.is_some() && !stuck && !recorded(key, child)
     };

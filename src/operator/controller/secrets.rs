@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::{Context, now};
 use osdpl_core::api::ValuesKind;
 use osdpl_core::desired::{Desired, Facts, Selection};
-use osdpl_core::observed::{Key, Observed};
+use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::Plan;
 use osdpl_core::rollout::Rollouts;
 use osdpl_core::scrub::Scrubber;
@@ -55,9 +55,9 @@ impl Context {
 /// Whether nothing runs any more with what was wanted before: a pod that was not restarted yet, or whose release waits for its uninstall, may still print
 /// what no fact tells any more, and so may one that was let go.
 fn is_past((desired, observed): (&Desired, &Observed), plan: &Plan, rollouts: &Rollouts) -> bool {
-    let stands = |key: &Key| observed.releases.get(key).is_some_and(|seen| seen.status != "uninstalled");
+    let stands = |key: &ReleaseKey| observed.releases.get(key).is_some_and(|seen| seen.status != "uninstalled");
     let is_let_go = desired.releases.values().any(|release| !release.managed && stands(&release.key));
-    plan.is_at_rest() && !is_let_go && !rollouts.values().any(|rollout| rollout.phase.is_on())
+    plan.is_idle() && !is_let_go && !rollouts.values().any(|rollout| rollout.phase.is_active())
 }
 
 impl Memory {
@@ -92,7 +92,7 @@ pub fn secrets(facts: &Facts) -> Vec<Cow<'_, str>> {
     let mut secrets: Vec<_> = credentials.chain(named).chain(keys).map(|text| Cow::from(text.as_str())).collect();
     for ((kind, ..), values) in &facts.values_from {
         if let (ValuesKind::Secret, Ok(values)) = (kind, values) {
-            secrets.extend(values.values().flat_map(osdpl_core::scrub::scalars));
+            secrets.extend(values.values().flat_map(osdpl_core::scrub::collect_secret_scalars));
         }
     }
     secrets
@@ -104,8 +104,8 @@ mod tests {
 
     use super::*;
     use osdpl_core::api::{RolloutPhase, RolloutStatus};
-    use osdpl_core::plan::{Decision, Step, Wait, Why};
-    use osdpl_core::testing::world::{World, seen, world};
+    use osdpl_core::plan::{Decision, Reason, Step, Wait};
+    use osdpl_core::testing::world::{Fixture, seen, world};
 
     #[test]
     fn what_stands_in_lists_and_what_is_a_number_is_a_secret_too() {
@@ -145,19 +145,19 @@ mod tests {
     #[test]
     fn nothing_is_past_while_something_waits_or_pods_are_to_be_made_anew() {
         let plan = |step: Step| {
-            let decision = Decision { key: Key::new("cloud", "heat"), step, sweep: None, mending: None };
+            let decision = Decision { key: ReleaseKey::new("cloud", "heat"), step, sweep: None, mending: None };
             Plan { decisions: [("heat".to_owned(), decision)].into(), ..Plan::default() }
         };
         let rolling =
             |phase| Rollouts::from([("nova/compute".to_owned(), RolloutStatus { phase, ..Default::default() })]);
         let mut world = world().see("front", seen("deployed"));
-        let is_past = |world: &World, plan: &Plan, rollouts: &Rollouts| {
+        let is_past = |world: &Fixture, plan: &Plan, rollouts: &Rollouts| {
             super::is_past((&world.desired, &world.observed), plan, rollouts)
         };
         let ready = plan(Step::Ready);
         assert!(is_past(&world, &ready, &rolling(RolloutPhase::Complete)));
         assert!(!is_past(&world, &ready, &rolling(RolloutPhase::AwaitingApproval)));
-        assert!(!is_past(&world, &plan(Step::Wait(Wait::Approval(Why::Unwanted))), &Rollouts::new()));
+        assert!(!is_past(&world, &plan(Step::Wait(Wait::Approval(Reason::NotDesired))), &Rollouts::new()));
         world.desired.releases.values_mut().for_each(|release| release.managed = false);
         assert!(!is_past(&world, &ready, &Rollouts::new()), "what is let go runs on with what was wanted before");
         world.observed.releases.clear();

@@ -9,14 +9,15 @@ use serde_json::Value;
 
 use super::Version;
 use osdpl_core::release::{
-    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, GUESTS_LABEL, IMAGES_LABEL, INPUTS_LABEL, Key, RELEASE_LABEL, SPLIT_LABEL,
+    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, ReleaseKey,
+    SPLIT_LABEL,
 };
 
 /// How many revisions of a release helm keeps.
 ///
 /// Each upgrade lists all of them three times in full, so the number is low. Pruning spares the last deployed revision,
 /// so three always include the target of a rollback.
-pub const HISTORY: u32 = 3;
+pub const HISTORY_MAX: u32 = 3;
 
 /// An operation on a release.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl Verb {
 
 /// Where the objects of a release are applied. helm 3 only supports [`Apply::Client`] and ignores the choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Apply {
+pub enum ApplyMode {
     /// The API server applies them, and the operator wins conflicts with other field managers.
     ///
     /// Upgrades of releases made by helm 3, and upgrades after an interrupted install, succeed only this way.
@@ -59,7 +60,7 @@ pub struct Upgrade {
     /// The timeout of each *single* hook. helm has no limit for the whole run.
     pub hook_timeout: Duration,
     /// Where the objects are applied.
-    pub apply: Apply,
+    pub apply: ApplyMode,
     /// The digest of all inputs, for [`INPUTS_LABEL`].
     pub inputs: String,
     /// The digest of the catalogue from which the inputs were made, for [`CATALOG_LABEL`].
@@ -67,7 +68,7 @@ pub struct Upgrade {
     /// The digest of the images, for [`IMAGES_LABEL`].
     pub images: String,
     /// The digest of what running instances depend on, for [`GUESTS_LABEL`].
-    pub guests: Option<String>,
+    pub instances: Option<String>,
     /// The digest of the split of its `DaemonSets` by node, for [`SPLIT_LABEL`].
     pub split: Option<String>,
     /// The release's name in the catalogue, for [`RELEASE_LABEL`].
@@ -86,7 +87,18 @@ pub struct ChartReference {
 /// Omits the values, as they contain secrets.
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, guests, split, catalog_name } = self;
+        let Self {
+            chart,
+            values: _,
+            hook_timeout,
+            apply,
+            inputs,
+            catalog,
+            images,
+            instances: guests,
+            split,
+            catalog_name,
+        } = self;
         formatter
             .debug_struct("Upgrade")
             .field("chart", chart)
@@ -113,12 +125,12 @@ pub struct Uninstall {
 }
 
 /// Returns the flags of an upgrade that are the same for all releases. They are part of the input digest of a release.
-pub fn pinned(helm: Version, apply: Apply) -> Vec<&'static str> {
+pub fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str> {
     let mut flags = vec!["--reset-values", "--skip-crds"];
     if helm.major >= 4 {
         match apply {
-            Apply::Server => flags.extend(["--server-side=true", "--force-conflicts"]),
-            Apply::Client => flags.push("--server-side=false"),
+            ApplyMode::Server => flags.extend(["--server-side=true", "--force-conflicts"]),
+            ApplyMode::Client => flags.push("--server-side=false"),
         }
     }
     flags
@@ -129,30 +141,36 @@ impl Upgrade {
     ///
     /// helm stores `attempt` as a label when it creates the record, so even a pending record names the operator process
     /// that made it.
-    pub fn arguments(&self, release: &Key, attempt: &Attempt, helm: Version) -> Vec<OsString> {
+    pub fn arguments(&self, release: &ReleaseKey, attempt: &Attempt, helm: Version) -> Vec<OsString> {
         let flags = ["--labels".into(), self.labels(attempt).into()];
         self.command_line(release, helm, "-".as_ref(), flags, self.chart.as_os_str())
     }
 
     /// Returns the arguments of the same upgrade for manual use: the values are in a file, the chart may be in a
     /// repository, and the labels that mark a revision as made by this operator are left out.
-    pub fn by_hand(&self, release: &Key, helm: Version, values: &Path, chart: &ChartReference) -> Vec<OsString> {
+    pub fn manual_arguments(
+        &self,
+        release: &ReleaseKey,
+        helm: Version,
+        values: &Path,
+        chart: &ChartReference,
+    ) -> Vec<OsString> {
         let flags = chart.flags.iter().map(OsString::from);
         self.command_line(release, helm, values.as_os_str(), flags, chart.name.as_ref())
     }
 
     fn command_line(
         &self,
-        release: &Key,
+        release: &ReleaseKey,
         helm: Version,
         values: &OsStr,
         flags: impl IntoIterator<Item = OsString>,
         chart: &OsStr,
     ) -> Vec<OsString> {
         let mut arguments: Vec<OsString> =
-            ["upgrade", "--install"].into_iter().chain(pinned(helm, self.apply)).map(OsString::from).collect();
+            ["upgrade", "--install"].into_iter().chain(pinned_flags(helm, self.apply)).map(OsString::from).collect();
         arguments.extend(["--values".into(), values.to_owned()]);
-        arguments.extend(["--history-max".into(), HISTORY.to_string().into()]);
+        arguments.extend(["--history-max".into(), HISTORY_MAX.to_string().into()]);
         arguments.extend(["--timeout".into(), seconds(self.hook_timeout)]);
         arguments.extend(flags);
         arguments.extend(target(release));
@@ -161,8 +179,8 @@ impl Upgrade {
     }
 
     fn labels(&self, attempt: &Attempt) -> String {
-        let Self { inputs, catalog, images, guests, split, catalog_name, .. } = self;
-        let guests = guests.as_ref().map(|digest| format!("{GUESTS_LABEL}={digest},")).unwrap_or_default();
+        let Self { inputs, catalog, images, instances: guests, split, catalog_name, .. } = self;
+        let guests = guests.as_ref().map(|digest| format!("{INSTANCES_LABEL}={digest},")).unwrap_or_default();
         let split = split.as_ref().map(|digest| format!("{SPLIT_LABEL}={digest},")).unwrap_or_default();
         format!(
             "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{guests}{split}{ATTEMPT_LABEL}={attempt}"
@@ -175,7 +193,7 @@ impl Uninstall {
     ///
     /// They do not include `--ignore-not-found`: with it, helm takes *every* failure to read the history, even a
     /// missing permission, for a deleted release, and reports success.
-    pub fn arguments(&self, release: &Key) -> Vec<OsString> {
+    pub fn arguments(&self, release: &ReleaseKey) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["uninstall".into()];
         arguments.extend(["--timeout".into(), seconds(self.timeout)]);
         if !self.hooks {
@@ -187,7 +205,7 @@ impl Uninstall {
 }
 
 /// Returns the end of each command line. After `--`, a release's name is never parsed as a flag.
-fn target(release: &Key) -> [OsString; 4] {
+fn target(release: &ReleaseKey) -> [OsString; 4] {
     ["--namespace".into(), release.namespace.clone().into(), "--".into(), release.name.clone().into()]
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::spawner::Spawner;
 use super::tail::Tail;
-use super::{Failure, Key};
+use super::{Failure, ReleaseKey};
 use osdpl_core::release::Attempt;
 
 /// How long stderr may stay open after the process ended. A grandchild that inherited it must not block the operator.
@@ -23,19 +23,19 @@ const STDERR_GRACE: Duration = Duration::from_secs(1);
 
 /// Why a helm process is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// The plan requires it, because of newer inputs or a deletion.
-    Asked,
+    Requested,
     /// The process exceeded its deadline.
     Deadline,
     /// The operator shuts down.
     Shutdown,
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for StopReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Asked => "it was stopped for newer inputs",
+            Self::Requested => "it was stopped for newer inputs",
             Self::Deadline => "it was stopped after its wall deadline",
             Self::Shutdown => "it was stopped because the operator ended",
         })
@@ -54,7 +54,7 @@ pub enum Exit {
     /// The operator stopped helm. `killed` means that SIGTERM was not enough, which leaves a pending record.
     Stopped {
         /// Why.
-        why: Stop,
+        why: StopReason,
         /// Whether SIGKILL was needed.
         killed: bool,
     },
@@ -66,7 +66,7 @@ pub enum Exit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The release.
-    pub release: Key,
+    pub release: ReleaseKey,
     /// `upgrade` or `uninstall`.
     pub verb: &'static str,
     /// The identity and the revision of the run.
@@ -103,8 +103,8 @@ pub(super) struct Run {
 pub(super) async fn run(
     run: Run,
     spawner: &Spawner,
-    mut stop: watch::Receiver<Option<Stop>>,
-    stopping: impl FnOnce(Stop),
+    mut stop: watch::Receiver<Option<StopReason>>,
+    stopping: impl FnOnce(StopReason),
 ) -> (Exit, Tail) {
     let Run { mut command, input, deadline, grace } = run;
     let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
@@ -122,8 +122,8 @@ pub(super) async fn run(
         status = child.wait() => exit_of(&status),
         why = wait_for_stop(&mut stop) => { stopping(why); terminate(&mut child, why, grace).await }
         () = tokio::time::sleep(deadline) => {
-            stopping(Stop::Deadline);
-            terminate(&mut child, Stop::Deadline, grace).await
+            stopping(StopReason::Deadline);
+            terminate(&mut child, StopReason::Deadline, grace).await
         }
     };
     if let Some(mut reader) = reader
@@ -154,7 +154,7 @@ async fn read_stderr(mut stderr: ChildStderr, tail: Arc<Mutex<Tail>>) {
     }
 }
 
-async fn wait_for_stop(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
+async fn wait_for_stop(stop: &mut watch::Receiver<Option<StopReason>>) -> StopReason {
     match stop.wait_for(Option::is_some).await.map(|why| *why) {
         Ok(Some(why)) => why,
         // All senders are dropped, so no request can follow.
@@ -166,7 +166,7 @@ async fn wait_for_stop(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
 ///
 /// On SIGTERM, an install or upgrade marks its record as failed. `uninstall` has no handler and leaves its record at
 /// `uninstalling`.
-async fn terminate(child: &mut Child, why: Stop, grace: Duration) -> Exit {
+async fn terminate(child: &mut Child, why: StopReason, grace: Duration) -> Exit {
     signal(child, Signal::TERM);
     let in_time = tokio::time::timeout(grace, child.wait()).await.ok();
     let killed = in_time.is_none();

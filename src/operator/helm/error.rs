@@ -70,7 +70,7 @@ pub enum Error {
     NothingToExec,
     /// The kernel rejected the parent death signal.
     #[error("cannot make helm end with the operator: {why}; helm was not started")]
-    Tie {
+    ParentDeathSignal {
         /// Why.
         why: io::Error,
     },

@@ -17,7 +17,7 @@ use super::Error;
 pub const SUBCOMMAND: &str = "exec-helm";
 
 /// The wrapper for a Runner: the running program, even if its file was replaced meanwhile.
-pub const SELF: &str = "/proc/self/exe";
+pub const SELF_PATH: &str = "/proc/self/exe";
 
 /// Executes `argv` in place of this process, with SIGTERM on the end of the process `parent`. Returns only on failure.
 ///
@@ -30,7 +30,8 @@ pub fn exec_with_parent_death_signal(parent: u32, argv: &[OsString]) -> Result<I
     let Some((program, arguments)) = argv.split_first() else {
         return Err(Error::NothingToExec);
     };
-    set_parent_process_death_signal(Some(Signal::TERM)).map_err(|error| Error::Tie { why: error.into() })?;
+    set_parent_process_death_signal(Some(Signal::TERM))
+        .map_err(|error| Error::ParentDeathSignal { why: error.into() })?;
     // If the parent ended before the request, the signal would never be sent.
     if getppid().map(Pid::as_raw_nonzero).map(|pid| pid.get().unsigned_abs()) != Some(parent) {
         return Err(Error::ParentGone { parent });

@@ -15,7 +15,7 @@ use osdpl_core::release::Attempt;
 mod process;
 
 /// The environment variable that marks helm processes with the identity of their operator.
-pub const VARIABLE: &str = "OSDPL_INSTANCE";
+pub const INSTANCE_VARIABLE: &str = "OSDPL_INSTANCE";
 
 /// The longest pod token that fits into an attempt label. A uid without dashes has exactly this length.
 const TOKEN_MAX: usize = 32;
@@ -28,7 +28,7 @@ pub struct Instance(String);
 
 /// The liveness of the process that made an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum InstanceState {
     /// It is this process. The Runner's table shows whether its helm process is running.
     Own,
     /// It has ended with all its helm processes, so its records may be taken over.
@@ -83,23 +83,23 @@ impl Instance {
     }
 
     /// Returns the liveness of the process of another attempt's [`Attempt::instance`].
-    pub fn judge(&self, other: &str) -> Verdict {
+    pub fn liveness(&self, other: &str) -> InstanceState {
         self.liveness_in(other, Path::new("/proc"))
     }
 
-    fn liveness_in(&self, other: &str, proc: &Path) -> Verdict {
+    fn liveness_in(&self, other: &str, proc: &Path) -> InstanceState {
         if other == self.0 {
-            return Verdict::Own;
+            return InstanceState::Own;
         }
         // A helm that received SIGTERM when its operator ended still writes its record, and so outlives the operator.
         if process::has_child_of(proc, other) {
-            return Verdict::Alive;
+            return InstanceState::Alive;
         }
         match (split(&self.0), split(other)) {
-            (Some(('p', own, _)), Some(('p', token, _))) if own == token => Verdict::Dead,
-            (_, Some(('p', token, _))) => Verdict::Pod(token.to_owned()),
+            (Some(('p', own, _)), Some(('p', token, _))) if own == token => InstanceState::Dead,
+            (_, Some(('p', token, _))) => InstanceState::Pod(token.to_owned()),
             (_, Some(('h', host, rest))) => local_liveness(host, rest, proc),
-            (_, _) => Verdict::Unknown,
+            (_, _) => InstanceState::Unknown,
         }
     }
 }
@@ -117,19 +117,19 @@ fn split(instance: &str) -> Option<(char, &str, &str)> {
     Some((kind, owner, rest))
 }
 
-fn local_liveness(host: &str, rest: &str, proc: &Path) -> Verdict {
+fn local_liveness(host: &str, rest: &str, proc: &Path) -> InstanceState {
     let Some((Ok(pid), started)) = rest.split_once('.').map(|(pid, started)| (pid.parse(), started)) else {
-        return Verdict::Unknown;
+        return InstanceState::Unknown;
     };
     match process::host(proc) {
         Ok(ours) if digest(&ours, 10) == host => {}
-        Ok(_) | Err(_) => return Verdict::Unknown,
+        Ok(_) | Err(_) => return InstanceState::Unknown,
     }
     match process::started(proc, pid) {
-        Ok(Some(current)) if current.to_string() == started => Verdict::Alive,
+        Ok(Some(current)) if current.to_string() == started => InstanceState::Alive,
         // The process id is free, or was reused by another process.
-        Ok(_) => Verdict::Dead,
-        Err(_) => Verdict::Unknown,
+        Ok(_) => InstanceState::Dead,
+        Err(_) => InstanceState::Unknown,
     }
 }
 

@@ -19,7 +19,7 @@ pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount
 
 /// The inputs that decide which kubeconfig helm uses. The caller reads them from the environment once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct Environment {
     /// `KUBECONFIG` or the flag of that name. Passed on unchanged.
     pub given: Option<PathBuf>,
     /// `KUBERNETES_SERVICE_HOST`, which is set in a pod.
@@ -30,7 +30,7 @@ pub struct Surroundings {
     pub home: Option<PathBuf>,
 }
 
-impl Surroundings {
+impl Environment {
     /// Reads the process environment. `given`, a flag, takes precedence over `KUBECONFIG`.
     pub fn from_environment(given: Option<PathBuf>) -> Self {
         let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -51,7 +51,7 @@ impl Surroundings {
 ///
 /// # Errors
 /// If there is none of the three, or the generated one cannot be written.
-pub fn kubeconfig(surroundings: &Surroundings, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
+pub fn find_kubeconfig(surroundings: &Environment, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
     if let Some(given) = &surroundings.given {
         return Ok(given.clone());
     }
@@ -111,16 +111,16 @@ mod tests {
     #[test]
     fn a_given_kubeconfig_takes_precedence_in_a_pod() {
         let surroundings =
-            Surroundings { given: Some("/given".into()), host: Some("10.96.0.1".into()), ..Surroundings::default() };
-        let path = kubeconfig(&surroundings, Path::new("/mount"), Path::new("/nowhere")).unwrap();
+            Environment { given: Some("/given".into()), host: Some("10.96.0.1".into()), ..Environment::default() };
+        let path = find_kubeconfig(&surroundings, Path::new("/mount"), Path::new("/nowhere")).unwrap();
         assert_eq!(path, Path::new("/given"));
     }
 
     #[test]
     fn a_pods_kubeconfig_is_private_and_names_the_token_file() {
         let folder = tempfile::tempdir().unwrap();
-        let surroundings = Surroundings { host: Some("fd00::1".into()), ..Surroundings::default() };
-        let path = kubeconfig(&surroundings, Path::new("/mount"), folder.path()).unwrap();
+        let surroundings = Environment { host: Some("fd00::1".into()), ..Environment::default() };
+        let path = find_kubeconfig(&surroundings, Path::new("/mount"), folder.path()).unwrap();
         let written: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!(written["clusters"][0]["cluster"]["server"], "https://[fd00::1]:443");
         assert_eq!(written["clusters"][0]["cluster"]["certificate-authority"], "/mount/ca.crt");
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_missing_kubeconfig_error_says_what_to_do() {
-        let error = kubeconfig(&Surroundings::default(), Path::new("/mount"), Path::new("/nowhere")).unwrap_err();
+        let error = find_kubeconfig(&Environment::default(), Path::new("/mount"), Path::new("/nowhere")).unwrap_err();
         assert!(error.to_string().contains("set KUBECONFIG"), "{error}");
     }
 }

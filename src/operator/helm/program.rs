@@ -24,7 +24,7 @@ const NEWEST_MAJOR: u32 = 4;
 const VERSION_DEADLINE: Duration = Duration::from_secs(20);
 
 /// The storage driver of helm's records, regardless of the environment: the operator watches Secrets.
-pub const DRIVER: (&str, &str) = ("HELM_DRIVER", "secret");
+pub const STORAGE_DRIVER: (&str, &str) = ("HELM_DRIVER", "secret");
 
 /// The environment variables that are passed on to helm: for the location of programs, proxies and trusted
 /// certificates.
@@ -148,7 +148,7 @@ impl Program {
             .env("HELM_CACHE_HOME", own.join("cache"))
             .env("HELM_CONFIG_HOME", own.join("config"))
             .env("HELM_DATA_HOME", own.join("data"))
-            .env(DRIVER.0, DRIVER.1)
+            .env(STORAGE_DRIVER.0, STORAGE_DRIVER.1)
             .env("HELM_NO_PLUGINS", "1")
             .env("NO_COLOR", "1")
             .envs(GARBAGE_COLLECTION)

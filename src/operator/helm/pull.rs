@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use super::ChartReference;
 use crate::charts::Pull;
-use crate::charts::pull::{Failure, Request};
+use crate::charts::pull::{PullFailure, Request};
 
 /// The timeout of one pull, sufficient for the index of a large repository and an archive over a slow line.
 const DEADLINE: Duration = Duration::from_mins(3);
@@ -40,7 +40,7 @@ impl Puller {
     }
 
     /// Runs helm with its cache and data folders under `home`, and returns its output.
-    async fn run(&self, home: &Path, arguments: Vec<String>) -> Result<Vec<u8>, Failure> {
+    async fn run(&self, home: &Path, arguments: Vec<String>) -> Result<Vec<u8>, PullFailure> {
         let mut command = (self.start)("pull");
         // helm 4 keeps each pulled archive in its cache. This cache is deleted with the pull.
         for folder in ["HELM_CACHE_HOME", "HELM_DATA_HOME"] {
@@ -50,15 +50,15 @@ impl Puller {
         let output = tokio::time::timeout(self.deadline, command.output())
             .await
             .map_err(|_| {
-                Failure::Unreachable(format!("helm did not finish within {} seconds", self.deadline.as_secs()))
+                PullFailure::Unreachable(format!("helm did not finish within {} seconds", self.deadline.as_secs()))
             })?
-            .map_err(|error| Failure::Program(error.to_string()))?;
+            .map_err(|error| PullFailure::Program(error.to_string()))?;
         if output.status.success() { Ok(output.stdout) } else { Err(classify(&output.stderr)) }
     }
 }
 
 impl Pull for Puller {
-    fn pull<'a>(&'a self, request: &'a Request, into: &'a Path) -> BoxFuture<'a, Result<PathBuf, Failure>> {
+    fn pull<'a>(&'a self, request: &'a Request, into: &'a Path) -> BoxFuture<'a, Result<PathBuf, PullFailure>> {
         async move {
             let mut arguments = vec!["pull".to_owned()];
             let chart = reference(request);
@@ -71,19 +71,19 @@ impl Pull for Puller {
         .boxed()
     }
 
-    fn newest<'a>(&'a self, repository: &'a str, name: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
+    fn newest<'a>(&'a self, repository: &'a str, name: &'a str) -> BoxFuture<'a, Result<String, PullFailure>> {
         async move {
             #[derive(Deserialize)]
             struct Metadata {
                 version: String,
             }
-            let home = tempfile::tempdir().map_err(|error| Failure::Unwritable(error.to_string()))?;
+            let home = tempfile::tempdir().map_err(|error| PullFailure::Unwritable(error.to_string()))?;
             let mut arguments = vec!["show".to_owned(), "chart".to_owned()];
             let chart = chart(repository, name);
             arguments.extend([chart.name].into_iter().chain(chart.flags));
             let output = self.run(home.path(), arguments).await?;
             let metadata: Metadata = osdpl_values::yaml::parse("helm show chart", &String::from_utf8_lossy(&output))
-                .map_err(|error| Failure::Unreachable(error.to_string()))?;
+                .map_err(|error| PullFailure::Unreachable(error.to_string()))?;
             Ok(metadata.version)
         }
         .boxed()
@@ -106,65 +106,65 @@ fn chart(repository: &str, name: &str) -> ChartReference {
 }
 
 /// Returns the archive that helm left in the folder. The repository chooses its name.
-async fn archive(folder: &Path) -> Result<PathBuf, Failure> {
-    let unwritable = |error: std::io::Error| Failure::Unwritable(error.to_string());
+async fn archive(folder: &Path) -> Result<PathBuf, PullFailure> {
+    let unwritable = |error: std::io::Error| PullFailure::Unwritable(error.to_string());
     let mut entries = tokio::fs::read_dir(folder).await.map_err(unwritable)?;
     while let Some(entry) = entries.next_entry().await.map_err(unwritable)? {
         if entry.file_type().await.map_err(unwritable)?.is_file() {
             return Ok(entry.path());
         }
     }
-    Err(Failure::Unreachable("helm reported success and left no archive".to_owned()))
+    Err(PullFailure::Unreachable("helm reported success and left no archive".to_owned()))
 }
 
 /// Classifies helm's error message.
 ///
 /// The phrases are those of helm 3.22 and 4.3 (`repo.FindChartInRepoURL`, `registry`, Go's `syscall.Errno`). An unknown
 /// error is taken for a network error, which is retried.
-fn classify(stderr: &[u8]) -> Failure {
+fn classify(stderr: &[u8]) -> PullFailure {
     let text = String::from_utf8_lossy(stderr);
     let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("helm printed no error");
     let why: String = last.trim_start_matches("Error: ").chars().take(MAX_LENGTH).collect();
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| why.contains(phrase));
     if has(&["no space left on device", "disk quota exceeded"]) {
-        Failure::Full
+        PullFailure::Full
     } else if has(&["permission denied", "read-only file system"]) {
-        Failure::Unwritable(why)
+        PullFailure::Unwritable(why)
     } else if has(&["401 ", "403 ", "unauthorized", "Unauthorized", "access to the resource is denied", "Forbidden"]) {
-        Failure::Forbidden(why)
+        PullFailure::Forbidden(why)
     } else if (why.starts_with("chart ") && has(&["not found in"])) || why.ends_with(": not found") {
-        Failure::Absent(why)
+        PullFailure::NotFound(why)
     } else {
-        Failure::Unreachable(why)
+        PullFailure::Unreachable(why)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ChartReference, Failure, Request, classify, reference};
+    use super::{ChartReference, PullFailure, Request, classify, reference};
 
     #[test]
     fn classifies_helms_errors() {
-        let unreachable = |text: &str| Failure::Unreachable(text.to_owned());
+        let unreachable = |text: &str| PullFailure::Unreachable(text.to_owned());
         for (output, expected) in [
             (
                 "Error: chart \"nope\" version \"1.0.0\" not found in http://127.0.0.1:1 repository\n",
-                Failure::Absent(
+                PullFailure::NotFound(
                     "chart \"nope\" version \"1.0.0\" not found in http://127.0.0.1:1 repository".to_owned(),
                 ),
             ),
             (
                 "Error: registry.example/charts/nope:1.0.0: not found\n",
-                Failure::Absent("registry.example/charts/nope:1.0.0: not found".to_owned()),
+                PullFailure::NotFound("registry.example/charts/nope:1.0.0: not found".to_owned()),
             ),
-            ("Error: write /cache/x.tgz1: no space left on device\n", Failure::Full),
+            ("Error: write /cache/x.tgz1: no space left on device\n", PullFailure::Full),
             (
                 "Error: open /cache/x.tgz1: permission denied\n",
-                Failure::Unwritable("open /cache/x.tgz1: permission denied".to_owned()),
+                PullFailure::Unwritable("open /cache/x.tgz1: permission denied".to_owned()),
             ),
             (
                 "Error: failed to fetch http://127.0.0.1:1/index.yaml : 403 Forbidden\n",
-                Failure::Forbidden("failed to fetch http://127.0.0.1:1/index.yaml : 403 Forbidden".to_owned()),
+                PullFailure::Forbidden("failed to fetch http://127.0.0.1:1/index.yaml : 403 Forbidden".to_owned()),
             ),
             (
                 "warning: x\nError: dial tcp 127.0.0.1:1: connect: connection refused\n\n",

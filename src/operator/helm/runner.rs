@@ -15,19 +15,19 @@ use std::time::Instant;
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::child::{self, Run, Stop};
+use super::child::{self, Run, StopReason};
 use super::failure::{classify, condense};
 use super::spawner::Spawner;
 use super::tail::Tail;
-use super::{Exit, Failure, Instance, Key, Outcome, Program, Verb};
+use super::{Exit, Failure, Instance, Outcome, Program, ReleaseKey, Verb};
 use osdpl_core::release::Attempt;
 use osdpl_core::scrub::Scrubber;
 
 mod job;
 mod tally;
 
-pub use job::{Config, Job, Refused, Running};
-pub use tally::{Tally, VerbTally};
+pub use job::{Config, Job, JobRejection, RunningJob};
+pub use tally::{Counters, VerbTally};
 
 /// Starts, stops and tracks helm processes. Clones share their state.
 #[derive(Clone)]
@@ -44,17 +44,17 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    running: BTreeMap<Key, Entry>,
+    running: BTreeMap<ReleaseKey, Entry>,
     outcomes: Vec<Outcome>,
     attempts: u32,
     closing: bool,
-    tally: Tally,
+    tally: Counters,
 }
 
 struct Entry {
-    running: Running,
+    running: RunningJob,
     slot: usize,
-    stop: watch::Sender<Option<Stop>>,
+    stop: watch::Sender<Option<StopReason>>,
 }
 
 impl Runner {
@@ -87,7 +87,7 @@ impl Runner {
     ///
     /// # Errors
     /// [`Refused`]; the job is then dropped.
-    pub fn start(&self, job: Job) -> Result<Attempt, Refused> {
+    pub fn start(&self, job: Job) -> Result<Attempt, JobRejection> {
         // The values are serialised before the lock is taken. The value tree is dropped early, as it can be large.
         let (input, inputs) = match &job.verb {
             Verb::Upgrade(upgrade) => (Some(document(&upgrade.values)?), Some(upgrade.inputs.clone())),
@@ -100,7 +100,7 @@ impl Runner {
         let attempt = inner.instance.attempt(state.attempts, job.revision);
         let (stop, stopped) = watch::channel(None);
         let (verb, since) = (job.verb.name(), Timestamp::now());
-        let running = Running { verb, attempt: attempt.clone(), inputs, since, stopping: None };
+        let running = RunningJob { verb, attempt: attempt.clone(), inputs, since, stopping: None };
         state.tally.of(verb).started += 1;
         state.running.insert(job.release.clone(), Entry { running, slot, stop });
         drop(state);
@@ -111,7 +111,7 @@ impl Runner {
     }
 
     /// Stops the helm process of a release: SIGTERM to its group, SIGKILL after the grace period. `false` if none runs.
-    pub fn stop(&self, release: &Key, why: Stop) -> bool {
+    pub fn stop(&self, release: &ReleaseKey, why: StopReason) -> bool {
         let stopping = match self.0.state().running.get(release) {
             Some(entry) => entry.request_stop(why),
             None => return false,
@@ -123,7 +123,7 @@ impl Runner {
     }
 
     /// Returns the running processes.
-    pub fn table(&self) -> BTreeMap<Key, Running> {
+    pub fn table(&self) -> BTreeMap<ReleaseKey, RunningJob> {
         let state = self.0.state();
         state.running.iter().map(|(key, entry)| (key.clone(), entry.running.clone())).collect()
     }
@@ -150,7 +150,7 @@ impl Runner {
     }
 
     /// Returns the counters for metrics.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> Counters {
         self.0.state().tally.clone()
     }
 
@@ -160,13 +160,13 @@ impl Runner {
     /// uninstall, which leaves an `uninstalling` record that is uninstalled again.
     pub async fn shutdown(&self) {
         let mut changes = self.changes();
-        let running: Vec<Key> = {
+        let running: Vec<ReleaseKey> = {
             let mut state = self.0.state();
             state.closing = true;
             state.running.keys().cloned().collect()
         };
         for release in running {
-            self.stop(&release, Stop::Shutdown);
+            self.stop(&release, StopReason::Shutdown);
         }
         // The sender is part of self, so waiting cannot fail.
         drop(changes.wait_for(|_| self.0.state().running.is_empty()).await);
@@ -196,14 +196,19 @@ impl Inner {
         self.changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    fn mark_stopping(&self, release: &Key, why: Stop) {
+    fn mark_stopping(&self, release: &ReleaseKey, why: StopReason) {
         if let Some(entry) = self.state().running.get_mut(release) {
             entry.running.stopping.get_or_insert(why);
         }
         self.notify();
     }
 
-    async fn run_to_end(self: Arc<Self>, job: Job, mut started_job: StartedJob, stop: watch::Receiver<Option<Stop>>) {
+    async fn run_to_end(
+        self: Arc<Self>,
+        job: Job,
+        mut started_job: StartedJob,
+        stop: watch::Receiver<Option<StopReason>>,
+    ) {
         let clock = Instant::now();
         let Job { release, verb, scrubber, deadline, .. } = job;
         let (kind, command) = (verb.name(), self.command(&release, &verb, &started_job));
@@ -218,13 +223,13 @@ impl Inner {
         self.finish(Outcome { release, verb: kind, attempt, exit, failure, text, started, duration });
     }
 
-    fn command(&self, release: &Key, verb: &Verb, started_job: &StartedJob) -> tokio::process::Command {
+    fn command(&self, release: &ReleaseKey, verb: &Verb, started_job: &StartedJob) -> tokio::process::Command {
         let slot = format!("slot-{}", started_job.slot);
         let mut command = match &self.config.wrapper {
             Some(wrapper) => self.program.command_through(wrapper, &slot),
             None => self.program.command(&slot),
         };
-        command.env(super::instance::VARIABLE, self.instance.as_str());
+        command.env(super::instance::INSTANCE_VARIABLE, self.instance.as_str());
         command.args(match verb {
             Verb::Upgrade(upgrade) => upgrade.arguments(release, &started_job.attempt, self.program.version()),
             Verb::Uninstall(uninstall) => uninstall.arguments(release),
@@ -243,21 +248,21 @@ impl Inner {
 }
 
 impl State {
-    fn admit(&self, release: &Key, slots: usize) -> Result<usize, Refused> {
+    fn admit(&self, release: &ReleaseKey, slots: usize) -> Result<usize, JobRejection> {
         if self.closing {
-            return Err(Refused::Closing);
+            return Err(JobRejection::Closing);
         }
         if self.running.contains_key(release) {
-            return Err(Refused::Busy);
+            return Err(JobRejection::Busy);
         }
         let taken: BTreeSet<usize> = self.running.values().map(|entry| entry.slot).collect();
-        (0..slots).find(|slot| !taken.contains(slot)).ok_or(Refused::Full)
+        (0..slots).find(|slot| !taken.contains(slot)).ok_or(JobRejection::Full)
     }
 }
 
 impl Entry {
     /// Requests a stop. Returns whether this is the first request, whose reason counts.
-    fn request_stop(&self, why: Stop) -> bool {
+    fn request_stop(&self, why: StopReason) -> bool {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();
             stop.get_or_insert(why);
@@ -268,8 +273,8 @@ impl Entry {
 
 /// Serialises values. Before 4.3, helm 4 drops a document without a final newline whose length is a multiple of 4096
 /// bytes (helm#32506).
-pub(super) fn document(values: &serde_json::Value) -> Result<Vec<u8>, Refused> {
-    let mut document = serde_json::to_vec(values).map_err(|_| Refused::Values)?;
+pub(super) fn document(values: &serde_json::Value) -> Result<Vec<u8>, JobRejection> {
+    let mut document = serde_json::to_vec(values).map_err(|_| JobRejection::Values)?;
     document.push(b'\n');
     Ok(document)
 }

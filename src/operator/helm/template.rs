@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::failure::condense;
 use super::runner::document;
-use super::{Error, Key, Program};
+use super::{Error, Program, ReleaseKey};
 use osdpl_core::scrub::Scrubber;
 
 /// The timeout of rendering. The largest chart takes two seconds.
@@ -27,7 +27,7 @@ pub struct Capabilities {
 /// One `helm template`.
 pub struct Template<'a> {
     /// The release.
-    pub release: &'a Key,
+    pub release: &'a ReleaseKey,
     /// A packaged chart on disk.
     pub chart: &'a Path,
     /// The values, including secrets. They are passed only on helm's stdin.
@@ -94,7 +94,7 @@ mod tests {
         let capabilities =
             Capabilities { kubernetes: Some("v1.36.2".into()), versions: vec!["monitoring.coreos.com/v1".into()] };
         let template = Template {
-            release: &Key::new("cloud", "keystone"),
+            release: &ReleaseKey::new("cloud", "keystone"),
             chart: Path::new("/charts/keystone.tgz"),
             values: &json!({"password": "hunter22"}),
             is_upgrade: true,

@@ -9,8 +9,8 @@ use hyper::Method;
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::Mutex;
 
-use super::{Http, Reach};
-use osdpl_core::endpoint::{Answer, Token, Url};
+use super::{Http, HttpConfig};
+use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 use osdpl_core::openstack::{Access, Api, Call, Error, Verb, expiry, neutron, nova, said};
 
 /// How long before its expiry a token is renewed, so that it is valid until the response arrives.
@@ -48,8 +48,8 @@ pub struct Cloud {
 
 impl Cloud {
     /// Returns a client.
-    pub fn new(reach: Reach) -> Self {
-        Self { http: Arc::new(Http::patient(reach, RESPONSE_TIMEOUT)), session: Arc::default() }
+    pub fn new(reach: HttpConfig) -> Self {
+        Self { http: Arc::new(Http::with_response_timeout(reach, RESPONSE_TIMEOUT)), session: Arc::default() }
     }
 
     /// Sends a request.
@@ -107,7 +107,7 @@ impl Cloud {
     ///
     /// # Errors
     /// See [`Cloud::call`].
-    pub async fn forget_host(&self, access: &Access, host: &str, id: &str) -> Result<usize, Error> {
+    pub async fn delete_host(&self, access: &Access, host: &str, id: &str) -> Result<usize, Error> {
         let ignore_not_found =
             |answer: Result<(), Error>| answer.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) });
         let agents = match self.call(access, &neutron::agents(host)).await {
@@ -115,9 +115,9 @@ impl Cloud {
             agents => agents?.agents,
         };
         for agent in &agents {
-            ignore_not_found(self.call(access, &neutron::forget(&agent.id)).await)?;
+            ignore_not_found(self.call(access, &neutron::delete_agent(&agent.id)).await)?;
         }
-        ignore_not_found(self.call(access, &nova::forget(id)).await)?;
+        ignore_not_found(self.call(access, &nova::delete_service(id)).await)?;
         Ok(agents.len())
     }
 
@@ -133,7 +133,7 @@ impl Cloud {
         if api == Api::Compute && !session.version_checked {
             let versions = nova::versions();
             let url = access.url(versions.api).ok_or(Error::Absent(api))?;
-            self.send(url, &versions, &[(TOKEN_HEADER, session.token.reveal().to_owned())]).await?.suffice()?;
+            self.send(url, &versions, &[(TOKEN_HEADER, session.token.reveal().to_owned())]).await?.check()?;
             session.version_checked = true;
         }
         Ok(session.token.clone())
@@ -152,34 +152,38 @@ impl Cloud {
         let what = format!("POST {url}");
         let Some(answer) = self.http.post(&url, access.login.body()).await else { return Err(unreachable(what)) };
         match answer {
-            Answer::Status { code: 201, body, token: Some(token), .. } => {
+            ProbeResponse::Status { code: 201, body, token: Some(token), .. } => {
                 let now = Timestamp::now();
                 let until = expiry(&body).map_or(now + DEFAULT_LIFETIME, |end| end - RENEW_BEFORE);
                 Ok(Session { access: access.clone(), token, until, version_checked: false })
             }
-            Answer::Status { code: 201, .. } => Err(Error::Answer { what, why: "it contains no token".into() }),
-            Answer::Status { text, .. } => Err(Error::Login { what, answer: text }),
-            other => Err(Error::Unreachable { what, why: other.refused(&[]).unwrap_or_default() }),
+            ProbeResponse::Status { code: 201, .. } => {
+                Err(Error::InvalidResponse { what, why: "it contains no token".into() })
+            }
+            ProbeResponse::Status { text, .. } => Err(Error::Login { what, answer: text }),
+            other => Err(Error::Unreachable { what, why: other.problem(&[]).unwrap_or_default() }),
         }
     }
 
     async fn send<T>(&self, url: &Url, call: &Call<T>, headers: &[(&'static str, String)]) -> Result<T, Error> {
         let url = Url { path: call.path.clone(), ..url.clone() };
-        let what = format!("{} {url}", call.verb.word());
+        let what = format!("{} {url}", call.verb.as_str());
         let body = call.body.as_ref().map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let Some(answer) = self.http.ask(&url, method(call.verb), headers, body).await else {
+        let Some(answer) = self.http.send(&url, method(call.verb), headers, body).await else {
             return Err(unreachable(what));
         };
         match answer {
-            Answer::Status { code: 200..=299, body, .. } => call.read(&body).map_err(|why| Error::Answer { what, why }),
-            Answer::Status { code, text, body, .. } => {
+            ProbeResponse::Status { code: 200..=299, body, .. } => {
+                call.read(&body).map_err(|why| Error::InvalidResponse { what, why })
+            }
+            ProbeResponse::Status { code, text, body, .. } => {
                 // A proxy may return the request headers in its response.
                 let secrets = headers.iter().filter(|(name, _)| *name == TOKEN_HEADER).map(|(_, secret)| secret);
                 let body_text = String::from_utf8_lossy(&body).into_owned();
                 let redacted = secrets.fold(body_text, |text, secret| text.replace(secret, "***"));
                 Err(Error::Refused { what, code, answer: text, said: said(redacted.as_bytes()) })
             }
-            other => Err(Error::Unreachable { what, why: other.refused(&[]).unwrap_or_default() }),
+            other => Err(Error::Unreachable { what, why: other.problem(&[]).unwrap_or_default() }),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 
-use super::Maintaining;
+use super::MaintenanceController;
 use crate::cluster;
 use osdpl_core::api::{NODE_MAINTENANCE, NodeMaintenance};
 use osdpl_core::maintenance::{Act, Setting};
@@ -19,7 +19,7 @@ pub(super) enum ActError {
     Cloud(#[from] openstack::Error),
 }
 
-impl Maintaining {
+impl MaintenanceController {
     pub(super) async fn act(
         &self,
         maintenance: &NodeMaintenance,
@@ -31,7 +31,7 @@ impl Maintaining {
         let cluster = &self.context.cluster;
         tracing::info!(maintenance = name, node, ?act, "executing a maintenance action");
         match act {
-            Act::Begin => cluster.hold_maintenance(maintenance, true).await?,
+            Act::AddFinalizer => cluster.hold_maintenance(maintenance, true).await?,
             Act::Disable { id, reason } => self.nova(setting, &nova::disable(id, reason)).await?,
             Act::Enable { id } => self.nova(setting, &nova::enable(id)).await?,
             Act::Migrate(ids) => {
@@ -45,13 +45,13 @@ impl Maintaining {
                     }
                 }
             }
-            Act::Forgive => {
+            Act::ClearRetry => {
                 refused.clear();
                 cluster.forgive_maintenance(maintenance).await?;
             }
             Act::Cordon => self.cordon(node, Some(&name)).await?,
             Act::Uncordon => self.cordon(node, None).await?,
-            Act::Finish => {
+            Act::RemoveFinalizer => {
                 cluster.hold_maintenance(maintenance, false).await?;
                 self.trigger.notify_one();
             }

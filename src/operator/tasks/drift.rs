@@ -30,8 +30,8 @@ use super::problems::Problems;
 use super::show::publish;
 use super::watch::{WatchedKind, follow_objects};
 use super::{Options, Spawner};
-use osdpl_core::drift::{Kind, Tolerated, Trace};
-use osdpl_core::observed::{DriftSeen, Key, ReleaseSeen};
+use osdpl_core::drift::{Kind, ToleratedChanges, WriterTrace};
+use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 
 /// The label that helm sets on every object of a release except hooks (helm: `action.setMetadataVisitor`).
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
@@ -46,7 +46,7 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(2);
 const FETCHES: usize = 4;
 
 /// The drift found, by release.
-type Found = BTreeMap<Key, DriftSeen>;
+type Found = BTreeMap<ReleaseKey, ObservedDrift>;
 
 /// The drift task.
 #[derive(Clone)]
@@ -54,9 +54,9 @@ pub(super) struct DriftTask {
     pub(super) client: Client,
     pub(super) options: Options,
     pub(super) problems: Problems,
-    pub(super) releases: watch::Receiver<Option<Arc<BTreeMap<Key, ReleaseSeen>>>>,
+    pub(super) releases: watch::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedRelease>>>>,
     /// The releases to watch for drift; `None` means all releases of this operator.
-    pub(super) selected: watch::Receiver<Option<BTreeSet<Key>>>,
+    pub(super) selected: watch::Receiver<Option<BTreeSet<ReleaseKey>>>,
 }
 
 /// The store, and the notification that it changed.
@@ -79,7 +79,7 @@ pub(super) fn spawn(
     task: DriftTask,
     trigger: Arc<Notify>,
 ) -> watch::Receiver<Option<Arc<Found>>> {
-    let Some(tolerated) = task.options.tolerated.clone() else { return watch::channel(Some(Arc::default())).1 };
+    let Some(tolerated) = task.options.tolerated_changes.clone() else { return watch::channel(Some(Arc::default())).1 };
     let (sender, receiver) = watch::channel(None);
     let problems = task.problems.clone();
     spawner.spawn("drift", &problems, move || {
@@ -89,7 +89,12 @@ pub(super) fn spawn(
 }
 
 impl DriftTask {
-    async fn run(mut self, tolerated: Arc<Tolerated>, sender: watch::Sender<Option<Arc<Found>>>, trigger: Arc<Notify>) {
+    async fn run(
+        mut self,
+        tolerated: Arc<ToleratedChanges>,
+        sender: watch::Sender<Option<Arc<Found>>>,
+        trigger: Arc<Notify>,
+    ) {
         let shared = Shared::default();
         let mut watches: BTreeMap<&'static Kind, Spawner> = BTreeMap::new();
         let mut checks = Checks::new(self.client.clone(), Arc::clone(&tolerated), self.problems.clone());
@@ -128,11 +133,12 @@ impl DriftTask {
         &self,
         watches: &mut BTreeMap<&'static Kind, Spawner>,
         shared: &Shared,
-        tolerated: &Arc<Tolerated>,
-        included: &[(&Key, &ReleaseSeen)],
+        tolerated: &Arc<ToleratedChanges>,
+        included: &[(&ReleaseKey, &ObservedRelease)],
     ) {
         let bodies = included.iter().filter_map(|(_, seen)| seen.body.as_ref());
-        let kinds: BTreeSet<&'static Kind> = bodies.flat_map(|body| body.left.keys().map(|id| id.kind)).collect();
+        let kinds: BTreeSet<&'static Kind> =
+            bodies.flat_map(|body| body.applied_objects.keys().map(|id| id.kind)).collect();
         watches.retain(|kind, _| kinds.contains(kind));
         shared.store().retain(&kinds);
         for kind in kinds {
@@ -140,7 +146,7 @@ impl DriftTask {
         }
     }
 
-    fn start(&self, kind: &'static Kind, shared: &Shared, tolerated: &Arc<Tolerated>) -> Spawner {
+    fn start(&self, kind: &'static Kind, shared: &Shared, tolerated: &Arc<ToleratedChanges>) -> Spawner {
         let mut spawner = Spawner::default();
         let selector = watcher::Config::default().labels(OWNED_BY_HELM);
         let watched = WatchedKind { group: kind.group, plural: kind.plural };
@@ -151,7 +157,7 @@ impl DriftTask {
             spawner.spawn("drift", &self.problems, move || {
                 let (shared, tolerated) = (shared.clone(), Arc::clone(&tolerated));
                 follow_objects(api.clone(), watched, selector.clone(), problems.clone(), move |update| {
-                    let read = |head: &Head| Some(Trace::read(&head.writers, &tolerated));
+                    let read = |head: &Head| Some(WriterTrace::read(&head.writers, &tolerated));
                     if shared.store().take(kind, index, update, read) {
                         shared.changed.notify_one();
                     }
@@ -163,7 +169,7 @@ impl DriftTask {
 }
 
 /// Whether the release is watched for drift: it is selected, and this operator made its newest revision.
-fn is_included(key: &Key, seen: &ReleaseSeen, selected: Option<&BTreeSet<Key>>) -> bool {
+fn is_included(key: &ReleaseKey, seen: &ObservedRelease, selected: Option<&BTreeSet<ReleaseKey>>) -> bool {
     let made_by_operator = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
     made_by_operator && selected.is_none_or(|selected| selected.contains(key))
 }

@@ -20,9 +20,9 @@ use board::{DueProbe, FinishedProbe, ProbeResult, ProbeSchedule};
 use super::Spawner;
 use super::problems::Problems;
 use super::show::publish;
-use crate::http::{Http, Reach};
-use osdpl_core::endpoint::{Answer, Login, Target, Types, Url, trouble, types};
-use osdpl_core::observed::{EndpointSeen, Key};
+use crate::http::{Http, HttpConfig};
+use osdpl_core::endpoint::{Login, ProbeResponse, Target, Types, Url, find_fault, service_types};
+use osdpl_core::observed::{EndpointProbe, ReleaseKey};
 
 /// The status code of Keystone's response with a token (Identity API v3).
 const CREATED: u16 = 201;
@@ -34,7 +34,7 @@ const MAX_PROBES: usize = 2;
 #[derive(Clone, Debug)]
 pub struct Probing {
     /// How the APIs are reached.
-    pub reach: Reach,
+    pub reach: HttpConfig,
     /// The period between probes of a healthy API.
     pub period: Duration,
 }
@@ -48,10 +48,10 @@ pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The APIs to probe, as set by reconcile.
-pub(super) type Wanted = BTreeMap<Key, Target>;
+pub(super) type Wanted = BTreeMap<ReleaseKey, Target>;
 
 /// The result of the latest probes.
-pub(super) type Found = BTreeMap<Key, EndpointSeen>;
+pub(super) type Found = BTreeMap<ReleaseKey, EndpointProbe>;
 
 /// Starts the task, unless probes are disabled.
 pub(super) fn spawn(
@@ -99,7 +99,7 @@ async fn run(
 async fn probe(http: Arc<Http>, DueProbe { key, target, catalogue }: DueProbe) -> FinishedProbe {
     let (result, types) = match http.get(&target.url).await {
         None => (ProbeResult::Unreachable, None),
-        Some(answer) => match (trouble(&target, &answer), target.login.as_ref().filter(|_| catalogue)) {
+        Some(answer) => match (find_fault(&target, &answer), target.login.as_ref().filter(|_| catalogue)) {
             (Some(fault), _) => (ProbeResult::Bad(fault), None),
             (None, None) => (ProbeResult::Healthy, None),
             (None, Some(login)) => request_token(&http, &target.url, login).await,
@@ -112,11 +112,13 @@ async fn probe(http: Arc<Http>, DueProbe { key, target, catalogue }: DueProbe) -
 async fn request_token(http: &Http, url: &Url, login: &Login) -> (ProbeResult, Option<Types>) {
     let url = Url { path: format!("{}/auth/tokens", url.path.trim_end_matches('/')), ..url.clone() };
     let Some(answer) = http.post(&url, login.body()).await else { return (ProbeResult::Unreachable, None) };
-    if let Some(fault) = answer.refused(&[CREATED]) {
+    if let Some(fault) = answer.problem(&[CREATED]) {
         return (ProbeResult::Bad(format!("POST {url}, as the administrator: {fault}")), None);
     }
     match &answer {
-        Answer::Status { body, .. } => (ProbeResult::Healthy, types(body)),
-        Answer::Silence(_) | Answer::Certificate(_) | Answer::Broken(_) => (ProbeResult::Healthy, None),
+        ProbeResponse::Status { body, .. } => (ProbeResult::Healthy, service_types(body)),
+        ProbeResponse::Silence(_) | ProbeResponse::Certificate(_) | ProbeResponse::Broken(_) => {
+            (ProbeResult::Healthy, None)
+        }
     }
 }

@@ -31,7 +31,7 @@ use super::{Options, Spawner};
 use osdpl_core::api::NODE_LABELS;
 use osdpl_core::catalog::WorkloadKind;
 use osdpl_core::cause::Chain;
-use osdpl_core::health::node::Presence;
+use osdpl_core::health::node::Readiness;
 use osdpl_core::health::{cron, job, pod, storage, workload};
 use osdpl_core::observed;
 
@@ -94,7 +94,7 @@ pub(super) fn spawn(
 fn read_node(node: &Partial<Node>) -> observed::Node {
     let metadata = &node.metadata;
     let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
-    let missing = node.status.presence() != Presence::Ready;
+    let missing = node.status.presence() != Readiness::Ready;
     let seen = observed::Node::new(metadata.uid.as_deref(), metadata.labels.as_ref(), annotation.map(String::as_str));
     observed::Node { missing, pod_networks: node.spec.pod_networks.clone(), ..seen }
 }
@@ -119,13 +119,13 @@ impl Watches<'_> {
         self.watch_kind::<Job>(
             &all,
             |store| add(&mut store.jobs),
-            |store, index, update| store.jobs[index].take(update, Batch::read),
+            |store, index, update| store.jobs[index].apply(update, Batch::read),
         );
         self.watch_kind::<CronJob>(
             &helm(),
             |store| add(&mut store.crons),
             |store, index, update| {
-                store.crons[index].take(update, |cron| cron::observe(&cron.metadata, &cron.spec, &cron.status))
+                store.crons[index].apply(update, |cron| cron::observe(&cron.metadata, &cron.spec, &cron.status))
             },
         );
         self.watch_kind::<Pod>(
@@ -133,7 +133,7 @@ impl Watches<'_> {
             |store| add(&mut store.pods),
             |store, index, update| {
                 let Store { pods, shared, .. } = store;
-                pods[index].take(update, |pod| {
+                pods[index].apply(update, |pod| {
                     pod::observe(&pod.metadata, &pod.spec, &pod.status).map(|pod| shared.share(pod))
                 })
             },
@@ -141,27 +141,27 @@ impl Watches<'_> {
         self.watch_kind::<Service>(
             &all,
             |store| add(&mut store.services),
-            |store, index, update| store.services[index].take(update, |service| Some(service.spec.selector.clone())),
+            |store, index, update| store.services[index].apply(update, |service| Some(service.spec.selector.clone())),
         );
         self.watch_kind::<Claim>(
             &all,
             |store| add(&mut store.claims),
             |store, index, update| {
-                store.claims[index].take(update, |claim| storage::claim(&claim.metadata, &claim.spec, &claim.status))
+                store.claims[index].apply(update, |claim| storage::claim(&claim.metadata, &claim.spec, &claim.status))
             },
         );
         self.watch_kind::<Class>(
             &all,
             |store| add(&mut store.classes),
             |store, index, update| {
-                store.classes[index].take(update, |class| storage::class(&class.metadata, &class.provisioner))
+                store.classes[index].apply(update, |class| storage::class(&class.metadata, &class.provisioner))
             },
         );
         self.watch_kind::<Node>(
             &all,
             |store| add(&mut store.nodes),
             |store, index, update| {
-                store.nodes[index].take(update, |node| Some((node.status.presence(), read_node(node))))
+                store.nodes[index].apply(update, |node| Some((node.status.presence(), read_node(node))))
             },
         );
     }
@@ -174,7 +174,7 @@ impl Watches<'_> {
             selector,
             |store| add(&mut store.workloads),
             move |store, index, update| {
-                store.workloads[index].take(update, |object: &Partial<K>| {
+                store.workloads[index].apply(update, |object: &Partial<K>| {
                     workload::observe(kind, &object.metadata, &object.spec, &object.status)
                 })
             },
@@ -188,7 +188,7 @@ impl Watches<'_> {
         add: fn(&mut Store) -> usize,
         take: impl Fn(&mut Store, usize, Update<Partial<K>>) -> bool + Clone + Send + 'static,
     ) {
-        if self.options.without.contains(K::PLURAL) {
+        if self.options.unreadable_kinds.contains(K::PLURAL) {
             return;
         }
         for api in self.options.scope.apis::<K>(self.client) {

@@ -11,9 +11,9 @@ use tokio::sync::{Notify, watch};
 use super::Spawner;
 use super::problems::Problems;
 use super::show::publish;
-use crate::http::{Cloud, Reach};
-use osdpl_core::nodes::several;
-use osdpl_core::openstack::{Access, Answer, Error, Forgotten, Heard, Hosts, Question, nova};
+use crate::http::{Cloud, HttpConfig};
+use osdpl_core::nodes::format_names;
+use osdpl_core::openstack::{Access, Error, Forgotten, HostObservation, HostQuery, HostResponse, Hosts, nova};
 
 /// The first pause before a query is repeated without a change. Each following pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
@@ -30,10 +30,10 @@ const RETRY_PAUSE: Duration = Duration::from_mins(11);
 /// Starts the task, unless API access is disabled.
 pub(super) fn spawn(
     spawner: &mut Spawner,
-    reach: Option<&Reach>,
+    reach: Option<&HttpConfig>,
     problems: &Problems,
     trigger: &Arc<Notify>,
-) -> (watch::Sender<Option<Question>>, watch::Receiver<Option<Arc<Heard>>>) {
+) -> (watch::Sender<Option<HostQuery>>, watch::Receiver<Option<Arc<HostObservation>>>) {
     let (query, wanted) = watch::channel(None);
     let (sender, result) = watch::channel(None);
     if let Some(reach) = reach.cloned() {
@@ -47,8 +47,8 @@ pub(super) fn spawn(
 
 async fn run(
     cloud: Cloud,
-    mut wanted: watch::Receiver<Option<Question>>,
-    sender: watch::Sender<Option<Arc<Heard>>>,
+    mut wanted: watch::Receiver<Option<HostQuery>>,
+    sender: watch::Sender<Option<Arc<HostObservation>>>,
     trigger: Arc<Notify>,
 ) {
     let mut pause = FIRST_PAUSE;
@@ -60,7 +60,7 @@ async fn run(
             Some(question) => {
                 let answer = query_hosts(&cloud, &question).await.map_err(|error| error.to_string());
                 longest = longest_pause(&question, &answer);
-                Some(Heard { question, answer })
+                Some(HostObservation { question, answer })
             }
         };
         publish(observation.map(Arc::new), &sender, &trigger);
@@ -77,28 +77,31 @@ async fn run(
 }
 
 /// Returns the longest pause after which a query is repeated although nothing changed.
-fn longest_pause(question: &Question, answer: &Result<Answer, String>) -> Duration {
+fn longest_pause(question: &HostQuery, answer: &Result<HostResponse, String>) -> Duration {
     match answer {
-        Ok(answer) if !answer.kept.is_empty() => RETRY_PAUSE,
-        Ok(answer) if answer.hosts.lingers() || answer.hosts.up < question.ready() => SETTLING_PAUSE,
+        Ok(answer) if !answer.not_deleted.is_empty() => RETRY_PAUSE,
+        Ok(answer) if answer.hosts.has_stale_hosts() || answer.hosts.up < question.ready() => SETTLING_PAUSE,
         Ok(_) => Duration::ZERO,
         Err(_) => RETRY_PAUSE,
     }
 }
 
-async fn query_hosts(cloud: &Cloud, question: &Question) -> Result<Answer, Error> {
+async fn query_hosts(cloud: &Cloud, question: &HostQuery) -> Result<HostResponse, Error> {
     let access = &question.access;
     let services = cloud.call(access, &nova::services()).await?.services;
     let hypervisors = cloud.hypervisors(access).await?;
-    let mut answer = Answer { hosts: Hosts::of(services, &hypervisors, question.nodes.as_ref()), ..Answer::default() };
-    for node in &question.forget {
-        let Some(service) = answer.hosts.of_gone(node).cloned() else { continue };
+    let mut answer = HostResponse {
+        hosts: Hosts::from_services(services, &hypervisors, question.nodes.as_ref()),
+        ..HostResponse::default()
+    };
+    for node in &question.removed_nodes {
+        let Some(service) = answer.hosts.host_of_deleted_node(node).cloned() else { continue };
         match forget(cloud, access, &service).await {
             Ok(agents) => {
                 answer.hosts.drop_host(&service.host);
                 answer.forgotten.insert(node.clone(), Forgotten { host: service.host, agents });
             }
-            Err(why) => drop(answer.kept.insert(node.clone(), why)),
+            Err(why) => drop(answer.not_deleted.insert(node.clone(), why)),
         }
     }
     Ok(answer)
@@ -112,8 +115,8 @@ async fn forget(cloud: &Cloud, access: &Access, service: &nova::Service) -> Resu
     }
     let instances = cloud.servers(access, host).await.map_err(|error| error.to_string())?;
     if !instances.is_empty() {
-        let names = several(instances.iter().map(|server| server.name.as_str()), instances.len());
+        let names = format_names(instances.iter().map(|server| server.name.as_str()), instances.len());
         return Err(format!("nova has instances on {host}: {names}; evacuate or delete them"));
     }
-    cloud.forget_host(access, host, &service.id).await.map_err(|error| error.to_string())
+    cloud.delete_host(access, host, &service.id).await.map_err(|error| error.to_string())
 }

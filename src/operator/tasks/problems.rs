@@ -92,7 +92,7 @@ impl Problems {
     }
 
     /// Notifies `trigger` whenever the result of [`Problems::list`] changes.
-    pub(super) async fn follow(self, trigger: Arc<Notify>) {
+    pub(super) async fn notify_changes(self, trigger: Arc<Notify>) {
         let mut reported = Vec::new();
         loop {
             let now = self.list();

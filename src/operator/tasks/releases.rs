@@ -24,12 +24,12 @@ use super::partial::RecordHead;
 use super::problems::Problems;
 use super::show::publish;
 use super::watch::{Update, follow};
-use super::{Options, OwnerOf, Spawner};
-use osdpl_core::observed::{Key, Owner, ReleaseSeen};
+use super::{LivenessCheck, Options, Spawner};
+use osdpl_core::observed::{Liveness, ObservedRelease, ReleaseKey};
 use osdpl_core::release::SECRET_TYPE;
 
 /// The state of all releases.
-type Releases = BTreeMap<Key, ReleaseSeen>;
+type Releases = BTreeMap<ReleaseKey, ObservedRelease>;
 
 /// How long a burst of changes is collected before it is processed.
 const DEBOUNCE: Duration = Duration::from_millis(15);
@@ -80,7 +80,7 @@ pub(super) fn spawn(
         });
     }
     let (sender, receiver) = watch::channel(None);
-    let task = ReleaseTask { shared, owner: Arc::clone(&options.owner), sender, trigger };
+    let task = ReleaseTask { shared, owner: Arc::clone(&options.liveness), sender, trigger };
     let (client, scrubber, own_problems) = (client.clone(), options.scrubber.clone(), problems.clone());
     spawner.spawn("release records", problems, move || {
         task.clone().run(Bodies::new(client.clone(), scrubber.clone(), own_problems.clone()))
@@ -91,7 +91,7 @@ pub(super) fn spawn(
 #[derive(Clone)]
 struct ReleaseTask {
     shared: Shared,
-    owner: OwnerOf,
+    owner: LivenessCheck,
     sender: watch::Sender<Option<Arc<Releases>>>,
     trigger: Arc<Notify>,
 }
@@ -122,7 +122,8 @@ impl ReleaseTask {
 }
 
 /// Whether another process may hold the release. No watch reports when that process ends.
-fn may_live_elsewhere(release: &ReleaseSeen) -> bool {
+fn may_live_elsewhere(release: &ObservedRelease) -> bool {
     let locked = release.status.starts_with("pending-") || release.status == "uninstalling";
-    locked && release.attempt.as_ref().is_some_and(|attempt| matches!(attempt.owner, Owner::Alive | Owner::Unknown))
+    locked
+        && release.attempt.as_ref().is_some_and(|attempt| matches!(attempt.owner, Liveness::Alive | Liveness::Unknown))
 }

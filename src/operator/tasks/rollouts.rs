@@ -18,16 +18,16 @@ use super::shard::Shard;
 use super::show::publish;
 use super::watch::follow;
 use osdpl_core::health::pod;
-use osdpl_core::observed::{DaemonPod, Daemons, Rolling};
+use osdpl_core::observed::{DaemonPod, DaemonSetGroup, RolloutPods};
 
 /// How long a burst of changes is collected before it is processed.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The `DaemonSet` components to watch, as set by reconcile.
-pub(super) type Wanted = BTreeSet<Daemons>;
+pub(super) type Wanted = BTreeSet<DaemonSetGroup>;
 
 /// The observed pods and revisions, once everything of a component was listed.
-pub(super) type Found = BTreeMap<Daemons, Rolling>;
+pub(super) type Found = BTreeMap<DaemonSetGroup, RolloutPods>;
 
 /// A revision of a `DaemonSet`'s template.
 #[derive(Debug, PartialEq)]
@@ -75,7 +75,7 @@ async fn run(
     trigger: Arc<Notify>,
 ) {
     let changed = Arc::new(Notify::new());
-    let mut watched: BTreeMap<Daemons, Watched> = BTreeMap::new();
+    let mut watched: BTreeMap<DaemonSetGroup, Watched> = BTreeMap::new();
     loop {
         let now = wanted.borrow_and_update().clone();
         watched.retain(|daemons, _| now.contains(daemons));
@@ -97,7 +97,7 @@ async fn run(
 
 impl Watched {
     fn new(
-        Daemons { namespace, component }: &Daemons,
+        DaemonSetGroup { namespace, component }: &DaemonSetGroup,
         client: &Client,
         problems: &Problems,
         changed: &Arc<Notify>,
@@ -108,15 +108,15 @@ impl Watched {
         let (observed, notify) = (Arc::clone(&seen), Arc::clone(changed));
         let pods: Api<Partial<Pod>> = Api::namespaced(client.clone(), namespace);
         watches.spawn(follow(pods, selector.clone(), problems.clone(), move |event| {
-            let read = |pod: &Partial<Pod>| pod::daemon(&pod.metadata, &pod.spec, &pod.status);
-            if lock(&observed).pods.take(event, read) {
+            let read = |pod: &Partial<Pod>| pod::observe_daemon_pod(&pod.metadata, &pod.spec, &pod.status);
+            if lock(&observed).pods.apply(event, read) {
                 notify.notify_one();
             }
         }));
         let (observed, notify) = (Arc::clone(&seen), Arc::clone(changed));
         let revisions: Api<Partial<ControllerRevision>> = Api::namespaced(client.clone(), namespace);
         watches.spawn(follow(revisions, selector, problems.clone(), move |event| {
-            if lock(&observed).revisions.take(event, revision) {
+            if lock(&observed).revisions.apply(event, revision) {
                 notify.notify_one();
             }
         }));
@@ -124,7 +124,7 @@ impl Watched {
     }
 
     /// Returns what was observed, once everything was listed.
-    fn found(&self) -> Option<Rolling> {
+    fn found(&self) -> Option<RolloutPods> {
         let seen = lock(&self.seen);
         if !seen.pods.is_listed() || !seen.revisions.is_listed() {
             return None;
@@ -137,7 +137,7 @@ impl Watched {
             }
         }
         let revisions = newest.into_iter().map(|(set, revision)| (set.to_owned(), revision.hash.clone()));
-        Some(Rolling {
+        Some(RolloutPods {
             pods: seen.pods.entries().map(|(_, pod)| pod.clone()).collect(),
             revisions: revisions.collect(),
         })

@@ -4,57 +4,58 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::health::Health;
-use osdpl_core::cause::Victim;
+use osdpl_core::cause::AffectedObject;
 use osdpl_core::observed::{
-    Cause, Claim, Class, CronSeen, Daemons, DriftSeen, EndpointSeen, JobSeen, Key, Node, ReleaseSeen, Rolling, Workload,
+    Cause, Claim, Class, DaemonSetGroup, EndpointProbe, Node, ObservedCronJob, ObservedDrift, ObservedJob,
+    ObservedRelease, ReleaseKey, RolloutPods, Workload,
 };
-use osdpl_core::openstack::Heard;
+use osdpl_core::openstack::HostObservation;
 
 /// The results of all tasks. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Observation {
     /// helm's release records, by release.
-    pub releases: Arc<BTreeMap<Key, ReleaseSeen>>,
+    pub releases: Arc<BTreeMap<ReleaseKey, ObservedRelease>>,
     /// Changes that others made to the objects of releases that are watched for drift and whose newest revision is
     /// deployed.
-    pub drift: Arc<BTreeMap<Key, DriftSeen>>,
+    pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
     /// The responses of the APIs that can be reached, by release.
-    pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
+    pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
     /// Nova's response about its hosts; `None` before the first query.
-    pub hosts: Option<Arc<Heard>>,
+    pub hosts: Option<Arc<HostObservation>>,
     /// The pods of the components that are being rolled out.
-    pub rolling: Arc<BTreeMap<Daemons, Rolling>>,
+    pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,
     pub(super) health: Arc<Health>,
 }
 
-impl Seen {
+impl Observation {
     /// Returns the Deployments, `StatefulSets` and `DaemonSets` of releases.
     pub fn workloads(&self) -> &[Workload] {
         &self.health.workloads
     }
 
     /// Returns the Jobs of releases, including hooks.
-    pub fn jobs(&self) -> &[JobSeen] {
+    pub fn jobs(&self) -> &[ObservedJob] {
         &self.health.jobs
     }
 
     /// Returns the `CronJobs` of releases.
-    pub fn crons(&self) -> &[CronSeen] {
+    pub fn cron_jobs(&self) -> &[ObservedCronJob] {
         &self.health.crons
     }
 
     /// Returns the volume claims of releases.
-    pub fn claims(&self) -> &[Claim] {
+    pub fn volume_claims(&self) -> &[Claim] {
         &self.health.claims
     }
 
     /// Returns the `StorageClasses` of the cluster; `None` if they may not be listed.
-    pub fn classes(&self) -> Option<&[Class]> {
+    pub fn storage_classes(&self) -> Option<&[Class]> {
         self.health.classes.as_deref()
     }
 
     /// Returns the objects that are not ready, each with the chain to its root cause.
-    pub fn victims(&self) -> &[Victim] {
+    pub fn affected_objects(&self) -> &[AffectedObject] {
         &self.health.victims
     }
 

@@ -29,7 +29,7 @@ impl<V: PartialEq> Shard<V> {
     /// Applies an update of a watch. Returns whether any value changed.
     ///
     /// `read` makes the value of an object; `None` ignores the object.
-    pub(super) fn take<O: Resource>(
+    pub(super) fn apply<O: Resource>(
         &mut self,
         update: impl Into<Update<O>>,
         mut read: impl FnMut(&O) -> Option<V>,

@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-use super::Files;
+use super::CertificateFiles;
 
 /// The timeout of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ pub struct TlsListener {
 
 impl TlsListener {
     /// Listens with the certificate in these files.
-    pub fn new(listener: TcpListener, files: Files) -> anyhow::Result<Self> {
+    pub fn new(listener: TcpListener, files: CertificateFiles) -> anyhow::Result<Self> {
         let address = listener.local_addr()?;
         let certificate = Certificate::read(files)?;
         let (sender, ready) = mpsc::channel(MAX_WAITING);
@@ -90,14 +90,14 @@ async fn accept(
 
 /// The certificate as it was last read.
 struct Certificate {
-    files: Files,
+    files: CertificateFiles,
     /// The digest of the contents of both files.
     digest: String,
     acceptor: TlsAcceptor,
 }
 
 impl Certificate {
-    fn read(files: Files) -> anyhow::Result<Self> {
+    fn read(files: CertificateFiles) -> anyhow::Result<Self> {
         let texts = read_files(&files)?;
         Ok(Self { digest: digest(&texts), acceptor: acceptor(&files, &texts)?, files })
     }
@@ -124,7 +124,7 @@ impl Certificate {
 
 /// Reads the certificate and the key as text.
 #[allow(clippy::disallowed_methods, reason = "reads the webhook's certificate")]
-fn read_files(files: &Files) -> anyhow::Result<[String; 2]> {
+fn read_files(files: &CertificateFiles) -> anyhow::Result<[String; 2]> {
     let read = |path: &Path| std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()));
     Ok([read(&files.certificate)?, read(&files.key)?])
 }
@@ -133,8 +133,8 @@ fn digest(texts: &[String; 2]) -> String {
     osdpl_values::digest(texts.iter().map(String::as_str))
 }
 
-fn acceptor(files: &Files, [chain, secret]: &[String; 2]) -> anyhow::Result<TlsAcceptor> {
-    let Files { certificate, key } = files;
+fn acceptor(files: &CertificateFiles, [chain, secret]: &[String; 2]) -> anyhow::Result<TlsAcceptor> {
+    let CertificateFiles { certificate, key } = files;
     let missing = |path: &Path, what: &str| format!("{} does not contain a {what} in PEM format", path.display());
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect();
     let chain = chain.with_context(|| missing(certificate, "certificate"))?;
@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    fn certify(files: &Files) -> CertificateDer<'static> {
+    fn certify(files: &CertificateFiles) -> CertificateDer<'static> {
         let pair = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(vec!["localhost".into()]).unwrap().self_signed(&pair).unwrap();
         std::fs::write(&files.key, pair.serialize_pem()).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     #[tokio::test]
     async fn reloads_a_changed_certificate_and_keeps_it_while_files_are_invalid() {
         let folder = tempfile::tempdir().unwrap();
-        let files = Files { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
+        let files = CertificateFiles { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
         let first = certify(&files);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let listener = TlsListener::new(listener, files.clone()).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     #[tokio::test]
     async fn rejects_a_certificate_that_does_not_match_its_key() {
         let folder = tempfile::tempdir().unwrap();
-        let files = Files { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
+        let files = CertificateFiles { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
         certify(&files);
         std::fs::write(&files.key, KeyPair::generate().unwrap().serialize_pem()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -65,15 +65,17 @@ pub(super) fn add(context: &mut Context<'_>) {
     context
         .add_function("isAfter", |This(text): This<Arc<String>>, other: Arc<String>| network::is_after(&text, &other));
     context.add_function("isJson", |This(text): This<Arc<String>>| is_json(&text));
-    context.add_function("isNumbers", |This(text): This<Arc<String>>| numbers::are(&text));
-    context.add_function("meets", |This(one): This<Arc<String>>, other: Arc<String>| numbers::meet(&one, &other));
+    context.add_function("isNumbers", |This(text): This<Arc<String>>| numbers::is_number_list(&text));
+    context.add_function("meets", |This(one): This<Arc<String>>, other: Arc<String>| {
+        numbers::have_common_number(&one, &other)
+    });
     context.add_function("sshKey", |secret: Arc<String>| ssh_key(&secret));
     context.add_function("merge", |maps: Arc<Vec<Value>>| merge(&maps));
     context.add_function(SECRET, |call: &FunctionContext<'_, '_>, reference: Value| secret(call.ptx, &reference));
 }
 
 /// The variable that holds a text from a Secret. No expression can name it.
-pub(super) fn hidden(name: &str, key: &str) -> String {
+pub(super) fn secret_variable(name: &str, key: &str) -> String {
     format!("@{SECRET} {name}/{key}")
 }
 
@@ -158,7 +160,7 @@ fn secret(context: &Context<'_>, reference: &Value) -> Result<Value, ExecutionEr
         _ => Err(ExecutionError::no_such_key(field)),
     };
     let (name, key) = (text("name")?, text("key")?);
-    match context.get_variable(hidden(&name, &key)) {
+    match context.get_variable(secret_variable(&name, &key)) {
         Some(text) => text.as_ref().try_into(),
         None => Err(ExecutionError::function_error(SECRET, format!("{name}/{key}"))),
     }

@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 const LIMIT: u32 = 8192;
 
 /// Whether two lists have a number in common; `false` if either is invalid, because another check reports that.
-pub(super) fn meet(one: &str, other: &str) -> bool {
+pub(super) fn have_common_number(one: &str, other: &str) -> bool {
     let both = parse(one).zip(parse(other));
     both.is_some_and(|(one, other)| !one.is_disjoint(&other))
 }
 
 /// Whether a text is a valid list with at least one number.
-pub(super) fn are(text: &str) -> bool {
+pub(super) fn is_number_list(text: &str) -> bool {
     parse(text).is_some_and(|numbers| !numbers.is_empty())
 }
 
@@ -37,9 +37,29 @@ mod tests {
 
     #[test]
     fn lists_meet_if_both_contain_a_number() {
-        assert!(meet("4-31", "2,3,31") && meet("1", "0-1") && meet("0-7,^1-2", "3"));
-        assert!(!meet("4-31", "2,3") && !meet("4-31,^8", "8") && !meet("^8,4-31", "8"));
-        assert!(are("4-31,^8,") && are("3") && !are("31-4") && !are("0-9000") && !are("3,^3") && !are(""));
-        assert!(!meet("4--31", "4") && !meet("x", "4") && !meet("0-4294967295", "4") && !meet("", "4"));
+        assert!(
+            have_common_number("4-31", "2,3,31")
+                && have_common_number("1", "0-1")
+                && have_common_number("0-7,^1-2", "3")
+        );
+        assert!(
+            !have_common_number("4-31", "2,3")
+                && !have_common_number("4-31,^8", "8")
+                && !have_common_number("^8,4-31", "8")
+        );
+        assert!(
+            is_number_list("4-31,^8,")
+                && is_number_list("3")
+                && !is_number_list("31-4")
+                && !is_number_list("0-9000")
+                && !is_number_list("3,^3")
+                && !is_number_list("")
+        );
+        assert!(
+            !have_common_number("4--31", "4")
+                && !have_common_number("x", "4")
+                && !have_common_number("0-4294967295", "4")
+                && !have_common_number("", "4")
+        );
     }
 }

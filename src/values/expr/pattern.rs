@@ -8,7 +8,7 @@ pub fn matches(text: &str, pattern: &str) -> bool {
 }
 
 /// Returns the error of an invalid regular expression.
-pub fn pattern_problem(pattern: &str) -> Option<String> {
+pub fn pattern_error(pattern: &str) -> Option<String> {
     let Some(Err(cel::ExecutionError::FunctionError { message, .. })) = evaluate_match("", pattern) else {
         return None;
     };

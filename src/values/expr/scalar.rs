@@ -63,7 +63,7 @@ impl Template {
     }
 
     /// Returns every expression that is a whole scalar, with its path. Compiles nothing.
-    pub fn whole(values: &Values) -> Vec<(Path, String)> {
+    pub fn whole_scalar_expressions(values: &Values) -> Vec<(Path, String)> {
         let expression = |(path, value): (Path, &Value)| {
             let rest = value.as_str()?.strip_prefix("${")?;
             let end = closing(rest).filter(|end| end + 1 == rest.len())?;

@@ -39,7 +39,7 @@ impl<'outer> Scope<'outer> {
     }
 
     /// Creates a scope with these variables on top of this one, so that common variables are converted only once.
-    pub fn inner(&self, variables: Map<String, Value>) -> Scope<'_> {
+    pub fn nested(&self, variables: Map<String, Value>) -> Scope<'_> {
         Scope::filled(self.context.new_inner_scope(), variables, Some(self))
     }
 
@@ -47,7 +47,7 @@ impl<'outer> Scope<'outer> {
     #[must_use]
     pub fn with_secrets(mut self, secrets: &Secrets) -> Self {
         for ((name, key), text) in secrets {
-            self.context.add_variable_from_value(functions::hidden(name, key), text.as_str());
+            self.context.add_variable_from_value(functions::secret_variable(name, key), text.as_str());
         }
         self
     }

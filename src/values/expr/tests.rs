@@ -52,7 +52,7 @@ fn reports_wrong_expressions() {
 fn field_chains_evaluate_like_cel() {
     let values = json!({"spec": {"none": null, "flag": true, "whole": 3, "part": 1.5, "text": "x", "list": [1, "a"], "map": {"a": {}}}});
     let outer = Scope::new(map(json!({"features": values, "release": {"name": "outer"}})));
-    let scope = outer.inner(map(json!({"release": {"name": "inner"}})));
+    let scope = outer.nested(map(json!({"release": {"name": "inner"}})));
     let chains = ["none", "flag", "whole", "part", "text", "list", "map", "map.a", "map.b", "text.a.b", "none.a"];
     let chains = chains.map(|name| format!("features.spec.{name}"));
     for chain in chains.iter().map(String::as_str).chain(["features", "release.name", "release.other", "facts.a"]) {
@@ -111,7 +111,7 @@ fn marks_values_from_secrets_as_secret() {
     );
     let secrets = Secrets::from([(("ldap".to_owned(), "bind".to_owned()), "s3cret".to_owned())]);
     let outer = Scope::new(variables);
-    let scope = outer.inner(Values::new()).with_secrets(&secrets);
+    let scope = outer.nested(Values::new()).with_secrets(&secrets);
     let values = json!({"domains": "${keyed(features.identity.ldap.map(d, {'name': d.name, 'pass': secret(d.password)}), 'name')}",
                         "url": "u:${secret({'name': 'ldap', 'key': 'bind'})}@h"});
     let (values, secret) = Template::compile(map(values)).unwrap().evaluate(&scope).unwrap();
@@ -135,7 +135,7 @@ fn marks_whole_lists_as_secret() {
 fn names_unavailable_secrets() {
     let error = failed("secret(spec.ref)", json!({"spec": {"ref": {"name": "ldap", "key": "bind"}}}));
     let (name, key) = ("ldap".to_owned(), "bind".to_owned());
-    assert_eq!(error, Error::Secret { expression: "secret(spec.ref)".into(), name, key });
+    assert_eq!(error, Error::UnavailableSecret { expression: "secret(spec.ref)".into(), name, key });
     let error = failed("secret(spec.ref)", json!({"spec": {"ref": {"name": "ldap"}}}));
     assert_eq!(error.to_string(), "`secret(spec.ref)` can't be evaluated: there is no key `key`");
 }

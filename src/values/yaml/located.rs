@@ -8,19 +8,19 @@ use serde_saphyr::Spanned;
 
 /// A node with the line of its key, or the line of its start if it has no key. For an alias, the line of the alias.
 #[derive(Debug)]
-pub struct Located {
+pub struct LocatedNode {
     line: u64,
     node: Node,
 }
 
 #[derive(Debug)]
 enum Node {
-    Map(Vec<(String, Located)>),
-    List(Vec<Located>),
+    Map(Vec<(String, LocatedNode)>),
+    List(Vec<LocatedNode>),
     Leaf(String),
 }
 
-impl Located {
+impl LocatedNode {
     /// Returns the node below these keys. List items are addressed by index, from 0.
     pub fn find<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         keys.into_iter().try_fold(self, |node, key| node.child(key))
@@ -58,7 +58,7 @@ impl Located {
     }
 }
 
-impl<'de> Deserialize<'de> for Located {
+impl<'de> Deserialize<'de> for LocatedNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Spanned::deserialize(deserializer)
             .map(|Spanned { value, referenced, .. }| Self { line: referenced.line(), node: value })
@@ -82,8 +82,8 @@ impl<'de> Visitor<'de> for Tree {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let mut entries = Vec::new();
-        while let Some((key, value)) = map.next_entry::<Spanned<String>, Located>()? {
-            entries.push((key.value, Located { line: key.referenced.line(), ..value }));
+        while let Some((key, value)) = map.next_entry::<Spanned<String>, LocatedNode>()? {
+            entries.push((key.value, LocatedNode { line: key.referenced.line(), ..value }));
         }
         Ok(Node::Map(entries))
     }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn finds_lines_and_scalar_texts() {
-        let tree: Located = parse("x", TEXT).unwrap();
+        let tree: LocatedNode = parse("x", TEXT).unwrap();
         let debug = ["fragments", "0", "releases", "nova", "values", "debug"];
         let found = tree.find(debug).unwrap();
         assert_eq!((found.line(), found.text()), (5, Some("true")));
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn falls_back_to_the_nearest_parent() {
-        let tree: Located = parse("x", TEXT).unwrap();
+        let tree: LocatedNode = parse("x", TEXT).unwrap();
         assert_eq!(tree.nearest(["fragments", "0", "releases", "nova", "values", "other"]).line(), 5);
         assert_eq!(tree.nearest(["fragments", "1", "releases"]).line(), 7, "the line of the alias");
     }

@@ -27,7 +27,7 @@ const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
 
 /// Translates a message of the library.
 pub(super) fn translate(message: &str) -> String {
-    let message = without_literals(message);
+    let message = redact_literals(message);
     let message = message.split(" at line ").next().unwrap_or(&message);
     let translation = TRANSLATIONS
         .iter()
@@ -37,7 +37,7 @@ pub(super) fn translate(message: &str) -> String {
 }
 
 /// Removes the value from serde's message about a type mismatch. The value may be a secret, or a whole block of them.
-pub fn without_literals(message: &str) -> String {
+pub fn redact_literals(message: &str) -> String {
     for (begin, kinds) in [("invalid type: ", &KINDS[..]), ("invalid value: ", &KINDS), ("unknown variant ", &VARIANT)]
     {
         let Some(start) = message.find(begin).map(|start| start + begin.len()) else { continue };

@@ -1,4 +1,4 @@
-//! Reading of YAML. The build script (`src/files/compile.rs`) includes this file to read the catalogue.
+//! Reading of YAML. The build script (`src/core/build.rs`) includes this file to read the catalogue.
 
 #[path = "problem.rs"]
 pub mod problem;
@@ -7,16 +7,16 @@ use serde::de::DeserializeOwned;
 
 /// The reason why a text is not valid YAML of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}:{line}:{column}: {problem}")]
+#[error("{file}:{line}:{column}: {message}")]
 pub struct Error {
     /// The file or object that holds the text.
-    pub place: String,
+    pub file: String,
     /// The line, from 1; 0 where unknown.
     pub line: u64,
     /// The column, from 1; 0 where unknown.
     pub column: u64,
     /// The problem, without the text itself, which may be a secret.
-    pub problem: String,
+    pub message: String,
 }
 
 /// Reads YAML as helm does where YAML versions differ: `0644` is octal (YAML 1.1). Duplicate keys are errors.
@@ -40,6 +40,6 @@ pub fn parse<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, Error> {
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));
         let problem = problem::translate(&error.without_snippet().to_string());
-        Error { place: place.to_owned(), line, column, problem }
+        Error { file: place.to_owned(), line, column, message: problem }
     })
 }

@@ -232,7 +232,7 @@ impl<'a> Cloud<'a> {
 
 /// The releases and their edges, as the operator sees them.
 fn desired(deployment: &OpenStackDeployment) -> anyhow::Result<Desired> {
-    let catalog = osdpl_core::files::catalog(None)?;
+    let catalog = osdpl_core::files::load_catalog(None)?;
     let name = deployment.name_any();
     let selection = select(&name, &deployment.namespace().unwrap_or_default(), &deployment.spec, &catalog);
     if selection.is_refused() {

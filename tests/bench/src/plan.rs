@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use k8s_openapi::jiff::Timestamp;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, Files};
-use osdpl_core::ceph::{self, Declared};
+use osdpl_core::ceph::{self, DeclaredCeph};
 use osdpl_core::credentials;
 use osdpl_core::desired::{Facts, resolve, select};
 use osdpl_core::files;
@@ -94,13 +94,13 @@ pub fn middle(mut taken: Vec<Duration>) -> Duration {
 fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> {
     let (catalog, load) = timed(|| Catalog::load(files));
     let catalog = catalog?;
-    let ceph = Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
+    let ceph = DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
     let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };
     let selection = select("cloud", "openstack", spec, &catalog);
     if selection.is_refused() {
         bail!("the resource is refused: {:?}", selection.findings);
     }
-    for (service, name) in credentials::needed(&catalog, &selection).into_keys() {
+    for (service, name) in credentials::list_needed_credentials(&catalog, &selection).into_keys() {
         let value = format!("the-{service}-{name}");
         facts.credentials.entry(service).or_default().insert(name, value);
     }

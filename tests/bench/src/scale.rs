@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{ListParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt};
-use osdpl_core::api::{ComponentVerdict, OpenStackDeployment};
+use osdpl_core::api::{ComponentHealth, OpenStackDeployment};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -170,7 +170,7 @@ async fn delay(cloud: &Cloud<'_>, cluster: &Cluster, name: &str) -> anyhow::Resu
         let tells = |resource: Option<&OpenStackDeployment>| {
             sees_resource.notify_one();
             let health = || Some(resource?.status.as_ref()?.health.get(name)?.get("server")?.status);
-            health().is_some_and(|status| status != ComponentVerdict::Ready)
+            health().is_some_and(|status| status != ComponentHealth::Ready)
         };
         await_condition(cloud.api(), &resource, tells).await?;
         anyhow::Ok(Instant::now())

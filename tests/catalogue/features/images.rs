@@ -1,6 +1,6 @@
 //! The feature images.
 
-use osdpl_core::ceph::{self, Consumer, Declared};
+use osdpl_core::ceph::{self, Consumer, DeclaredCeph};
 use serde_json::{Value, json};
 
 use super::{cloud, says, sets};
@@ -142,7 +142,7 @@ fn one_user_of_ceph_for_images_and_volumes_has_one_file() {
     let features = json!({"images": {"backends": [{"type": "cinder", "default": true}, {"type": "ceph"}]},
         "storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}}});
     let spec = kit(&json!({"features": features}));
-    let desired = resolved_with(&catalogue(), &spec, Declared::of(Ok(one)));
+    let desired = resolved_with(&catalogue(), &spec, DeclaredCeph::of(Ok(one)));
     let volumes = at(&desired.releases["glance"].values, "pod.mounts.glance_api.glance_api.volumes").unwrap();
     let sources = volumes[0]["projected"]["sources"].as_array().unwrap();
     let paths: Vec<_> = sources.iter().filter_map(|source| source["secret"]["items"][0]["path"].as_str()).collect();

@@ -1,6 +1,6 @@
 //! What pods ask of their node, and of servers outside of the cluster.
 
-use osdpl_core::ceph::{self, Declared, Gateway};
+use osdpl_core::ceph::{self, DeclaredCeph, Gateway};
 use serde_json::{Value, json};
 
 use super::{says, sets};
@@ -141,7 +141,7 @@ fn the_public_certificate_has_the_name_of_gateways_that_the_chart_runs() {
     let gate = json!({"enabled": true, "gateway": {"name": "gate", "namespace": "gateways"}});
     let tls = json!({"public": {"secretName": "public", "issuer": {"name": "acme"}, "names": ["more.example.org"]}});
     let names = |gateway: Gateway| {
-        let ceph = Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(gateway)));
+        let ceph = DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(gateway)));
         let features = json!({"storage": store, "publicEndpoints": gate, "tls": tls});
         let services = json!({"ceph_rgw": {"enabled": true}});
         let spec = kit(&json!({"publicDomain": "example.org", "features": features, "services": services}));

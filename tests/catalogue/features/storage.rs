@@ -1,6 +1,6 @@
 //! The feature volumes, and the gateways of storage.
 
-use osdpl_core::ceph::{self, Declared, Gateway};
+use osdpl_core::ceph::{self, DeclaredCeph, Gateway};
 use osdpl_values::{Path, get};
 use serde_json::{Value, json};
 
@@ -146,7 +146,7 @@ fn gateways_that_the_chart_runs_are_public_where_the_cloud_is() {
         (Some("http://objects.example.org:8080"), gate, json!("objects.example.org"), json!(8080)),
     ] {
         let gateway = Gateway::external("openstack/ceph", &held).unwrap().with_public(said).unwrap();
-        let ceph = Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(gateway)));
+        let ceph = DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(gateway)));
         let features = json!({"storage": store, "publicEndpoints": open});
         let services = json!({"ceph_rgw": {"enabled": true}});
         let spec = kit(&json!({"publicDomain": "example.org", "features": features, "services": services}));

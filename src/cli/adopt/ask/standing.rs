@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Selection;
-use osdpl_core::observed::Key;
-use osdpl_core::release::{Maker, Meta, Status};
+use osdpl_core::observed::ReleaseKey;
+use osdpl_core::release::{Maker, RecordMeta, Status};
 use osdpl_operator::cluster::Reader;
 
 /// Whether a release can be adopted.
@@ -26,7 +26,7 @@ pub struct AdoptionCheck<'a> {
     deployment: &'a OpenStackDeployment,
     selection: &'a Selection,
     /// The newest record of each release in the cloud's namespaces.
-    records: BTreeMap<Key, Meta>,
+    records: BTreeMap<ReleaseKey, RecordMeta>,
 }
 
 impl<'a> AdoptionCheck<'a> {
@@ -72,7 +72,7 @@ impl<'a> AdoptionCheck<'a> {
         own.is_some_and(|own| own.managed == Some(false))
     }
 
-    async fn of_record(&self, key: &Key, newest: &Meta) -> anyhow::Result<Adoptability> {
+    async fn of_record(&self, key: &ReleaseKey, newest: &RecordMeta) -> anyhow::Result<Adoptability> {
         match (&newest.maker, &newest.status) {
             (Maker::Ours(_) | Maker::Inherited(_), _) => return Ok(Adoptability::Ours(newest.revision)),
             (Maker::Foreign, Status::Deployed) => {}

@@ -1,26 +1,27 @@
 use serde_json::json;
 
 use super::*;
-use osdpl_core::adopt::{Content, Use};
-use osdpl_core::ceph::{Consumer, Declared, example};
+use osdpl_core::adopt::{CephUse, SecretContent};
+use osdpl_core::ceph::{Consumer, DeclaredCeph, example};
 
-fn uses() -> Uses {
-    let own = |user: &str, keyring: Option<&str>| Use {
+fn uses() -> CephUses {
+    let own = |user: &str, keyring: Option<&str>| CephUse {
         user: user.into(),
         pool: "a-pool".into(),
         keyring: keyring.map(|name| ("openstack".to_owned(), name.to_owned())),
     };
     let consumers =
         [(Consumer::Cinder, own("cinder", Some("cinder-volume-rbd-keyring"))), (Consumer::Nova, own("cinder", None))];
-    Uses { consumers: consumers.into(), configuration: ("openstack".into(), "ceph-etc".into()) }
+    CephUses { consumers: consumers.into(), configuration: ("openstack".into(), "ceph-etc".into()) }
 }
 
 #[test]
 fn describes_the_declared_ceph() {
-    let secret = ("cloud-adopted-ceph".to_owned(), BTreeMap::from([("fsid".to_owned(), Content::Open("f".into()))]));
-    let declared_ceph = Declared::of(Ok(example()));
-    let mut storage = Storage { feature: json!({}), secret, declared: declared_ceph, guessed: None };
-    let mut answers = Answers::default();
+    let secret =
+        ("cloud-adopted-ceph".to_owned(), BTreeMap::from([("fsid".to_owned(), SecretContent::Open("f".into()))]));
+    let declared_ceph = DeclaredCeph::of(Ok(example()));
+    let mut storage = CephDeclaration { feature: json!({}), secret, declared: declared_ceph, guessed: None };
+    let mut answers = CephState::default();
     let note = declared(&uses(), &answers, &storage);
     assert_eq!(
         note,

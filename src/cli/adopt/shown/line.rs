@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::Observations;
 use crate::adopt::effects::Effects;
 use crate::adopt::look::ChartState;
-use osdpl_core::adopt::{Description, Found};
-use osdpl_core::observed::Verdict;
+use osdpl_core::adopt::{Description, InstalledRelease};
+use osdpl_core::observed::ComparisonResult;
 
 /// The report about one release.
 #[derive(Default, Serialize)]
@@ -28,7 +28,7 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn new(name: &str, found: &Found, described: &Description, seen: &mut Observations) -> Self {
+    pub fn new(name: &str, found: &InstalledRelease, described: &Description, seen: &mut Observations) -> Self {
         let chart = &found.source.chart;
         Self {
             name: name.to_owned(),
@@ -91,9 +91,9 @@ fn overrides(name: &str, described: &Description) -> usize {
 fn changes(name: &str, described: &Description, seen: &Observations) -> Vec<String> {
     let verdict = described.compared.get(name).map(|compared| &compared.verdict);
     let compared_change = match verdict {
-        Some(Verdict::Same) => None,
-        Some(Verdict::Differs { chart, .. }) => chart.clone(),
-        Some(verdict @ (Verdict::Owned(_) | Verdict::Unknown(_))) => Some(verdict.to_string()),
+        Some(ComparisonResult::Same) => None,
+        Some(ComparisonResult::Differs { chart, .. }) => chart.clone(),
+        Some(verdict @ (ComparisonResult::Owned(_) | ComparisonResult::Unknown(_))) => Some(verdict.to_string()),
         None => Some("everything: the spec does not select it; see the errors below".to_owned()),
     };
     let chart = match seen.charts.get(name) {

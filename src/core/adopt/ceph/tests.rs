@@ -1,23 +1,23 @@
 use serde_json::{Value, json};
 
-use super::super::{Cloud, Description, found::known};
+use super::super::{CloudInventory, Description, found::identify_releases};
 use super::*;
-use crate::observed::{Key, Verdict};
-use crate::release::{Chart, Source};
+use crate::observed::{ComparisonResult, ReleaseKey};
+use crate::release::{Chart, RevisionSource};
 
 /// Has the form of the output of `ceph auth print-key`; it is not a real key.
 const KEY: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 
-fn found(name: &str, defaults: Value) -> Found {
+fn found(name: &str, defaults: Value) -> InstalledRelease {
     let chart = Chart { name: name.into(), version: "1.0.0".into(), app_version: String::new() };
     let map = |value: Value| serde_json::from_value(value).unwrap();
-    let source = Source { config: map(json!({})), chart, defaults: map(defaults), imprint: String::new() };
-    Found::new(Key::new("openstack", name), 1, source)
+    let source = RevisionSource { config: map(json!({})), chart, defaults: map(defaults), imprint: String::new() };
+    InstalledRelease::new(ReleaseKey::new("openstack", name), 1, source)
 }
 
 /// Releases with images, volumes, backups and disks on Ceph, in the form of upstream's charts.
-fn cloud() -> Vec<Found> {
+fn cloud() -> Vec<InstalledRelease> {
     let rbd = json!({"rbd_store_pool": "glance.images", "rbd_store_user": "glance"});
     let glance = json!({"storage": "rbd", "conf": {"glance": {"rbd": rbd}}, "secrets": {"rbd": "images-rbd-keyring"}});
     let driver = "cinder.volume.drivers.rbd.RBDDriver";
@@ -35,17 +35,17 @@ fn cloud() -> Vec<Found> {
     vec![found("glance", glance), found("cinder", cinder), found("nova", json!({"conf": {"nova": {"libvirt": disks}}}))]
 }
 
-fn used(found: &[Found]) -> Option<Uses> {
-    uses(&known(found, &crate::files::catalog(None).unwrap()))
+fn used(found: &[InstalledRelease]) -> Option<CephUses> {
+    find_ceph_uses(&identify_releases(found, &crate::files::load_catalog(None).unwrap()))
 }
 
-fn answers() -> Answers {
+fn answers() -> CephState {
     let keys = [Consumer::Glance, Consumer::Cinder, Consumer::CinderBackup].map(|one| (one, KEY.to_owned()));
     let configuration = format!("[global]\ncephx = true\nfsid = {FSID}\nmon_host = 10.0.0.1:6789\n");
-    Answers { configuration: Some(configuration), keys: keys.into(), clusters: BTreeMap::new() }
+    CephState { configuration: Some(configuration), keys: keys.into(), clusters: BTreeMap::new() }
 }
 
-fn storage(found: &[Found], answers: &Answers) -> Result<Storage, Vec<String>> {
+fn storage(found: &[InstalledRelease], answers: &CephState) -> Result<CephDeclaration, Vec<String>> {
     let names = found.iter().map(|found| found.key.name.as_str());
     used(found).unwrap().storage(answers, ("openstack", "cloud-adopted-ceph"), names)
 }
@@ -109,7 +109,7 @@ fn ignores_services_that_do_not_use_ceph() {
 
 #[test]
 fn reports_everything_that_is_missing() {
-    let messages = storage(&cloud(), &Answers::default()).err().unwrap();
+    let messages = storage(&cloud(), &CephState::default()).err().unwrap();
     let missing = |secret: &str, user: &str| format!("Secret openstack/{secret} has no key of {user}");
     assert_eq!(
         messages,
@@ -143,17 +143,17 @@ fn takes_a_missing_fsid_from_the_only_ceph_cluster() {
 
 #[test]
 fn the_declaration_changes_no_release() {
-    let catalog = crate::files::catalog(None).unwrap();
+    let catalog = crate::files::load_catalog(None).unwrap();
     let found = cloud();
-    let (known, storage) = (known(&found, &catalog), storage(&found, &answers()).unwrap());
+    let (known, storage) = (identify_releases(&found, &catalog), storage(&found, &answers()).unwrap());
     let invent = |selection: &_| crate::placeholder::facts(&catalog, selection);
-    let cloud = Cloud::new(("openstack", "cloud"), &known, &catalog, &invent).with_storage(Some(&storage));
+    let cloud = CloudInventory::new(("openstack", "cloud"), &known, &catalog, &invent).with_storage(Some(&storage));
     let Description { spec, secrets, compared, .. } = cloud.describe();
     assert_eq!(spec.features["storage"], storage.feature);
     assert!(secrets["cloud-adopted-ceph"] == storage.secret.1);
     assert_eq!(compared.len(), 3);
     for (name, compared) in &compared {
-        assert_eq!(compared.verdict, Verdict::Same, "{name}");
+        assert_eq!(compared.verdict, ComparisonResult::Same, "{name}");
     }
     let glance = serde_json::to_string(&spec.services["glance"]).unwrap();
     assert!(!glance.contains("rbd_store_pool"), "the value comes from the declaration: {glance}");

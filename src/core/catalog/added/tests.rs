@@ -7,7 +7,7 @@ fn addition(source: &str, data: &[(&str, &str)]) -> Addition {
 }
 
 fn extended(additions: &[Addition]) -> (Catalog, Vec<String>) {
-    let Extended { catalog, refused, .. } = extend(&files(&[]), additions).unwrap();
+    let ExtendedCatalog { catalog, rejected: refused, .. } = extend_catalog(&files(&[]), additions).unwrap();
     (catalog, refused.into_iter().map(|refused| format!("{}: {}", refused.source, refused.message)).collect())
 }
 
@@ -101,6 +101,6 @@ fn rejects_dependents_and_closers_of_cycles() {
 
 #[test]
 fn no_additions_change_nothing() {
-    let extended = extend(&files(&[]), &[]).unwrap();
+    let extended = extend_catalog(&files(&[]), &[]).unwrap();
     assert_eq!(extended.files, files(&[]));
 }

@@ -7,7 +7,7 @@ use osdpl_values::expr::{Expression, Template};
 
 /// Checks the use of facts in the catalogue.
 pub(super) fn check(catalog: &Catalog, errors: &mut Vec<Error>) {
-    for (file, when) in early(catalog).filter(|(_, when)| when.asks("facts")) {
+    for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
         let problem = format!(
             "the condition `{}` reads facts, which are unknown until the releases are installed; use the spec, or move it to a fragment of values",
             when.source()
@@ -18,7 +18,7 @@ pub(super) fn check(catalog: &Catalog, errors: &mut Vec<Error>) {
     let releases_with_facts: Vec<&str> =
         releases().filter(|(_, release)| release.facts.is_some()).map(|(name, _)| name.as_str()).collect();
     let mut check_expression = |file: &str, field: &str, expression: &str| {
-        for name in facts_in(expression).filter(|name| !releases_with_facts.contains(name)) {
+        for name in releases_of_facts(expression).filter(|name| !releases_with_facts.contains(name)) {
             errors.push(unknown(
                 file,
                 field.to_owned(),
@@ -37,7 +37,7 @@ pub(super) fn check(catalog: &Catalog, errors: &mut Vec<Error>) {
         if let Some(when) = when {
             check_expression(file, &format!("{field}.when"), when.source());
         }
-        let bodies = named.values().chain(every.as_ref().map(|every| &every.whole));
+        let bodies = named.values().chain(every.as_ref().map(|every| &every.unfiltered));
         bodies.for_each(|body| check_expression(file, field, &expressions(body)));
     }
 }
@@ -52,13 +52,13 @@ fn expressions(body: &Body) -> String {
 }
 
 /// Returns the conditions that decide which releases exist and whether a spec is valid.
-fn early(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expression)> {
+fn early_conditions(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expression)> {
     let services = catalog.services.values().flat_map(|service| {
         let releases = service.releases.values();
         releases.map(move |release| (service.file.as_str(), release))
     });
     let releases = services.flat_map(|(file, release)| {
-        let needs = release.needs.iter().chain(&release.awaits).chain(&release.alongside);
+        let needs = release.needs.iter().chain(&release.waits_for).chain(&release.alongside);
         let needs = needs.filter_map(|need| need.when.as_ref());
         release.when.iter().chain(needs).map(move |when| (file, when))
     });
@@ -69,7 +69,7 @@ fn early(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expression)> {
 }
 
 /// Returns the releases whose facts an expression reads, as `facts.name` or `facts['name']`.
-pub fn facts_in(expression: &str) -> impl Iterator<Item = &str> {
+pub fn releases_of_facts(expression: &str) -> impl Iterator<Item = &str> {
     let matches = expression
         .match_indices("facts")
         .filter(|(place, _)| !expression[..*place].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)));
@@ -84,7 +84,7 @@ pub fn facts_in(expression: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::facts_in;
+    use super::releases_of_facts;
     use crate::catalog::Catalog;
     use crate::testing::files;
 
@@ -95,7 +95,7 @@ mod tests {
             ("facts['ceph-rgw'].user + facts[\"a\"].b", vec!["ceph-rgw", "a"]),
             ("features.facts.store + artefacts.store", vec![]),
         ] {
-            assert_eq!(facts_in(expression).collect::<Vec<_>>(), expected, "{expression}");
+            assert_eq!(releases_of_facts(expression).collect::<Vec<_>>(), expected, "{expression}");
         }
     }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The marker of a key that templates read and `values.yaml` does not have.
-pub const READ: &str = "read";
+pub const READ_MARKER: &str = "read";
 
 /// The map key which states that any other key may be read.
 pub const ANY_KEY: &str = "*";
@@ -28,7 +28,7 @@ pub enum KeyType {
 }
 
 /// The prefix of a default that is a short string.
-pub const TEXT: char = '=';
+pub const TEXT_PREFIX: char = '=';
 
 /// The maximum length of a string in a tree, in characters.
 const MAX_LENGTH: usize = 60;

@@ -7,7 +7,7 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Number;
 
-use super::{KeyTree, KeyType, READ, TEXT};
+use super::{KeyTree, KeyType, READ_MARKER, TEXT_PREFIX};
 
 /// Written by hand, because the derived code for an untagged enum buffers every level of the tree.
 impl<'de> Deserialize<'de> for KeyTree {
@@ -27,11 +27,11 @@ impl<'de> Visitor<'de> for Tree {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<KeyTree, E> {
-        if let Some(text) = name.strip_prefix(TEXT) {
+        if let Some(text) = name.strip_prefix(TEXT_PREFIX) {
             return Ok(KeyTree::Text(text.into()));
         }
-        if name == READ {
-            return Ok(KeyTree::Read);
+        if name == READ_MARKER {
+            return Ok(KeyTree::ReadOnly);
         }
         KeyType::deserialize(StrDeserializer::new(name)).map(KeyTree::Leaf)
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::did_you_mean;
-use super::super::schema::{Nulls, below, faults};
+use super::super::schema::{Nulls, field_path, validate};
 use osdpl_values::expr;
 
 /// The supported keywords of schemas. Some only describe, such as `title`; a nested `default` has no effect either,
@@ -41,7 +41,7 @@ pub(super) fn problems(schema: &Value, default: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     check_schema(schema, "schema", &mut wrong);
     if wrong.is_empty() {
-        let faults = faults(schema, default, "default", Nulls::Dropped);
+        let faults = validate(schema, default, "default", Nulls::Dropped);
         let error = |field: String| {
             format!("{field}: the feature's own schema does not allow this; correct the default or the schema")
         };
@@ -59,7 +59,7 @@ fn check_schema(schema: &Value, location: &str, wrong: &mut Vec<String>) {
         let hint = did_you_mean(keyword, KEYWORDS);
         wrong.push(format!(
             "{}: this keyword is not supported{hint}; available are {}",
-            below(location, keyword),
+            field_path(location, keyword),
             KEYWORDS.join(", ")
         ));
     }
@@ -68,7 +68,7 @@ fn check_schema(schema: &Value, location: &str, wrong: &mut Vec<String>) {
         wrong.push(format!("{location}.type: {kind} is not a type{hint}; available are {}", TYPES.join(", ")));
     }
     if let Some(pattern) = map.get("pattern") {
-        let problem = pattern.as_str().map_or(Some("it is not a string".to_owned()), expr::pattern_problem);
+        let problem = pattern.as_str().map_or(Some("it is not a string".to_owned()), expr::pattern_error);
         wrong.extend(problem.map(|problem| {
             format!("{location}.pattern: this is not a valid regular expression: {problem}; correct it")
         }));
@@ -77,13 +77,13 @@ fn check_schema(schema: &Value, location: &str, wrong: &mut Vec<String>) {
         None => {}
         Some(Value::Object(all)) => {
             let location = format!("{location}.properties");
-            all.iter().for_each(|(name, schema)| check_schema(schema, &below(&location, name), wrong));
+            all.iter().for_each(|(name, schema)| check_schema(schema, &field_path(&location, name), wrong));
         }
         Some(_) => wrong.push(format!("{location}.properties: this is not a map; write each property with its schema")),
     }
     for keyword in ["items", "additionalProperties"] {
         if let Some(schema) = map.get(keyword).filter(|schema| !(schema.is_boolean() && keyword != "items")) {
-            check_schema(schema, &below(location, keyword), wrong);
+            check_schema(schema, &field_path(location, keyword), wrong);
         }
     }
 }

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::words::{KEYS, SHOWN, list, names, number, quote};
-use super::{Nulls, faults};
+use super::{Nulls, validate};
 
 /// Describes the value, the expected type, and the remedy.
-pub(super) fn mistyped(expected: &str, value: &Value, schema: &Value) -> String {
+pub(super) fn type_message(expected: &str, value: &Value, schema: &Value) -> String {
     let found = match value {
         Value::Null => "found null".to_owned(),
         Value::Bool(_) => format!("YAML reads this as {value}"),
@@ -45,7 +45,7 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
             Some(allowed) => format!("write one of {}", list(allowed)),
             None => "write one, in quotes".to_owned(),
         },
-        ("boolean", Value::String(text)) => match meant(text) {
+        ("boolean", Value::String(text)) => match parse_boolean_word(text) {
             Some(is) => format!("write {is}, without quotes"),
             None => "write true or false, without quotes".to_owned(),
         },
@@ -71,7 +71,7 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
 
 /// Whether the schema accepts the value that was most likely meant.
 fn accepts(schema: &Value, meant: &Value) -> bool {
-    faults(schema, meant, "", Nulls::Kept).is_empty()
+    validate(schema, meant, "", Nulls::Kept).is_empty()
 }
 
 /// Joins a list of strings with commas, if the schema's pattern accepts the result.
@@ -83,7 +83,7 @@ fn joined_by_commas(items: &[Value], schema: &Value) -> Option<String> {
 }
 
 /// Returns the boolean that a text was meant as.
-pub fn meant(text: &str) -> Option<bool> {
+pub fn parse_boolean_word(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "true" | "yes" | "on" | "y" => Some(true),
         "false" | "no" | "off" | "n" => Some(false),

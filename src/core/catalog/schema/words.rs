@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::super::did_you_mean;
-use super::mistyped::mistyped;
-use super::{Fault, Problem};
+use super::mistyped::type_message;
+use super::{SchemaViolation, ViolationKind};
 
 /// The maximum length of a value that is quoted.
 pub(super) const SHOWN: usize = 80;
@@ -12,16 +12,16 @@ pub(super) const SHOWN: usize = 80;
 pub(super) const KEYS: usize = 12;
 
 /// Describes a violation and the remedy. Callers must redact passwords in URLs.
-pub fn said(fault: &Fault<'_>, described: Option<&str>) -> String {
-    let Fault { value, schema, problem, .. } = fault;
+pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -> String {
+    let SchemaViolation { value, schema, problem, .. } = fault;
     match problem {
-        Problem::Type(expected) => mistyped(expected, value, schema),
-        Problem::Enum(allowed) => {
+        ViolationKind::Type(expected) => type_message(expected, value, schema),
+        ViolationKind::Enum(allowed) => {
             let hint = value.as_str().map(|text| did_you_mean(text, allowed.iter().filter_map(Value::as_str)));
             let hint = hint.unwrap_or_default();
             format!("{} is not one of {}{hint}; choose one of them", quote(value), list(allowed))
         }
-        Problem::Longer(_) | Problem::Shorter(_) => {
+        ViolationKind::Longer(_) | ViolationKind::Shorter(_) => {
             let length = value.as_str().unwrap_or_default().chars().count();
             let expected = range(&schema["minLength"], &schema["maxLength"]);
             format!(
@@ -29,22 +29,24 @@ pub fn said(fault: &Fault<'_>, described: Option<&str>) -> String {
                 example(schema, described)
             )
         }
-        Problem::Pattern(pattern) => match described {
+        ViolationKind::Pattern(pattern) => match described {
             Some(described) => format!("{} does not match {pattern}; expected: {described}", quote(value)),
             None => format!("{} does not match {pattern}; correct it", quote(value)),
         },
-        Problem::Time => format!("{} is not a valid time; write it like 2026-11-21T12:00:00Z", quote(value)),
-        Problem::Below(_) => format!("{value} is too small; write {}", number(schema)),
-        Problem::Above(_) => format!("{value} is too large; write {}", number(schema)),
-        Problem::TooMany(most) => format!("has {} entries, but at most {most} are allowed; remove some", count(value)),
-        Problem::TooFewItems(least) | Problem::TooFewProperties(least) => {
+        ViolationKind::Time => format!("{} is not a valid time; write it like 2026-11-21T12:00:00Z", quote(value)),
+        ViolationKind::Below(_) => format!("{value} is too small; write {}", number(schema)),
+        ViolationKind::Above(_) => format!("{value} is too large; write {}", number(schema)),
+        ViolationKind::TooMany(most) => {
+            format!("has {} entries, but at most {most} are allowed; remove some", count(value))
+        }
+        ViolationKind::TooFewItems(least) | ViolationKind::TooFewProperties(least) => {
             format!(
                 "must have at least {least} entries, but has {}; add the missing ones or remove the field",
                 count(value)
             )
         }
-        Problem::Required => format!("is required; {}", missing(schema, described)),
-        Problem::Unknown(key, known) => {
+        ViolationKind::Required => format!("is required; {}", missing(schema, described)),
+        ViolationKind::Unknown(key, known) => {
             let hint = did_you_mean(key, known.iter().copied());
             format!("is unknown{hint}; there are {}", known.join(", "))
         }
@@ -52,7 +54,7 @@ pub fn said(fault: &Fault<'_>, described: Option<&str>) -> String {
 }
 
 /// Returns the description of a field in a schema.
-pub fn described<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
+pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
     let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
     // Items and entries are not among the names. They share the description of their list or map.
     let inner = |mut schema: &'a Value| {
@@ -142,12 +144,16 @@ pub(super) fn quote(value: &Value) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Nulls, faults};
+    use super::super::{Nulls, validate};
     use super::*;
 
     fn messages(schema: &Value, value: &Value) -> String {
-        let found = faults(schema, value, "f", Nulls::Kept);
-        found.iter().map(|fault| said(fault, described(schema, &fault.explained, "f"))).collect::<Vec<_>>().join("\n")
+        let found = validate(schema, value, "f", Nulls::Kept);
+        found
+            .iter()
+            .map(|fault| violation_message(fault, field_description(schema, &fault.explained, "f")))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     #[test]

@@ -19,7 +19,7 @@ fn keeps_pods_with_bound_claims() {
     let world =
         Cluster::default().claim("data-server-0", Some("old"), "Bound").claim("data-server-1", Some("nope"), "Pending");
     let bound = Claim { phase: ClaimPhase::Bound, name: "data-server-0".into(), ..world.claims[0].clone() };
-    let cause = remedy([&bound, &world.claims[0]].into_iter(), "n", "server");
+    let cause = deletion_commands([&bound, &world.claims[0]].into_iter(), "n", "server");
     let expected = "kubectl -n n delete statefulset server --cascade=orphan (its pods keep running); kubectl -n n delete pvc data-server-1 --wait=false; \
                     kubectl -n n delete pod server-1";
     assert_eq!(cause, expected);

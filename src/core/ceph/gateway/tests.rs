@@ -22,7 +22,7 @@ fn parses_urls_without_path() {
         "https://[10.0.0.1]",
         "https://rgw.example.org?x",
     ] {
-        assert_eq!(read(text), Err(Complaint::Url), "{text}");
+        assert_eq!(read(text), Err(ValueError::Url), "{text}");
     }
 }
 
@@ -52,7 +52,7 @@ fn reads_urls_or_the_bootstrap_key() {
     let named = chart.with_public(Some("https://objects.example.org:8443")).unwrap();
     assert_eq!(named.variable(None)["public"], json!({"scheme": "https", "host": "objects.example.org", "port": 8443}));
     assert_eq!(named.objects("openstack").len(), 1, "the chart still runs the gateways");
-    assert_eq!(named.with_public(Some("objects")), Err(Complaint::Url));
+    assert_eq!(named.with_public(Some("objects")), Err(ValueError::Url));
     let error = external(&[]).unwrap_err();
     assert!(
         error.starts_with("Secret openstack/ceph, key rgw_internal: is missing, but features.storage.ceph.objectStore")

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{Admin, Ceph, CephxKey, Complaint, Consumer, Layout, Monitors, Pool, Unready, User};
+use super::super::{Admin, Ceph, CephxKey, Consumer, Layout, Monitors, NotReady, Pool, User, ValueError};
 use super::cluster::{Cluster, only};
-use super::{ENDPOINTS, MONITORS, Rook, user};
+use super::{ENDPOINTS, MONITORS, RookSettings, user};
 
 type Data = BTreeMap<String, Vec<u8>>;
 
-impl Rook {
+impl RookSettings {
     /// Reads Rook's objects.
     ///
     /// These are its `CephCluster`s, the data of [`ENDPOINTS`], and of each user's Secret or, if the charts get
@@ -19,7 +19,7 @@ impl Rook {
         consumers: &BTreeSet<Consumer>,
         clusters: Result<Vec<Cluster>, String>,
         mut data: impl FnMut(&str) -> Result<Data, String>,
-    ) -> (Result<Ceph, Unready>, Option<Cluster>) {
+    ) -> (Result<Ceph, NotReady>, Option<Cluster>) {
         match only(&self.namespace, clusters) {
             Ok((cluster, fsid)) => (self.settings(consumers, fsid, &mut data), Some(cluster)),
             Err(problem) => (Err(problem), None),
@@ -31,7 +31,7 @@ impl Rook {
         consumers: &BTreeSet<Consumer>,
         fsid: String,
         mut data: &mut impl FnMut(&str) -> Result<Data, String>,
-    ) -> Result<Ceph, Unready> {
+    ) -> Result<Ceph, NotReady> {
         let monitors = self.monitors(&mut data)?;
         let admin = self.admin.then(|| self.admin(consumers, &mut data)).transpose()?;
         let mut users = BTreeMap::new();
@@ -42,27 +42,27 @@ impl Rook {
         Ok(Ceph { object, layout: Layout::Rook, monitors, fsid: Some(fsid), users, admin })
     }
 
-    fn monitors(&self, data: &mut impl FnMut(&str) -> Result<Data, String>) -> Result<Monitors, Unready> {
+    fn monitors(&self, data: &mut impl FnMut(&str) -> Result<Data, String>) -> Result<Monitors, NotReady> {
         let endpoints = data(ENDPOINTS)
-            .map_err(|problem| Unready::Rook(format!("{problem}; Rook creates it for a CephCluster")))?;
+            .map_err(|problem| NotReady::Rook(format!("{problem}; Rook creates it for a CephCluster")))?;
         let monitors = text(&endpoints, "data").map(|text| addresses(&text)).and_then(|text| Monitors::parse(&text));
         monitors.map_err(|complaint| {
             let object = self.path(ENDPOINTS);
-            Unready::Rook(format!("ConfigMap {object}, key data: {complaint}; Rook has not published its monitors"))
+            NotReady::Rook(format!("ConfigMap {object}, key data: {complaint}; Rook has not published its monitors"))
         })
     }
 
-    fn user(&self, consumer: Consumer, data: &mut impl FnMut(&str) -> Result<Data, String>) -> Result<User, Unready> {
+    fn user(&self, consumer: Consumer, data: &mut impl FnMut(&str) -> Result<Data, String>) -> Result<User, NotReady> {
         let (name, secret) = (user(consumer), Self::secret(user(consumer)));
         let client = self.path(name);
         let held = data(&secret)
-            .map_err(|problem| Unready::Rook(format!("{problem}; Rook creates it for CephClient {client}")))?;
+            .map_err(|problem| NotReady::Rook(format!("{problem}; Rook creates it for CephClient {client}")))?;
         let key = text(&held, name).or_else(|_| text(&held, "userKey"));
         let key = key.and_then(|key| CephxKey::parse(&key)).map_err(|complaint| {
             let object = self.path(&secret);
-            Unready::Rook(format!("Secret {object}, key {name}: {complaint}; inspect CephClient {client}"))
+            NotReady::Rook(format!("Secret {object}, key {name}: {complaint}; inspect CephClient {client}"))
         })?;
-        let pools = vec![Pool { name: consumer.made_pool().to_owned(), role: None, device_class: None }];
+        let pools = vec![Pool { name: consumer.rook_pool().to_owned(), role: None, device_class: None }];
         Ok(User { name: name.to_owned(), key, pools })
     }
 
@@ -70,21 +70,21 @@ impl Rook {
         &self,
         consumers: &BTreeSet<Consumer>,
         data: &mut impl FnMut(&str) -> Result<Data, String>,
-    ) -> Result<Admin, Unready> {
+    ) -> Result<Admin, NotReady> {
         let object = self.path(MONITORS);
-        let held =
-            data(MONITORS).map_err(|problem| Unready::Rook(format!("{problem}; Rook creates it for a CephCluster")))?;
+        let held = data(MONITORS)
+            .map_err(|problem| NotReady::Rook(format!("{problem}; Rook creates it for a CephCluster")))?;
         let malformed =
-            |key: &str, complaint: Complaint| Unready::Rook(format!("Secret {object}, key {key}: {complaint}"));
+            |key: &str, complaint: ValueError| NotReady::Rook(format!("Secret {object}, key {key}: {complaint}"));
         let name = text(&held, "ceph-username").map_err(|complaint| malformed("ceph-username", complaint))?;
         if name != "client.admin" {
-            return Err(Unready::Rook(format!(
+            return Err(NotReady::Rook(format!(
                 "Secret {object}, key ceph-username: is not client.admin, as with an external Ceph; set spec.features.storage.ceph.rook.access to leastPrivilege"
             )));
         }
         let key = text(&held, "ceph-secret").and_then(|key| CephxKey::parse(&key));
         let key = key.map_err(|complaint| malformed("ceph-secret", complaint))?;
-        let replicas = consumers.iter().map(|consumer| (*consumer, self.replicas(consumer.made_pool())));
+        let replicas = consumers.iter().map(|consumer| (*consumer, self.replicas(consumer.rook_pool())));
         Ok(Admin { key, replicas: replicas.collect() })
     }
 
@@ -93,9 +93,9 @@ impl Rook {
     }
 }
 
-fn text(data: &Data, key: &str) -> Result<String, Complaint> {
-    let bytes = data.get(key).ok_or(Complaint::Missing)?;
-    std::str::from_utf8(bytes).map(|text| text.trim().to_owned()).map_err(|_| Complaint::NotText)
+fn text(data: &Data, key: &str) -> Result<String, ValueError> {
+    let bytes = data.get(key).ok_or(ValueError::Missing)?;
+    std::str::from_utf8(bytes).map(|text| text.trim().to_owned()).map_err(|_| ValueError::NotText)
 }
 
 /// Removes the names from `a=10.0.0.1:6789,b=10.0.0.2:6789`.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{Unready, is_uuid};
+use super::super::{NotReady, is_uuid};
 
 /// The status of a `CephCluster` (`ClusterStatus` of Rook's `ceph.rook.io/v1`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Cluster {
 
 impl Cluster {
     /// Reads an object. Missing fields are empty.
-    pub fn of(namespace: &str, name: &str, object: &Value) -> Self {
+    pub fn from_object(namespace: &str, name: &str, object: &Value) -> Self {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let fsid = text("/status/ceph/fsid").to_ascii_lowercase();
         Self {
@@ -34,17 +34,17 @@ impl Cluster {
     }
 
     /// Returns the reason why the cluster can't serve anybody. Settings that were read from it are still valid.
-    pub fn trouble(&self) -> Option<Unready> {
+    pub fn not_ready_reason(&self) -> Option<NotReady> {
         let place = &self.place;
         if !matches!(self.phase.as_str(), "Ready" | "Connected") {
             let phase = if self.phase.is_empty() { "not reconciled yet" } else { &self.phase };
             let message = if self.message.is_empty() { String::new() } else { format!(" ({})", self.message) };
-            return Some(Unready::Rook(format!(
+            return Some(NotReady::Rook(format!(
                 "CephCluster {place} is {phase}{message}; see the log of Rook's operator"
             )));
         }
         (self.health == "HEALTH_ERR").then(|| {
-            Unready::Rook(format!("CephCluster {place} is in HEALTH_ERR; run `ceph health detail` in Rook's toolbox"))
+            NotReady::Rook(format!("CephCluster {place} is in HEALTH_ERR; run `ceph health detail` in Rook's toolbox"))
         })
     }
 }
@@ -53,10 +53,10 @@ impl Cluster {
 ///
 /// # Errors
 /// If the object or its fsid is missing.
-pub fn only(namespace: &str, clusters: Result<Vec<Cluster>, String>) -> Result<(Cluster, String), Unready> {
-    let clusters = clusters.map_err(Unready::Rook)?;
+pub fn only(namespace: &str, clusters: Result<Vec<Cluster>, String>) -> Result<(Cluster, String), NotReady> {
+    let clusters = clusters.map_err(NotReady::Rook)?;
     let none = || {
-        Unready::Rook(format!(
+        NotReady::Rook(format!(
             "there is no CephCluster in namespace {namespace}; create one, or correct spec.features.storage.ceph.rook.namespace"
         ))
     };
@@ -64,9 +64,9 @@ pub fn only(namespace: &str, clusters: Result<Vec<Cluster>, String>) -> Result<(
     let Some(fsid) = cluster.fsid.clone() else {
         let pending = || {
             let place = &cluster.place;
-            Unready::Rook(format!("CephCluster {place} has no fsid (status.ceph.fsid); Rook has not reached Ceph yet"))
+            NotReady::Rook(format!("CephCluster {place} has no fsid (status.ceph.fsid); Rook has not reached Ceph yet"))
         };
-        return Err(cluster.trouble().unwrap_or_else(pending));
+        return Err(cluster.not_ready_reason().unwrap_or_else(pending));
     };
     Ok((cluster, fsid))
 }

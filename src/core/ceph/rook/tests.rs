@@ -1,11 +1,11 @@
 use super::*;
-use crate::ceph::{Ceph, Kind, Object, Unready, objects, taken_over};
+use crate::ceph::{Ceph, Kind, NotReady, Object, chart_owned_secrets, desired_objects};
 
 const KEY: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 
-fn rook() -> Rook {
+fn rook() -> RookSettings {
     let pools = json!({"images": {"replicas": 2, "deviceClass": "ssd", "maxSize": "10Ti"}});
-    Rook::of(&json!({"mode": "rook", "rook": {"namespace": "deep", "pools": pools}})).unwrap()
+    RookSettings::from_feature(&json!({"mode": "rook", "rook": {"namespace": "deep", "pools": pools}})).unwrap()
 }
 
 fn spec(releases: &[&str], kind: &str, name: &str) -> Option<Value> {
@@ -21,7 +21,7 @@ fn pools_follow_the_feature_with_safe_defaults() {
     let volumes = json!({"failureDomain": "host", "replicated": {"size": 3}});
     assert_eq!(spec(&all, "CephBlockPool", "volumes"), Some(volumes));
     assert_eq!(spec(&["glance"], "CephBlockPool", "volumes"), None, "no release uses it");
-    assert_eq!(Rook::of(&json!({"mode": "external"})), None);
+    assert_eq!(RookSettings::from_feature(&json!({"mode": "external"})), None);
 }
 
 #[test]
@@ -43,11 +43,11 @@ fn users_have_minimal_capabilities() {
 fn cluster(phase: &str, health: &str) -> Cluster {
     let fsid = "6D2A1B7E-0c8f-4a53-9d61-1f6f0f1d2c3b";
     let status = json!({"phase": phase, "message": "Configuring Ceph Mons", "ceph": {"health": health, "fsid": fsid}});
-    Cluster::of("deep", "main", &json!({"status": status}))
+    Cluster::from_object("deep", "main", &json!({"status": status}))
 }
 
 /// Reads Rook's objects, one of which is missing or has other data.
-fn read(rook: &Rook, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, Unready> {
+fn read(rook: &RookSettings, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, NotReady> {
     let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
     let answer = rook.read(&consumers(["glance", "nova"].into_iter()), clusters, |name| {
         let pairs = match name {
@@ -101,7 +101,7 @@ fn reports_missing_and_unhealthy_clusters() {
     let expected = "CephCluster deep/main is Progressing (Configuring Ceph Mons); see the log of Rook's operator";
     assert_eq!(read(Ok(vec![young.clone()])), expected);
     assert!(read(Ok(vec![Cluster { phase: "Ready".into(), ..young }])).contains("has no fsid"));
-    let trouble = |phase, health| cluster(phase, health).trouble().map(|trouble| trouble.to_string());
+    let trouble = |phase, health| cluster(phase, health).not_ready_reason().map(|trouble| trouble.to_string());
     assert_eq!(trouble("Ready", "HEALTH_WARN"), None);
     assert_eq!(trouble("Connected", "HEALTH_OK"), None);
     assert!(trouble("Ready", "HEALTH_ERR").unwrap().contains("CephCluster deep/main is in HEALTH_ERR"));
@@ -109,9 +109,9 @@ fn reports_missing_and_unhealthy_clusters() {
 }
 
 /// A Rook whose charts get `client.admin`'s key.
-fn with_admin() -> Rook {
+fn with_admin() -> RookSettings {
     let feature = json!({"access": "admin", "namespace": "deep", "pools": {"images": {"replicas": 2}}});
-    Rook::of(&json!({"mode": "rook", "rook": feature})).unwrap()
+    RookSettings::from_feature(&json!({"mode": "rook", "rook": feature})).unwrap()
 }
 
 #[test]
@@ -131,9 +131,9 @@ fn reads_the_admin_key_only_on_request() {
     assert!(!values.contains_key("libvirt"), "instances use keys that are unknown here");
     assert_ne!(values["admin"]["digest"], glance["digest"], "glance does not mount the admin's key");
     let releases = [("glance", "openstack"), ("nova", "openstack")].into();
-    let written: Vec<String> = objects(&ceph, "openstack", &releases).iter().map(Object::to_string).collect();
+    let written: Vec<String> = desired_objects(&ceph, "openstack", &releases).iter().map(Object::to_string).collect();
     assert_eq!(written, ["ConfigMap openstack/ceph-etc", "Secret openstack/pvc-ceph-client-key"]);
-    let taken: Vec<String> = taken_over(&ceph, &releases).iter().map(Object::to_string).collect();
+    let taken: Vec<String> = chart_owned_secrets(&ceph, &releases).iter().map(Object::to_string).collect();
     assert!(taken.contains(&"Secret openstack/images-rbd-keyring".to_owned()), "{taken:?}");
     for (key, value, expected) in [
         ("ceph-username", "client.healthchecker", "is not client.admin"),
@@ -152,7 +152,7 @@ fn recognizes_another_ceph_by_its_fsid() {
         name: "ceph-etc".into(),
         data: [("ceph.conf".to_owned(), format!("[global]\n{fsid}mon_host = 10.0.0.1\n"))].into(),
     };
-    let message = |new: &str, held: &str| map(new).another(&map(held).data).map(|problem| problem.to_string());
+    let message = |new: &str, held: &str| map(new).other_ceph_error(&map(held).data).map(|problem| problem.to_string());
     assert_eq!(message("fsid = a\n", "fsid = a\n"), None);
     assert_eq!(message("fsid = a\n", ""), None, "Mirantis' layout has no fsid");
     let message = message("fsid = b\n", "fsid = a\n").unwrap();
@@ -164,6 +164,6 @@ fn recognizes_another_ceph_by_its_fsid() {
 #[test]
 fn ignores_additions_of_rook() {
     let wanted = json!({"replicated": {"size": 3}});
-    assert!(holds(&json!({"replicated": {"size": 3, "requireSafeReplicaSize": true}, "x": 1}), &wanted));
-    assert!(!holds(&json!({"replicated": {"size": 2}}), &wanted));
+    assert!(contains(&json!({"replicated": {"size": 3, "requireSafeReplicaSize": true}, "x": 1}), &wanted));
+    assert!(!contains(&json!({"replicated": {"size": 2}}), &wanted));
 }

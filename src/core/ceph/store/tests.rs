@@ -1,7 +1,7 @@
 use super::*;
 
-fn store(feature: &Value) -> Store {
-    Store::of(&json!({"objectStore": feature})).unwrap()
+fn store(feature: &Value) -> ObjectStore {
+    ObjectStore::from_feature(&json!({"objectStore": feature})).unwrap()
 }
 
 fn keystone() -> Keystone {
@@ -10,7 +10,7 @@ fn keystone() -> Keystone {
 
 #[test]
 fn writes_the_settings_that_rook_reads() {
-    assert_eq!(Store::of(&json!({"mode": "rook"})), None);
+    assert_eq!(ObjectStore::from_feature(&json!({"mode": "rook"})), None);
     let store = store(&json!({"name": "objects"}));
     assert_eq!(
         store.settings("cloud", &keystone().url),

@@ -2,37 +2,37 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::desired::select;
-use crate::observed::{AttemptSeen, BodySeen, Owner};
+use crate::observed::{Attempt, Liveness, RecordBody};
 
 fn catalog() -> Catalog {
     Catalog::load(&crate::testing::files(&[])).unwrap()
 }
 
 /// A release made by osdpl of this chart, labelled or not.
-fn seen(label: Option<&str>, chart: &str) -> ReleaseSeen {
-    ReleaseSeen {
+fn seen(label: Option<&str>, chart: &str) -> ObservedRelease {
+    ObservedRelease {
         status: "deployed".into(),
         revision: 1,
         release: label.map(Into::into),
-        attempt: Some(AttemptSeen { instance: "me".into(), revision: 1, owner: Owner::Us }),
-        body: Some(BodySeen { chart: chart.into(), ..BodySeen::default() }),
-        ..ReleaseSeen::default()
+        attempt: Some(Attempt { instance: "me".into(), revision: 1, owner: Liveness::Us }),
+        body: Some(RecordBody { chart: chart.into(), ..RecordBody::default() }),
+        ..ObservedRelease::default()
     }
 }
 
-fn key(text: &str) -> Key {
+fn key(text: &str) -> ReleaseKey {
     let (namespace, name) = text.split_once('/').unwrap();
-    Key::new(namespace, name)
+    ReleaseKey::new(namespace, name)
 }
 
 /// Returns the refused releases if these releases are installed, and the identity of all releases.
-fn refusals(services: &Value, installed: &[(&str, &str)]) -> (BTreeMap<String, String>, BTreeMap<String, Key>) {
+fn refusals(services: &Value, installed: &[(&str, &str)]) -> (BTreeMap<String, String>, BTreeMap<String, ReleaseKey>) {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "services": services});
     let (spec, catalog) = (serde_json::from_value(spec).unwrap(), catalog());
     let selection = select("cloud", "openstack", &spec, &catalog);
     let releases = installed.iter().map(|(at, release)| (key(at), seen(Some(release), release)));
     let observed = Observed { releases: releases.collect(), ..Observed::default() };
-    let Some(anchored) = anchored(&selection, &spec, &catalog, &observed) else {
+    let Some(anchored) = reject_moves(&selection, &spec, &catalog, &observed) else {
         return (BTreeMap::new(), selection.releases);
     };
     let selection = select("cloud", "openstack", &anchored.spec, &catalog);
@@ -43,7 +43,8 @@ fn refusals(services: &Value, installed: &[(&str, &str)]) -> (BTreeMap<String, S
 fn identifies_by_label_then_chart_then_spec_then_name() {
     let catalog = catalog();
     let names = BTreeMap::from([(key("openstack/one"), "front".to_owned())]);
-    let identify = |text: &str, seen: ReleaseSeen| identify(&key(text), &seen, &names, &catalog).unwrap_or_default();
+    let identify =
+        |text: &str, seen: ObservedRelease| identify_release(&key(text), &seen, &names, &catalog).unwrap_or_default();
     assert_eq!(identify("openstack/one", seen(Some("store"), "front")), "store");
     assert_eq!(identify("openstack/one", seen(Some("of-another-catalogue"), "store")), "store");
     assert_eq!(identify("openstack/one", seen(None, "unknown")), "front");
@@ -96,7 +97,7 @@ fn the_catalogue_namespace_applies_unless_the_spec_sets_one() {
     assert_eq!(selection.releases["store"], key("mine/store"));
     let releases = [(key("data/store"), seen(Some("store"), "store"))].into();
     let observed = Observed { releases, ..Observed::default() };
-    let message = &anchored(&selection, &spec, &catalog, &observed).unwrap().refused["store"].message;
+    let message = &reject_moves(&selection, &spec, &catalog, &observed).unwrap().refused["store"].message;
     assert!(message.contains("; remove namespace, or, to start over"), "{message}");
 }
 
@@ -114,8 +115,8 @@ fn ignores_foreign_and_uninstalled_releases() {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
     let (spec, catalog) = (serde_json::from_value(spec).unwrap(), catalog());
     let selection = select("cloud", "openstack", &spec, &catalog);
-    let foreign = ReleaseSeen { attempt: None, ..seen(Some("store"), "store") };
-    let uninstalled = ReleaseSeen { status: "uninstalled".into(), ..seen(Some("front"), "front") };
+    let foreign = ObservedRelease { attempt: None, ..seen(Some("store"), "store") };
+    let uninstalled = ObservedRelease { status: "uninstalled".into(), ..seen(Some("front"), "front") };
     let releases = [(key("data/store"), foreign), (key("data/front"), uninstalled)].into();
-    assert!(anchored(&selection, &spec, &catalog, &Observed { releases, ..Observed::default() }).is_none());
+    assert!(reject_moves(&selection, &spec, &catalog, &Observed { releases, ..Observed::default() }).is_none());
 }

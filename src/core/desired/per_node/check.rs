@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::{FIELD, refused, target};
+use super::{OVERRIDES_FIELD, parse_target, refused};
 use crate::api::{NodeOverride, NodeValues, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, Level, Release, did_you_mean};
 use crate::desired::Finding;
-use crate::observed::Key;
+use crate::observed::ReleaseKey;
 
 /// Checks the entries; `wanted` are the releases of the cloud.
 pub(in crate::desired) fn check(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
-    wanted: &BTreeMap<String, Key>,
+    wanted: &BTreeMap<String, ReleaseKey>,
     findings: &mut Vec<Finding>,
 ) {
     for (index, entry) in spec.nodes.overrides.iter().enumerate() {
-        let field = format!("{FIELD}[{index}]");
+        let field = format!("{OVERRIDES_FIELD}[{index}]");
         findings.extend(check_nodes(entry).map(|problem| refused(field.clone(), problem)));
         if entry.releases.is_empty() {
             findings
@@ -54,7 +54,7 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
         }
         (Some(selector), true) => crate::desired::roles::bad_selector(selector)
             .map(|problem| format!("selector: {problem}"))
-            .or_else(|| target(entry).err()),
+            .or_else(|| parse_target(entry).err()),
         (None, false) => entry
             .nodes
             .iter()

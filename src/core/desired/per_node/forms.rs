@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Part, Place, Target, is_subdomain};
+use super::{NodeTarget, Part, Place, is_subdomain};
 use crate::catalog::{DaemonSet, Form};
 use osdpl_values::{Path, Values, leaves, merge};
 
@@ -35,8 +35,8 @@ fn conf(parts: &[Part<'_>]) -> Value {
     for part in parts {
         let conf = part.values.get("conf").and_then(Value::as_object).cloned().unwrap_or_default();
         match &part.target {
-            Target::Label(key, values) => add(&mut labels, json!({"key": key, "values": values}), &conf),
-            Target::Hosts(names) => names.iter().for_each(|name| add(&mut hosts, json!(name), &conf)),
+            NodeTarget::Label(key, values) => add(&mut labels, json!({"key": key, "values": values}), &conf),
+            NodeTarget::Hosts(names) => names.iter().for_each(|name| add(&mut hosts, json!(name), &conf)),
         }
     }
     let list = |field: &str, entries: Vec<(Value, Values)>| -> Vec<Value> {
@@ -52,8 +52,8 @@ fn root(parts: &[Part<'_>]) -> Value {
     let mut entries: Vec<(Value, Values)> = Vec::new();
     for part in parts {
         let (key, values) = match &part.target {
-            Target::Label(key, values) => (key.as_str(), values),
-            Target::Hosts(names) => (HOSTNAME, names),
+            NodeTarget::Label(key, values) => (key.as_str(), values),
+            NodeTarget::Hosts(names) => (HOSTNAME, names),
         };
         for value in values {
             add(&mut entries, format!("{key}::{value}").into(), part.values);
@@ -78,7 +78,7 @@ pub(super) fn problems(
     chart: &str,
     name: &str,
     own: &DaemonSet,
-    target: &Target,
+    target: &NodeTarget,
     values: &Values,
 ) -> Vec<(Place, String)> {
     let mut problems = Vec::new();
@@ -110,17 +110,17 @@ fn shared(chart: &str, name: &str, what: &str) -> String {
 }
 
 /// Finds labels and hosts from which the chart can't build a valid `DaemonSet` name.
-fn bad_names(chart: &str, name: &str, target: &Target) -> Vec<(Place, String)> {
+fn bad_names(chart: &str, name: &str, target: &NodeTarget) -> Vec<(Place, String)> {
     let fits = |part: &str| is_subdomain(&format!("{chart}-{name}-{part}-00000000").to_lowercase().replace('_', "-"));
     match target {
-        Target::Label(key, _) if !fits(key) => {
+        NodeTarget::Label(key, _) if !fits(key) => {
             let message = format!(
                 "selects by label {key}, from which chart {chart} can't build the name of a DaemonSet; give those nodes one without a slash by a role (spec.nodes.roles) and select by it"
             );
             vec![(Place::Nodes, message)]
         }
-        Target::Label(..) => Vec::new(),
-        Target::Hosts(names) => {
+        NodeTarget::Label(..) => Vec::new(),
+        NodeTarget::Hosts(names) => {
             let short = |host: &String| host.chars().take(HOST_CHARACTERS).collect::<String>();
             let bad = names.iter().filter(|host| is_subdomain(host) && !fits(&short(host)));
             let message = |host: &String| {

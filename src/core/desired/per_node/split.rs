@@ -12,7 +12,7 @@ use osdpl_values::{Values, canonical, digest, get};
 
 /// The split of a release's `DaemonSets` by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Split {
+pub struct NodeSplit {
     /// The digest of the split, 16 hexadecimal digits, or [`NO_SPLIT`].
     pub digest: String,
     /// The components that have separate pods on some nodes.
@@ -22,8 +22,8 @@ pub struct Split {
 }
 
 /// Returns the split that these values produce, whichever layer set them; `None` for a release that can't be split.
-pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<Split> {
-    let mut split = Split { digest: NO_SPLIT.to_owned(), ..Split::default() };
+pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<NodeSplit> {
+    let mut split = NodeSplit { digest: NO_SPLIT.to_owned(), ..NodeSplit::default() };
     let mut all = Vec::new();
     for (name, own) in &release.daemonsets {
         let key = format!("{}_{name}", release.chart);

@@ -7,14 +7,14 @@ use crate::observed::Labels;
 
 /// A set of nodes that charts can select.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum NodeTarget {
     /// Nodes where a label has one of these values.
     Label(String, BTreeSet<String>),
     /// Nodes with these names, by the label `kubernetes.io/hostname`.
     Hosts(BTreeSet<String>),
 }
 
-impl Target {
+impl NodeTarget {
     /// Whether a node with this name and these labels is selected.
     pub fn fits(&self, name: &str, labels: &Labels) -> bool {
         match self {
@@ -39,13 +39,13 @@ impl Target {
 ///
 /// # Errors
 /// Returns why no chart can select these nodes, and what to do.
-pub fn target(entry: &NodeOverride) -> Result<Target, String> {
-    let Some(selector) = &entry.selector else { return Ok(Target::Hosts(entry.nodes.iter().cloned().collect())) };
+pub fn parse_target(entry: &NodeOverride) -> Result<NodeTarget, String> {
+    let Some(selector) = &entry.selector else { return Ok(NodeTarget::Hosts(entry.nodes.iter().cloned().collect())) };
     let NodeSelector { match_labels, match_expressions } = selector;
     match (match_labels.iter().collect::<Vec<_>>().as_slice(), match_expressions.as_slice()) {
-        ([(key, value)], []) => Ok(Target::Label((*key).clone(), BTreeSet::from([(*value).clone()]))),
+        ([(key, value)], []) => Ok(NodeTarget::Label((*key).clone(), BTreeSet::from([(*value).clone()]))),
         ([], [required]) if required.operator == NodeOperator::In => {
-            Ok(Target::Label(required.key.clone(), required.values.iter().cloned().collect()))
+            Ok(NodeTarget::Label(required.key.clone(), required.values.iter().cloned().collect()))
         }
         ([], [required]) => Err(unfit(&format!("{:?}", required.operator))),
         _ => Err(unfit("several labels at once")),

@@ -38,7 +38,7 @@ fn selected(services: Value, features: Value) -> Selection {
 
 fn messages(selection: &Selection) -> Vec<String> {
     let findings = selection.findings.iter();
-    findings.map(|finding| format!("{}: {finding}", finding.level.word())).collect()
+    findings.map(|finding| format!("{}: {finding}", finding.level.as_str())).collect()
 }
 
 #[test]

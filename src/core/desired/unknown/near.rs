@@ -8,7 +8,7 @@ const LETTERS: usize = 4;
 /// A typo is one missing, additional or wrong letter, or two swapped neighbours. No typos are numbers (`rbd1`, `rbd2`),
 /// names of policy rules and pipelines (`volume:get`), and plurals (`rabbit_quorum_queue` in `oslo.messaging`,
 /// `rabbit_quorum_queues` in charts).
-pub fn slip<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn find_typo<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known.into_iter().find(|known| !written.contains(':') && is_slip(written, known))
 }
 
@@ -43,7 +43,7 @@ mod tests {
             ("max_filez", "max_files"),
             ("enabeld", "enabled"),
         ] {
-            assert_eq!(slip(written, ["other", known]), Some(known), "{written}");
+            assert_eq!(find_typo(written, ["other", known]), Some(known), "{written}");
         }
     }
 
@@ -61,7 +61,7 @@ mod tests {
             ("agent", "agent"),
             ("", "a"),
         ] {
-            assert_eq!(slip(written, [known]), None, "{written}");
+            assert_eq!(find_typo(written, [known]), None, "{written}");
         }
     }
 }

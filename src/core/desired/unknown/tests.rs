@@ -128,34 +128,34 @@ fn checks_added_presets_but_not_built_in_ones() {
 fn classifies_keys() {
     let catalog = catalog();
     for (path, expected) in [
-        ("pod.replicas.api", Known::Has(KeyType::Number)),
-        ("pod.replicas", Known::Has(KeyType::Map)),
-        ("pod.priorityClassName.api", Known::Read),
-        ("annotations", Known::Read),
-        ("annotations.pod.front_api", Known::Free),
-        ("conf.front.DEFAULT.verbose", Known::Free),
-        ("conf.front.DEFAULT.debgu", Known::No(", did you mean \"debug\"?".into())),
-        ("conf.front.database.max_poll_size", Known::Free),
-        ("colour", Known::No(String::new())),
+        ("pod.replicas.api", KeyState::Has(KeyType::Number)),
+        ("pod.replicas", KeyState::Has(KeyType::Map)),
+        ("pod.priorityClassName.api", KeyState::Read),
+        ("annotations", KeyState::Read),
+        ("annotations.pod.front_api", KeyState::Free),
+        ("conf.front.DEFAULT.verbose", KeyState::Free),
+        ("conf.front.DEFAULT.debgu", KeyState::No(", did you mean \"debug\"?".into())),
+        ("conf.front.database.max_poll_size", KeyState::Free),
+        ("colour", KeyState::No(String::new())),
     ] {
-        assert_eq!(known(&catalog, "front", &Path::parse(path).unwrap()), Some(expected), "{path}");
+        assert_eq!(classify_key(&catalog, "front", &Path::parse(path).unwrap()), Some(expected), "{path}");
     }
-    assert_eq!(known(&catalog, "nothing", &Path::parse("a").unwrap()), None);
+    assert_eq!(classify_key(&catalog, "nothing", &Path::parse("a").unwrap()), None);
 }
 
 #[test]
 fn skips_charts_of_another_version() {
     let layer = Layer::new(Origin::Field(OWN.into()), json!({"colour": 1}).as_object().unwrap().clone());
     let missing = Layer::new(Origin::Field(OWN.into()), json!({"shape": 1}).as_object().unwrap().clone());
-    let layered = |whole: &[Layer], partial: &[Layer]| Layered {
+    let layered = |whole: &[Layer], partial: &[Layer]| ResolvedLayers {
         layers: [("front".to_owned(), whole.to_vec())].into(),
         partial: [("front".to_owned(), partial.to_vec())].into(),
-        ..Layered::default()
+        ..ResolvedLayers::default()
     };
-    let count = |version: Value, layered: &Layered| {
+    let count = |version: Value, layered: &ResolvedLayers| {
         let services = json!({"front": {"releases": {"front": {"version": version}}}});
         let spec = serde_json::from_value(json!({"openstackRelease": "2026.1", "services": services})).unwrap();
-        unread(&spec, &catalog(), layered).len()
+        warn_unknown_keys(&spec, &catalog(), layered).len()
     };
     for layered in [layered(&[layer], &[]), layered(&[], &[missing])] {
         assert_eq!((count(Value::Null, &layered), count(json!("9.9.9"), &layered)), (1, 0));

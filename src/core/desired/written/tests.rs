@@ -56,5 +56,8 @@ fn facts_are_in_the_namespace_of_the_release() {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["small"],
                       "services": {"store": {"releases": {"store": {"namespace": "data"}}}}});
     let selection = select("cloud", "openstack", &serde_json::from_value(spec).unwrap(), &catalog);
-    assert_eq!(written(&catalog, &selection), [("store".into(), Key::new("data", "store-made"))].into());
+    assert_eq!(
+        fact_config_maps(&catalog, &selection),
+        [("store".into(), ReleaseKey::new("data", "store-made"))].into()
+    );
 }

@@ -10,19 +10,20 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-fn seen(metadata: Value, spec: Value, status: Value) -> Option<CronSeen> {
+fn seen(metadata: Value, spec: Value, status: Value) -> Option<ObservedCronJob> {
     observe(&read(metadata), &read(spec), &read(status))
 }
 
-fn rotate(spec: Value, status: Value) -> CronSeen {
-    seen(json!({"name": "rotate", "annotations": {release::NAME: "keystone"}}), spec, status).unwrap()
+fn rotate(spec: Value, status: Value) -> ObservedCronJob {
+    seen(json!({"name": "rotate", "annotations": {release::RELEASE_NAME_ANNOTATION: "keystone"}}), spec, status)
+        .unwrap()
 }
 
 #[test]
 fn takes_release_and_component_from_object_or_pods() {
     let labels = json!({RELEASE_GROUP: "nova", "application": "nova", "component": "cell-setup"});
     let pods = json!({"jobTemplate": {"spec": {"template": {"metadata": {"labels": labels}}}}});
-    let annotated = json!({"name": "c", "annotations": {release::NAME: "keystone"}});
+    let annotated = json!({"name": "c", "annotations": {release::RELEASE_NAME_ANNOTATION: "keystone"}});
     for (metadata, spec, expected) in [
         (json!({"name": "c", "labels": labels}), json!({}), Some("nova nova/cell-setup")),
         // nova-cell-setup and most CronJobs of upstream.
@@ -49,9 +50,12 @@ fn last_run_is_the_newest_finished_one() {
     let (early, late) = (run_of(EARLY, ended("Complete", EARLY)), run_of(LATE, ended("Failed", LATE)));
     let going = run_of("2026-11-21T13:00:00Z", json!({"active": 1}));
     let at = |time: &str| time.parse::<Timestamp>().ok();
-    let failed = Ended { job: "b".into(), at: at(LATE), failure: Some("BackoffLimitExceeded".into()) };
+    let failed = FinishedRun { job: "b".into(), at: at(LATE), failure: Some("BackoffLimitExceeded".into()) };
     assert_eq!(last(&[("a", &early), ("b", &late), ("c", &going)]), Some(failed));
-    assert_eq!(last(&[("a", &early), ("c", &going)]), Some(Ended { job: "a".into(), at: at(EARLY), failure: None }));
+    assert_eq!(
+        last(&[("a", &early), ("c", &going)]),
+        Some(FinishedRun { job: "a".into(), at: at(EARLY), failure: None })
+    );
     assert_eq!(last(&[("c", &going)]), None);
 }
 
@@ -100,18 +104,18 @@ fn falls_back_to_the_last_success_in_status() {
 #[test]
 fn failing_is_degraded_and_never_run_is_ready() {
     let scheduled: Option<Timestamp> = LATE.parse().ok();
-    let trouble = || Some(crate::observed::Trouble { stuck: false, message: "why".into() });
+    let trouble = || Some(crate::observed::Issue { stuck: false, message: "why".into() });
     let idle = rotate(json!({}), json!({}));
     for (cron, expected) in [
-        (idle.clone(), (ComponentVerdict::Ready, "0/0", "")),
+        (idle.clone(), (ComponentHealth::Ready, "0/0", "")),
         (
-            CronSeen { suspended: true, scheduled, ..idle.clone() },
-            (ComponentVerdict::Ready, "0/0", "CronJob rotate is suspended"),
+            ObservedCronJob { suspended: true, scheduled, ..idle.clone() },
+            (ComponentHealth::Ready, "0/0", "CronJob rotate is suspended"),
         ),
-        (CronSeen { scheduled, ..idle.clone() }, (ComponentVerdict::Ready, "1/1", "")),
-        (CronSeen { trouble: trouble(), ..idle }, (ComponentVerdict::Degraded, "0/1", "CronJob rotate: why")),
+        (ObservedCronJob { scheduled, ..idle.clone() }, (ComponentHealth::Ready, "1/1", "")),
+        (ObservedCronJob { trouble: trouble(), ..idle }, (ComponentHealth::Degraded, "0/1", "CronJob rotate: why")),
     ] {
-        let ComponentStatus { status, ready, reason, .. } = verdict(&cron);
+        let ComponentStatus { status, ready, reason, .. } = assess(&cron);
         assert_eq!((status, ready.as_str(), reason.as_str()), expected);
     }
 }

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn seen(metadata: Value, spec: Value, status: Value) -> Option<JobSeen> {
+fn seen(metadata: Value, spec: Value, status: Value) -> Option<ObservedJob> {
     let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
     observe(&metadata, &serde_json::from_value(spec).unwrap(), &serde_json::from_value(status).unwrap())
 }
@@ -12,7 +12,7 @@ fn takes_release_from_object_or_pods() {
     let labels = |release: &str| json!({"labels": {RELEASE_GROUP: release}});
     let template = |release: &str| json!({"template": {"metadata": labels(release)}});
     for (metadata, spec, expected) in [
-        (json!({"name": "j", "annotations": {release::NAME: "nova"}}), json!({}), Some("nova")),
+        (json!({"name": "j", "annotations": {release::RELEASE_NAME_ANNOTATION: "nova"}}), json!({}), Some("nova")),
         (json!({"name": "j", "labels": {RELEASE_GROUP: "glance"}}), template("other"), Some("glance")),
         // Such as masakari-db-sync, magnum-domain-ks-user.
         (json!({"name": "j"}), template("magnum"), Some("magnum")),

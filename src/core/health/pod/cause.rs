@@ -1,8 +1,8 @@
 //! Why a pod is not ready: a list of checks, most severe first.
 
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
-use super::{Cause, Failing, Severity};
-use crate::health::refused::shortened;
+use super::{Cause, FailedContainer, Severity};
+use crate::health::pod_creation::shorten;
 
 /// Upstream's init container that waits for the dependencies (kubernetes-entrypoint).
 const ENTRYPOINT: &str = "init";
@@ -28,7 +28,7 @@ const CREATION_REASONS: [&str; 5] = [
 
 pub(super) fn of(is_terminating: bool, spec: &Spec, status: &Status) -> Option<Cause> {
     if is_terminating {
-        return Some(simple(Severity::Leaving, "it is being deleted".into()));
+        return Some(simple(Severity::Terminating, "it is being deleted".into()));
     }
     let containers = || status.init_container_statuses.iter().chain(&status.container_statuses);
     containers()
@@ -61,7 +61,7 @@ fn creation(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     let known = CREATION_REASONS.contains(&waiting.reason.as_str());
     known.then(|| {
-        let message = format!("container {}: {}: {}", container.name, waiting.reason, shortened(&waiting.message));
+        let message = format!("container {}: {}: {}", container.name, waiting.reason, shorten(&waiting.message));
         simple(Severity::Stuck, message)
     })
 }
@@ -81,7 +81,7 @@ fn crash(container: &ContainerStatus) -> Option<Cause> {
         "" | "Error" => format!(": exit code {}", terminated.exit_code),
         reason => format!(": {reason}, exit code {}", terminated.exit_code),
     });
-    let failing = Failing {
+    let failing = FailedContainer {
         container: container.name.clone(),
         restarts: container.restart_count,
         previous: container.state.running.is_some(),
@@ -96,7 +96,7 @@ fn failed(status: &Status) -> Option<Cause> {
         let message = match (status.reason.as_str(), status.message.as_str()) {
             ("", "") => "it failed".into(),
             (reason, "") => reason.into(),
-            (reason, message) => format!("{reason}: {}", shortened(message)),
+            (reason, message) => format!("{reason}: {}", shorten(message)),
         };
         simple(Severity::Stuck, message)
     })
@@ -112,7 +112,7 @@ fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
     let labels: Vec<_> = spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let is_relevant = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
     let requires = if is_relevant { format!(" (it requires {})", labels.join(",")) } else { String::new() };
-    Some(simple(severity, format!("no node can take it{requires}: {}", shortened(&scheduled.message))))
+    Some(simple(severity, format!("no node can take it{requires}: {}", shorten(&scheduled.message))))
 }
 
 fn initialising(container: &ContainerStatus) -> Option<Cause> {

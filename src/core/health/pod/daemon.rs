@@ -10,7 +10,7 @@ use crate::observed::{DaemonPod, PodState};
 pub const REVISION: &str = "controller-revision-hash";
 
 /// Returns the pod if it belongs to a `DaemonSet`.
-pub fn daemon(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<DaemonPod> {
+pub fn observe_daemon_pod(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<DaemonPod> {
     let controller = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     let revision = metadata.labels.as_ref()?.get(REVISION)?.clone();
     (controller.kind == "DaemonSet").then_some(())?;
@@ -26,7 +26,7 @@ pub fn daemon(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Dae
 
 fn state(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> PodState {
     if metadata.deletion_timestamp.is_some() {
-        return PodState::Leaving;
+        return PodState::Terminating;
     }
     if status.is_ready() {
         let since = status.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
@@ -54,7 +54,7 @@ mod tests {
             metadata["deletionTimestamp"] = json!("2026-11-21T12:00:00Z");
         }
         let (metadata, spec) = (serde_json::from_value(metadata).unwrap(), json!({"nodeName": "n3"}));
-        daemon(&metadata, &serde_json::from_value(spec).unwrap(), &serde_json::from_value(status).unwrap())
+        observe_daemon_pod(&metadata, &serde_json::from_value(spec).unwrap(), &serde_json::from_value(status).unwrap())
     }
 
     #[test]
@@ -70,6 +70,6 @@ mod tests {
             seen(json!({"phase": "Pending", "conditions": condition("False"), "containerStatuses": waiting}), false);
         assert!(matches!(stuck.unwrap().state, PodState::Unhealthy(why) if why.contains("ImagePullBackOff")));
         assert!(matches!(seen(json!({"phase": "Pending"}), false).unwrap().state, PodState::Starting(..)));
-        assert_eq!(seen(json!({"conditions": condition("True")}), true).unwrap().state, PodState::Leaving);
+        assert_eq!(seen(json!({"conditions": condition("True")}), true).unwrap().state, PodState::Terminating);
     }
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// A pod of keystone-api with this status and additional metadata.
-fn pod(status: &Value, metadata: &Value) -> Option<Unready> {
+fn pod(status: &Value, metadata: &Value) -> Option<UnreadyPod> {
     let mut all = json!({
         "name": "keystone-api-7d9f-x2x", "namespace": "openstack", "uid": "u1",
         "labels": {"pod-template-hash": "7d9f"},
@@ -18,7 +18,7 @@ fn pod(status: &Value, metadata: &Value) -> Option<Unready> {
     observe(&serde_json::from_value(all).unwrap(), &spec, &status)
 }
 
-fn unready(status: &Value) -> Unready {
+fn unready(status: &Value) -> UnreadyPod {
     pod(status, &json!({})).unwrap()
 }
 
@@ -117,7 +117,7 @@ fn names_failed_container_and_its_log() {
         (container(&json!({"running": {}}), 3, &ended), 3, true),
         (container(&ended, 0, &json!({})), 0, false),
     ] {
-        let expected = Failing { container: "keystone-api".into(), restarts, previous };
+        let expected = FailedContainer { container: "keystone-api".into(), restarts, previous };
         assert_eq!(unready(&status).cause.unwrap().failing, Some(expected), "{status}");
     }
     assert_eq!(unready(&waiting("ErrImagePull", "")).cause.unwrap().failing, None);
@@ -129,7 +129,7 @@ fn skips_ready_and_finished_pods() {
     assert_eq!(pod(&ready, &json!({})), None);
     assert_eq!(pod(&json!({"phase": "Succeeded"}), &json!({})), None);
     let terminating = pod(&json!({"phase": "Running"}), &json!({"deletionTimestamp": "2026-11-21T00:00:00Z"})).unwrap();
-    assert_eq!(terminating.cause.map(|cause| cause.severity), Some(Severity::Leaving));
+    assert_eq!(terminating.cause.map(|cause| cause.severity), Some(Severity::Terminating));
 }
 
 #[test]
@@ -169,7 +169,13 @@ fn keeps_mounts_only_while_containers_are_created() {
     let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
     let mounts = |status: &Value| {
         let status = serde_json::from_value(status.clone()).unwrap();
-        observe(&metadata, &spec, &status).unwrap().wants.mounts.iter().map(ToString::to_string).collect::<Vec<_>>()
+        observe(&metadata, &spec, &status)
+            .unwrap()
+            .requirements
+            .mounts
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
     };
     let creating = mounts(&waiting("ContainerCreating", ""));
     assert_eq!(creating, ["Secret keys", "Secret keystone-etc", "ConfigMap keystone-bin"]);

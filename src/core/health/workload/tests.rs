@@ -5,7 +5,7 @@ use super::*;
 fn metadata(labels: &Value) -> ObjectMeta {
     serde_json::from_value(json!({
         "name": "keystone-api", "namespace": "openstack", "generation": 7, "labels": labels,
-        "annotations": {release::NAME: "keystone"}
+        "annotations": {release::RELEASE_NAME_ANNOTATION: "keystone"}
     }))
     .unwrap()
 }
@@ -38,7 +38,7 @@ fn reads_counts_of_each_kind() {
         (DaemonSet, json!({}), json!({"observedGeneration": 7}), (0, 0, 0, 0)),
     ] {
         let workload = seen(kind, spec.clone(), status.clone());
-        let counts = (workload.desired, workload.ready, workload.updated, workload.outdated);
+        let counts = (workload.desired, workload.ready, workload.updated, workload.outdated_pods);
         assert_eq!(counts, (desired, ready, updated, outdated), "{kind:?} {spec} {status}");
         assert_eq!(workload.generation, 7);
     }

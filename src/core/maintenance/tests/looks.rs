@@ -19,7 +19,7 @@ fn unknown_administrator_is_not_a_missing_nova() {
 #[test]
 fn unlisted_host_is_unknown_if_compute_runs_there() {
     let listed = services(&["n7.cloud.example", "n8.cloud.example"]);
-    assert_eq!(nova::of_node(&listed, "n7.k8s.local"), None);
+    assert_eq!(nova::find_service(&listed, "n7.k8s.local"), None);
     assert_eq!(Compute::unlisted("n7.k8s.local", &listed, false), Compute::None);
     let unknown = Compute::unlisted("n7.k8s.local", &listed, true);
     let named = |why: &String| why.contains("its hosts are: n7.cloud.example, n8.cloud.example (");
@@ -30,14 +30,14 @@ fn unlisted_host_is_unknown_if_compute_runs_there() {
 
 #[test]
 fn requires_cloud_unless_instances_stay() {
-    let absent = |world: &mut World| {
+    let absent = |world: &mut Fixture| {
         world.begun = false;
         world.setting = Some(Setting::none());
     };
     let waits = world().with(absent).decide();
     assert!(waits.act.is_none() && waits.status.message.contains(NO_CLOUD), "{waits:?}");
-    let leave = |world: &mut World| world.spec.instances = Some(InstancePolicy::Leave);
-    assert_eq!(world().with(absent).with(leave).decide().act, Some(Act::Begin));
+    let leave = |world: &mut Fixture| world.spec.instances = Some(InstancePolicy::Leave);
+    assert_eq!(world().with(absent).with(leave).decide().act, Some(Act::AddFinalizer));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn waits_if_nodes_cannot_be_listed() {
 }
 
 /// A node that we cordoned, without instances.
-fn emptied() -> World {
+fn emptied() -> Fixture {
     world().with(|world| {
         world.disabled(OURS);
         world.facts.apart = std::time::Duration::from_secs(10);
@@ -79,12 +79,12 @@ fn confirms_empty_node_with_a_second_check() {
     world.host().incoming = vec!["g (g)".into()];
     let coming = world.step();
     assert_eq!(coming.status.message, "1 instance is on the way to n1: g (g)");
-    assert_eq!((coming.again, coming.status.phase), (Some(Again::Soon), Some(MaintenancePhase::Emptying)));
+    assert_eq!((coming.requeue, coming.status.phase), (Some(RequeueDelay::Soon), Some(MaintenancePhase::Emptying)));
     world.host().incoming.clear();
     for seconds in [0, 9] {
         world.now = NOON.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds);
         let first = world.step();
-        assert_eq!((first.again, first.status.phase), (Some(Again::Later), Some(MaintenancePhase::Emptying)));
+        assert_eq!((first.requeue, first.status.phase), (Some(RequeueDelay::Later), Some(MaintenancePhase::Emptying)));
     }
     world.server("g", "ACTIVE");
     assert_eq!(world.step().act, Some(Act::Migrate(vec!["g".into()])), "it arrived between the checks");
@@ -104,11 +104,11 @@ fn rechecks_ready_nodes_and_reverts_on_changes() {
     world.now += SignedDuration::from_secs(59);
     let unchanged = world.step();
     assert_eq!(
-        (unchanged.act, unchanged.wake, &unchanged.status),
-        (None, ready.wake, &ready.status),
+        (unchanged.act, unchanged.requeue_at, &unchanged.status),
+        (None, ready.requeue_at, &ready.status),
         "nova was not queried"
     );
-    assert!(world.case().rests_until().is_some() && !world.case().is_at_rest());
+    assert!(world.case().next_nova_check().is_some() && !world.case().is_idle());
     world.now += SignedDuration::from_secs(1);
     let known = std::mem::replace(&mut world.facts.compute, Compute::Unknown("nova is away".into()));
     assert_eq!(world.step().status, ready.status, "an unreachable nova reverts nothing");
@@ -133,7 +133,7 @@ fn stale_migration_records_are_no_progress() {
     world.host().servers[0].task = Some("rebooting".into());
     let busy = world.step();
     assert!(busy.status.message.starts_with("instance a (a) is rebooting, and is migrated after that"), "{busy:?}");
-    assert_eq!(busy.again, Some(Again::Later));
+    assert_eq!(busy.requeue, Some(RequeueDelay::Later));
     world.server("d", "SHUTOFF");
     let blocked = world.step().status;
     assert!(blocked.conditions.iter().any(|one| one.type_ == "Blocked" && one.status == "True"), "{blocked:?}");

@@ -19,7 +19,7 @@ fn deleted_node_blocks_drain_but_not_return() {
     deleted.host().service.state = "down".into();
     assert_eq!(deleted.step().act, Some(Act::Enable { id: "s1".into() }), "it may join again under the same name");
     deleted.host().service.status = "enabled".into();
-    assert_eq!(deleted.step().act, Some(Act::Finish));
+    assert_eq!(deleted.step().act, Some(Act::RemoveFinalizer));
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn enables_compute_after_nova_outage() {
         assert_eq!((away.act, away.status.steps[1].state), (None, StepState::Waiting));
         world.deleting = !expires;
         world.spec.window = expires.then(|| MaintenanceWindow { start: None, end: Some(NOON.into()) });
-        assert!(world.case().asks_nova());
+        assert!(world.case().needs_nova());
         let waits = world.step();
         assert_eq!((waits.act, waits.status.message.as_str()), (None, "nova is away"));
         world.facts.compute = known;

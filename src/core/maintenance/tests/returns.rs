@@ -3,7 +3,7 @@
 use super::*;
 
 /// A maintenance on its way back: disabled by us with these agents alive, and its node is ready.
-fn returning(agents: &[&str]) -> World {
+fn returning(agents: &[&str]) -> Fixture {
     let mut world = world();
     for kind in agents {
         world.agent(kind, true);
@@ -15,7 +15,7 @@ fn returning(agents: &[&str]) -> World {
     world
 }
 
-impl World {
+impl Fixture {
     fn agent(&mut self, kind: &str, alive: bool) {
         let agent = json!({"id": kind, "agent_type": kind, "host": "n1", "alive": alive, "admin_state_up": true});
         self.host().agents.push(serde_json::from_value(agent).unwrap());
@@ -54,7 +54,7 @@ fn waits_only_for_agents_that_were_alive() {
             .starts_with("waits until neutron reports Open vSwitch agent on n1 as alive; if it is")
     );
     world.retry = true;
-    assert_eq!(world.step().act, Some(Act::Forgive));
+    assert_eq!(world.step().act, Some(Act::ClearRetry));
     assert_eq!(world.status.agents, [DHCP]);
     world.retry = false;
     assert_eq!(world.step().act, Some(Act::Enable { id: "s1".into() }), "an agent that was dead before is ignored");
@@ -74,5 +74,5 @@ fn long_return_is_blocked_until_enabled_by_hand() {
     assert!(blocked(&long) && long.status.message.ends_with(out), "{long:?}");
     world.host().service.status = "enabled".into();
     world.host().service.disabled_reason = None;
-    assert_eq!(world.step().act, Some(Act::Finish));
+    assert_eq!(world.step().act, Some(Act::RemoveFinalizer));
 }

@@ -2,55 +2,61 @@
 
 use super::*;
 use crate::api::Approval;
-use crate::observed::{Likeness, Verdict};
+use crate::observed::{ComparisonResult, ManifestComparison};
 use crate::release::ADOPTED;
 
-fn differs() -> Verdict {
-    Verdict::Differs { chart: None, paths: vec!["pod.replicas".into()] }
+fn differs() -> ComparisonResult {
+    ComparisonResult::Differs { chart: None, paths: vec!["pod.replicas".into()] }
 }
 
-fn theirs() -> ReleaseSeen {
-    ReleaseSeen { attempt: None, own_inputs: None, inputs: None, catalog: None, ..seen("deployed") }
+fn theirs() -> ObservedRelease {
+    ObservedRelease { attempt: None, own_inputs: None, inputs: None, catalog: None, ..seen("deployed") }
 }
 
 /// The store as a foreign release with a known comparison.
-fn compared(seen: ReleaseSeen, verdict: Verdict) -> World {
-    let likeness = Likeness { revision: 3, inputs: "new".into(), verdict, until: None };
-    let known = move |world: &mut World| {
-        drop(world.observed.likeness.insert(Key::new("openstack", "store"), likeness));
+fn compared(seen: ObservedRelease, verdict: ComparisonResult) -> Fixture {
+    let likeness = ManifestComparison { revision: 3, inputs: "new".into(), verdict, until: None };
+    let known = move |world: &mut Fixture| {
+        drop(world.observed.comparisons.insert(ReleaseKey::new("openstack", "store"), likeness));
     };
     world().see("store", seen).with(known)
 }
 
-fn adoption(seen: ReleaseSeen, verdict: Verdict) -> String {
+fn adoption(seen: ObservedRelease, verdict: ComparisonResult) -> String {
     compared(seen, verdict).with(|world| _ = world.policy.adopt.insert("store".into())).describe_step("store")
 }
 
 #[test]
 fn reports_changes_before_adoption() {
     let message = |verdict| compared(theirs(), verdict).describe_step("store");
-    let same = message(Verdict::Same);
+    let same = message(ComparisonResult::Same);
     assert!(same.contains("take it over (osdpl adopt <release>): nothing would change. Or"), "{same}");
     let differs = message(differs());
     assert!(differs.contains("it would change pod.replicas, once that is approved"), "{differs}");
-    let owned = message(Verdict::Owned("Flux drives it".into()));
+    let owned = message(ComparisonResult::Owned("Flux drives it".into()));
     assert!(owned.contains("did not make; Flux drives it. Or uninstall it"), "{owned}");
 }
 
 #[test]
 fn adopts_requested_releases_without_other_manager() {
-    assert_eq!(adoption(theirs(), Verdict::Same), "label the record, because it already equals the desired state");
+    assert_eq!(
+        adoption(theirs(), ComparisonResult::Same),
+        "label the record, because it already equals the desired state"
+    );
     assert_eq!(adoption(theirs(), differs()), "label the record, because its adoption was requested");
-    assert_eq!(adoption(theirs(), Verdict::Owned("Flux drives it".into())), "Flux drives it");
-    let failed = adoption(ReleaseSeen { status: "failed".into(), ..theirs() }, Verdict::Same);
+    assert_eq!(adoption(theirs(), ComparisonResult::Owned("Flux drives it".into())), "Flux drives it");
+    let failed = adoption(ObservedRelease { status: "failed".into(), ..theirs() }, ComparisonResult::Same);
     assert!(failed.starts_with("revision 3 is failed: only what helm has deployed is taken over"), "{failed}");
-    let older = ReleaseSeen { revision: 2, ..theirs() };
-    assert_eq!(adoption(older, Verdict::Same), "settles: its release record is being compared with the desired state");
-    let all = |world: &mut World| {
+    let older = ObservedRelease { revision: 2, ..theirs() };
+    assert_eq!(
+        adoption(older, ComparisonResult::Same),
+        "settles: its release record is being compared with the desired state"
+    );
+    let all = |world: &mut Fixture| {
         world.policy.paused = true;
         world.policy.adopt.insert("all".into());
     };
-    let paused = compared(theirs(), Verdict::Same).with(all).describe_step("store");
+    let paused = compared(theirs(), ComparisonResult::Same).with(all).describe_step("store");
     assert_eq!(paused, "label the record, because it already equals the desired state", "labels do not start pods");
 }
 
@@ -83,9 +89,9 @@ fn manual_upgrade_to_desired_state_is_in_sync() {
         seen
     };
     let labelled = "label the record, because it already equals the desired state";
-    assert_eq!(compared(by_hand(), Verdict::Same).describe_step("store"), labelled);
-    let paused = |world: &mut World| world.desired.releases.get_mut("store").unwrap().paused = true;
-    let step = compared(by_hand(), Verdict::Same).with(paused).describe_step("store");
+    assert_eq!(compared(by_hand(), ComparisonResult::Same).describe_step("store"), labelled);
+    let paused = |world: &mut Fixture| world.desired.releases.get_mut("store").unwrap().paused = true;
+    let step = compared(by_hand(), ComparisonResult::Same).with(paused).describe_step("store");
     assert_eq!(step, "paused; set `paused: false` to go on", "nobody asked for the label");
     let other = compared(by_hand(), differs()).describe_step("store");
     assert!(other.starts_with("revision 3 was not made by osdpl"), "{other}");
@@ -93,12 +99,12 @@ fn manual_upgrade_to_desired_state_is_in_sync() {
 
 #[test]
 fn unmanages_releases_and_counts_them_as_ready() {
-    let step_of = |seen: ReleaseSeen| {
-        let unmanage = |world: &mut World| world.desired.releases.get_mut("store").unwrap().managed = false;
+    let step_of = |seen: ObservedRelease| {
+        let unmanage = |world: &mut Fixture| world.desired.releases.get_mut("store").unwrap().managed = false;
         world().see("store", seen).with(unmanage).describe_step("store")
     };
     let expected = "remove our labels from its records, because the spec does not manage it any more";
-    for seen in [seen("deployed"), seen("failed"), ReleaseSeen { inputs: Some("old".into()), ..seen("deployed") }] {
+    for seen in [seen("deployed"), seen("failed"), ObservedRelease { inputs: Some("old".into()), ..seen("deployed") }] {
         assert_eq!(step_of(seen), expected);
     }
     assert_eq!(step_of(theirs()), "ready", "with any inputs");

@@ -8,7 +8,7 @@ fn counts_compute_nodes_by_label() {
     let workload = |component: &str, desired, selects: &str| Workload {
         kind: WorkloadKind::DaemonSet,
         desired,
-        selects: selects.into(),
+        node_selector: selects.into(),
         ..available(&component.replace('/', "-"), component, desired)
     };
     let label = "openstack-compute-node=enabled";

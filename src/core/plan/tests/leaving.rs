@@ -1,7 +1,7 @@
 //! Removal of releases.
 
 use super::super::*;
-use crate::observed::ReleaseSeen;
+use crate::observed::ObservedRelease;
 use crate::testing::world::*;
 
 #[test]
@@ -18,7 +18,7 @@ fn removes_dependents_first_after_approval() {
     assert_eq!(terminating.describe_step("front"), "helm uninstall --no-hooks, because it is not wanted any more");
     assert!(
         !world()
-            .see("other", ReleaseSeen { attempt: None, own_inputs: None, ..seen("deployed") })
+            .see("other", ObservedRelease { attempt: None, own_inputs: None, ..seen("deployed") })
             .plan()
             .decisions
             .contains_key("other")
@@ -28,21 +28,21 @@ fn removes_dependents_first_after_approval() {
 #[test]
 fn finds_dependents_of_running_and_desired_revisions() {
     let store = || Component::parse("store/server").unwrap();
-    let without = |change: fn(&mut World)| {
+    let without = |change: fn(&mut Fixture)| {
         let world = world().see("store", seen("deployed")).see("front", seen("deployed"));
         let world = world.with(|world| _ = world.desired.releases.remove("store")).with(change);
         world.describe_step("store")
     };
     let approval = "it is not wanted any more: waits for approval (osdpl approve)";
-    let no_more = |world: &mut World| world.desired.releases.get_mut("front").unwrap().needs.clear();
+    let no_more = |world: &mut Fixture| world.desired.releases.get_mut("front").unwrap().needs.clear();
     assert_eq!(without(no_more), approval, "front already runs without it");
-    let not_yet = |world: &mut World| {
+    let not_yet = |world: &mut Fixture| {
         let front = world.desired.releases.get_mut("front").unwrap();
         front.needs.clear();
         front.inputs = "newer".into();
     };
     assert_eq!(without(not_yet), "stays until front is gone", "the running revision may need it");
-    let outside = |world: &mut World| {
+    let outside = |world: &mut Fixture| {
         let front = world.desired.releases.get_mut("front").unwrap();
         front.needs.insert(Component::parse("store/server").unwrap(), Provider::External("store".into()));
         front.inputs = "newer".into();
@@ -79,13 +79,13 @@ fn reapplies_synced_releases_on_repair_by_name() {
 
 #[test]
 fn unlabelled_revision_over_ours_is_foreign() {
-    let nameless = || ReleaseSeen { attempt: None, inputs: None, ..seen("deployed") };
+    let nameless = || ObservedRelease { attempt: None, inputs: None, ..seen("deployed") };
     assert!(world().see("store", nameless()).describe_step("store").starts_with("revision 3 was not made by osdpl"));
-    let never = ReleaseSeen { own_inputs: None, ..nameless() };
+    let never = ObservedRelease { own_inputs: None, ..nameless() };
     assert!(world().see("store", never).describe_step("store").contains("that osdpl did not make"));
 }
 
-fn deleting_in(namespace: &str) -> World {
+fn deleting_in(namespace: &str) -> Fixture {
     let world = world().see("front", seen("deployed"));
     world.with(|world| {
         world.desired.releases.clear();

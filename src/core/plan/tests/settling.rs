@@ -1,14 +1,14 @@
 //! Releases in sync that are not ready yet.
 
 use crate::catalog::WorkloadKind;
-use crate::observed::{BodySeen, Daemons, OnDelete, ReleaseSeen, Trouble};
+use crate::observed::{DaemonSetGroup, Issue, ObservedRelease, OnDelete, RecordBody};
 use crate::testing::world::*;
 
 #[test]
 fn settles_until_workloads_and_jobs_are_done() {
-    let mut body = BodySeen::default();
+    let mut body = RecordBody::default();
     body.workloads.insert((WorkloadKind::StatefulSet, "openstack".into(), "store".into()));
-    let synced = ReleaseSeen { body: Some(body), ..seen("deployed") };
+    let synced = ObservedRelease { body: Some(body), ..seen("deployed") };
     let world = world().see("store", synced);
     assert_eq!(
         world.describe_step("store"),
@@ -22,16 +22,16 @@ fn settles_until_workloads_and_jobs_are_done() {
 
 #[test]
 fn replaced_batch_keeps_release_ready_unless_stuck() {
-    let mut body = BodySeen::default();
+    let mut body = RecordBody::default();
     body.workloads.insert((WorkloadKind::DaemonSet, "openstack".into(), "store".into()));
     let step_of = |ready: i32, stuck: bool| {
         let mut set = available("store", "store/server", ready);
         (set.kind, set.desired, set.updated) = (WorkloadKind::DaemonSet, 3, 3);
         set.on_delete = Some(OnDelete::default());
-        set.trouble = stuck.then(|| Trouble { stuck: true, message: "no image".into() });
-        let mut world = world().see("store", ReleaseSeen { body: Some(body.clone()), ..seen("deployed") });
-        let daemons = Daemons { namespace: "openstack".into(), component: set.component.clone() };
-        world.observed.renewed.insert(daemons, 1);
+        set.trouble = stuck.then(|| Issue { stuck: true, message: "no image".into() });
+        let mut world = world().see("store", ObservedRelease { body: Some(body.clone()), ..seen("deployed") });
+        let daemons = DaemonSetGroup { namespace: "openstack".into(), component: set.component.clone() };
+        world.observed.rolling_batches.insert(daemons, 1);
         world.observed.workloads.push(set);
         world.describe_step("store")
     };
@@ -47,7 +47,7 @@ fn reports_workloads_scaled_to_zero_outside_helm() {
         let mut seen = seen("deployed");
         let body = seen.body.as_mut().unwrap();
         body.workloads.insert(identity.clone());
-        body.at_rest.extend(at_rest.then(|| identity.clone()));
+        body.scaled_to_zero.extend(at_rest.then(|| identity.clone()));
         let mut workload = available("store", "store/server", 0);
         workload.desired = 0;
         let mut world = world().see("store", seen);

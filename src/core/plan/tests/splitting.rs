@@ -2,14 +2,14 @@
 
 use crate::api::Approval;
 use crate::catalog::{Component, WorkloadKind};
-use crate::desired::Split;
+use crate::desired::NodeSplit;
 use crate::release::NO_SPLIT;
 use crate::testing::world::*;
 
 /// The step of a store with changed inputs, the split `before`, and these `DaemonSets` as (component, name, nodes).
 fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], approval: Approval) -> String {
     let parse = |text: &str| Component::parse(text).unwrap();
-    let split = Split {
+    let split = NodeSplit {
         digest: wanted.into(),
         components: (wanted != NO_SPLIT).then(|| parse("store/disk")).into_iter().collect(),
         whole: [("store/disk", "store-disk-default"), ("store/net", "store-net-default")]

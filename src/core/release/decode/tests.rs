@@ -129,7 +129,7 @@ fn limits_the_unpacked_size() {
     let blank = vec![b' '; usize::try_from(UNPACKED_MAX).unwrap() + 1];
     let bomb = packed(&blank);
     assert!(bomb.len() < 1024 * 1024, "it fits into a Secret");
-    assert!(matches!(decode(&bomb), Err(Undecodable::TooLarge)));
+    assert!(matches!(decode(&bomb), Err(DecodeError::TooLarge)));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn separates_objects_of_manifest_and_hooks() {
     assert_eq!((objects.manifest[0].name.as_str(), objects.manifest[0].keep), ("api", false));
     assert_eq!((objects.hooks[0].name.as_str(), objects.hooks[0].keep), ("keys", true));
     let broken = payload(&json!({"manifest": "kind: [", "hooks": null}));
-    assert!(matches!(decode_objects(&broken), Err(Undecodable::NoRelease(_))));
+    assert!(matches!(decode_objects(&broken), Err(DecodeError::NoRelease(_))));
 }
 
 proptest! {

@@ -16,8 +16,8 @@ fn with(extra: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static s
     RECORD.into_iter().filter(|(key, _)| !replaced(*key)).chain(extra.iter().copied()).collect()
 }
 
-fn read(labels: &[(&str, &str)]) -> Result<Meta, Malformed> {
-    Meta::read(&metadata("sh.helm.release.v1.keystone.v10", labels))
+fn read(labels: &[(&str, &str)]) -> Result<RecordMeta, MalformedRecord> {
+    RecordMeta::read(&metadata("sh.helm.release.v1.keystone.v10", labels))
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn reads_release_revision_status_and_digests() {
         ("modifiedAt", "1"),
     ]))
     .unwrap();
-    assert_eq!(meta.release, Key::new("cloud", "keystone"));
+    assert_eq!(meta.release, ReleaseKey::new("cloud", "keystone"));
     assert_eq!((meta.revision, meta.status), (10, Status::Deployed));
     assert_eq!((meta.inputs.as_deref(), meta.catalog.as_deref()), (Some("0a1b"), Some("c0de")));
     assert_eq!(meta.maker, Maker::Ours(Attempt::new("p123.abc", 7, 10).unwrap()));
@@ -42,8 +42,8 @@ fn reads_release_revision_status_and_digests() {
 #[test]
 fn is_swept_only_if_the_label_names_the_revision() {
     assert!(!read(&RECORD).unwrap().swept);
-    assert!(read(&with(&[(SWEPT_LABEL, "10")])).unwrap().swept);
-    assert!(!read(&with(&[(SWEPT_LABEL, "9")])).unwrap().swept, "inherited");
+    assert!(read(&with(&[(CLEANED_UP_LABEL, "10")])).unwrap().swept);
+    assert!(!read(&with(&[(CLEANED_UP_LABEL, "9")])).unwrap().swept, "inherited");
 }
 
 #[test]
@@ -57,15 +57,15 @@ fn an_inherited_attempt_label_proves_nothing() {
 fn the_newest_record_is_the_highest_revision() {
     let record = |revision: u32, status: &str| {
         let text = revision.to_string();
-        Meta::read(&metadata(
+        RecordMeta::read(&metadata(
             &format!("sh.helm.release.v1.keystone.v{revision}"),
             &[("owner", "helm"), ("name", "keystone"), ("status", status), ("version", &text)],
         ))
         .unwrap()
     };
     let records = [record(10, "failed"), record(9, "deployed"), record(8, "superseded")];
-    assert_eq!(newest(&records).unwrap().revision, 10);
-    assert_eq!(newest([]), None);
+    assert_eq!(newest_record(&records).unwrap().revision, 10);
+    assert_eq!(newest_record([]), None);
 }
 
 #[test]

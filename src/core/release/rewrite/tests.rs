@@ -19,7 +19,7 @@ fn tree(payload: &[u8]) -> Value {
 fn changes_only_status_and_description() {
     for text in [BY_HELM_3, BY_HELM_4] {
         let before = text.trim().as_bytes();
-        let after = rewrite_failed(before, "its maker died").unwrap();
+        let after = mark_payload_failed(before, "its maker died").unwrap();
         let mut expected = tree(before);
         expected["info"]["status"] = "failed".into();
         expected["info"]["description"] = "its maker died".into();
@@ -33,7 +33,7 @@ fn changes_only_status_and_description() {
 #[test]
 fn preserves_unknown_fields_and_the_notation_of_numbers() {
     let before = r#"{"new":{"deep":[1e400,0.10,12345678901234567890123]},"info":{"later":"é","status":"pending-upgrade"},"version":7}"#;
-    let after = unpacked(&rewrite_failed(&payload(before), "x").unwrap()).unwrap();
+    let after = unpacked(&mark_payload_failed(&payload(before), "x").unwrap()).unwrap();
     for kept in [r#""new":{"deep":[1e400,0.10,12345678901234567890123]}"#, r#""later":"é""#, r#""version":7"#] {
         assert!(after.contains(kept), "{after}\nlacks {kept}");
     }
@@ -47,7 +47,7 @@ fn rewrites_the_label_and_keeps_the_resource_version() {
     secret.metadata.labels =
         Some([("status", "pending-install"), ("name", "a")].map(|(key, value)| (key.into(), value.into())).into());
     secret.data = Some([(SECRET_KEY.to_owned(), ByteString(BY_HELM_4.trim().into()))].into());
-    let rewritten = fail_secret(secret, "its maker died").unwrap();
+    let rewritten = mark_secret_failed(secret, "its maker died").unwrap();
     assert_eq!(rewritten.metadata.resource_version.as_deref(), Some("42"));
     let labels = rewritten.metadata.labels.unwrap();
     assert_eq!((labels["status"].as_str(), labels["name"].as_str()), ("failed", "a"));
@@ -61,17 +61,22 @@ fn rejects_payloads_that_are_not_releases() {
         ("{}", "it has no field \"info\""),
         (r#"{"info": 1}"#, "its field \"info\" is not a JSON object"),
     ] {
-        let error = rewrite_failed(&payload(text), "x").unwrap_err().to_string();
+        let error = mark_payload_failed(&payload(text), "x").unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
-    assert!(fail_secret(Secret::default(), "x").unwrap_err().to_string().contains("no data under the key \"release\""));
-    assert!(matches!(rewrite_failed(b"?", "x"), Err(Undecodable::Damaged(_))));
+    assert!(
+        mark_secret_failed(Secret::default(), "x")
+            .unwrap_err()
+            .to_string()
+            .contains("no data under the key \"release\"")
+    );
+    assert!(matches!(mark_payload_failed(b"?", "x"), Err(DecodeError::Damaged(_))));
 }
 
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in ".{0,40}") {
-        let _ = rewrite_failed(&bytes, &text);
-        let _ = rewrite_failed(&payload(&text), &text);
+        let _ = mark_payload_failed(&bytes, &text);
+        let _ = mark_payload_failed(&payload(&text), &text);
     }
 }

@@ -1,11 +1,11 @@
 use super::*;
-use crate::release::{NAME, NAMESPACE};
+use crate::release::{RELEASE_NAME_ANNOTATION, RELEASE_NAMESPACE_ANNOTATION};
 
 /// Parses a history: `1 superseded, 2 failed*`; a `*` means that the leftovers were removed.
-fn history(text: &str) -> Vec<Past> {
+fn history(text: &str) -> Vec<PastRevision> {
     let past = |part: &str| {
         let (revision, status) = part.trim().split_once(' ').unwrap();
-        Past {
+        PastRevision {
             revision: revision.parse().unwrap(),
             status: status.trim_end_matches('*').parse().unwrap(),
             swept: status.ends_with('*'),
@@ -15,7 +15,7 @@ fn history(text: &str) -> Vec<Past> {
 }
 
 /// Formats a result as `of - kept`.
-fn format_sweep(sweep: Option<Sweep>) -> String {
+fn format_sweep(sweep: Option<Cleanup>) -> String {
     let list = |set: BTreeSet<u32>| set.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
     sweep.map_or_else(String::new, |sweep| format!("{} - {}", list(sweep.of), list(sweep.kept)))
 }
@@ -45,10 +45,10 @@ fn determines_the_cleanup_from_the_history() {
         ("1 superseded, 2 failed, 3 pending-upgrade", "", ""),
         ("2 failed, 3 uninstalling", "", ""),
     ] {
-        assert_eq!(format_sweep(unswept(&history(text))), now, "{text}");
-        assert_eq!(format_sweep(leaving(&history(text))), before_uninstall, "{text}, leaving");
+        assert_eq!(format_sweep(pending_cleanup(&history(text))), now, "{text}");
+        assert_eq!(format_sweep(cleanup_before_uninstall(&history(text))), before_uninstall, "{text}, leaving");
     }
-    assert_eq!((unswept(&[]), leaving(&[])), (None, None));
+    assert_eq!((pending_cleanup(&[]), cleanup_before_uninstall(&[])), (None, None));
 }
 
 fn object(kind: &str, namespace: Option<&str>, name: &str) -> Object {
@@ -75,12 +75,12 @@ fn manifest(objects: &[Object]) -> Objects {
     Objects { manifest: objects.to_vec(), hooks: Vec::new(), server_side: true }
 }
 
-fn keystone() -> Key {
-    Key::new("cloud", "keystone")
+fn keystone() -> ReleaseKey {
+    ReleaseKey::new("cloud", "keystone")
 }
 
 fn orphan_names(left: &[Object], kept: &[Objects]) -> Vec<String> {
-    orphans(&manifest(left), kept, &keystone()).into_iter().map(|object| object.name.clone()).collect()
+    find_orphans(&manifest(left), kept, &keystone()).into_iter().map(|object| object.name.clone()).collect()
 }
 
 #[test]
@@ -114,7 +114,13 @@ fn never_removes_claims_crds_namespaces_and_kept_objects() {
 fn ignores_namespaces_of_cluster_scoped_objects() {
     let theirs = manifest(&[object("ClusterRole", Some("edge"), "nodes")]);
     let named = |namespaced| {
-        names(&theirs, &Key::new("edge", "nova"), &object("ClusterRole", None, "nodes"), &keystone(), namespaced)
+        has_object(
+            &theirs,
+            &ReleaseKey::new("edge", "nova"),
+            &object("ClusterRole", None, "nodes"),
+            &keystone(),
+            namespaced,
+        )
     };
     assert!(named(false) && !named(true));
 }
@@ -125,12 +131,18 @@ fn only_objects_of_this_release_are_leftovers() {
         annotations: Some(annotations.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()),
         ..ObjectMeta::default()
     };
-    let ours = [(NAME, "keystone"), (NAMESPACE, "cloud")];
+    let ours = [(RELEASE_NAME_ANNOTATION, "keystone"), (RELEASE_NAMESPACE_ANNOTATION, "cloud")];
     assert!(is_leftover(&metadata(&ours), &keystone()));
     assert!(!is_leftover(&ObjectMeta::default(), &keystone()), "created by hand");
-    assert!(!is_leftover(&metadata(&[(NAME, "glance"), (NAMESPACE, "cloud")]), &keystone()));
-    assert!(!is_leftover(&metadata(&[(NAME, "keystone"), (NAMESPACE, "other")]), &keystone()));
-    assert!(!is_leftover(&metadata(&[ours[0], ours[1], (KEEP, " Keep")]), &keystone()));
+    assert!(!is_leftover(
+        &metadata(&[(RELEASE_NAME_ANNOTATION, "glance"), (RELEASE_NAMESPACE_ANNOTATION, "cloud")]),
+        &keystone()
+    ));
+    assert!(!is_leftover(
+        &metadata(&[(RELEASE_NAME_ANNOTATION, "keystone"), (RELEASE_NAMESPACE_ANNOTATION, "other")]),
+        &keystone()
+    ));
+    assert!(!is_leftover(&metadata(&[ours[0], ours[1], (RESOURCE_POLICY_ANNOTATION, " Keep")]), &keystone()));
     let mut deleting = metadata(&ours);
     deleting.deletion_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time("2026-11-21T10:00:00Z".parse().unwrap()));

@@ -7,14 +7,14 @@ use crate::api::Rollout;
 use crate::catalog::WorkloadKind;
 use crate::observed::{DaemonPod, OnDelete, PodState};
 use crate::plan::Step;
-use crate::testing::world::{self, NOW, World};
+use crate::testing::world::{self, Fixture, NOW};
 
 /// Two components on this number of nodes, with a controller that recreates evicted pods.
 pub struct Cloud {
-    pub world: World,
+    pub world: Fixture,
     pub plan: Plan,
     pub settings: Rollout,
-    pub rolling: BTreeMap<Daemons, Rolling>,
+    pub rolling: BTreeMap<DaemonSetGroup, RolloutPods>,
     pub nodes: BTreeMap<String, Node>,
     pub status: Rollouts,
     pub now: Timestamp,
@@ -24,8 +24,8 @@ pub struct Cloud {
 pub const SWITCH: (&str, &str) = ("openvswitch", "openvswitch/server");
 pub const COMPUTE: (&str, &str) = ("nova", "nova/compute");
 
-pub fn daemons(component: &str) -> Daemons {
-    Daemons { namespace: "openstack".into(), component: crate::catalog::Component::parse(component).unwrap() }
+pub fn daemons(component: &str) -> DaemonSetGroup {
+    DaemonSetGroup { namespace: "openstack".into(), component: crate::catalog::Component::parse(component).unwrap() }
 }
 
 impl Cloud {
@@ -39,13 +39,16 @@ impl Cloud {
             wanted.values = serde_json::from_value(serde_json::json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "OnDelete"}}}}})).unwrap();
             wanted.components.insert(daemons(component).component, WorkloadKind::DaemonSet);
             world.desired.releases.insert(release.into(), wanted);
-            world.observed.releases.insert(crate::observed::Key::new("openstack", release), world::seen("deployed"));
+            world
+                .observed
+                .releases
+                .insert(crate::observed::ReleaseKey::new("openstack", release), world::seen("deployed"));
             let mut set = world::available(release, component, 1);
             (set.kind, set.on_delete) = (WorkloadKind::DaemonSet, Some(OnDelete { uid: release.into(), stale: 0 }));
             world.observed.workloads.push(set);
             let pods = (1..=nodes).map(|node| pod(release, &format!("{release}-{node}"), &format!("n{node}"), "r1"));
             let revisions = [(release.to_owned(), "r1".to_owned())].into();
-            rolling.insert(daemons(component), Rolling { pods: pods.collect(), revisions });
+            rolling.insert(daemons(component), RolloutPods { pods: pods.collect(), revisions });
         }
         let nodes = (1..=nodes).map(|node| (format!("n{node}"), Node::default())).collect();
         let settings = Rollout { pause_seconds: Some(0), ..Rollout::default() };
@@ -78,16 +81,16 @@ impl Cloud {
             let fresh = rolling
                 .pods
                 .iter()
-                .filter(|pod| pod.state != PodState::Leaving && pod.revision == rolling.revisions[&pod.set]);
+                .filter(|pod| pod.state != PodState::Terminating && pod.revision == rolling.revisions[&pod.set]);
             let stale = nodes - i32::try_from(fresh.count()).unwrap();
             (set.desired, set.on_delete) = (nodes, Some(OnDelete { uid: set.release.clone(), stale }));
         }
     }
 
     /// Runs a pass: stores the status and evicts the pods.
-    pub fn pass(&mut self) -> Next {
-        let World { desired, observed, catalog, policy, .. } = &self.world;
-        let next = next(&Scene {
+    pub fn pass(&mut self) -> NextRollouts {
+        let Fixture { desired, observed, catalog, policy, .. } = &self.world;
+        let next = decide(&Input {
             desired,
             observed,
             catalog,
@@ -103,7 +106,7 @@ impl Cloud {
         self.status.clone_from(&next.rollouts);
         for eviction in &next.evict {
             let pods = self.rolling.values_mut().flat_map(|rolling| &mut rolling.pods);
-            pods.filter(|pod| pod.uid == eviction.uid).for_each(|pod| pod.state = PodState::Leaving);
+            pods.filter(|pod| pod.uid == eviction.uid).for_each(|pod| pod.state = PodState::Terminating);
         }
         if !next.evict.is_empty() {
             self.recount();
@@ -114,7 +117,7 @@ impl Cloud {
     /// Replaces evicted pods by starting ones.
     pub fn replace(&mut self) {
         for rolling in self.rolling.values_mut() {
-            for pod in rolling.pods.iter_mut().filter(|pod| pod.state == PodState::Leaving) {
+            for pod in rolling.pods.iter_mut().filter(|pod| pod.state == PodState::Terminating) {
                 self.pod_count += 1;
                 (pod.uid, pod.revision) = (format!("new-{}", self.pod_count), rolling.revisions[&pod.set].clone());
                 pod.state = PodState::Starting("it starts".into(), Some(self.now));
@@ -159,12 +162,12 @@ pub fn batches(cloud: &mut Cloud) -> Vec<String> {
         let next = cloud.pass();
         if !next.evict.is_empty() {
             let nodes: Vec<_> = next.evict.iter().map(|pod| pod.node.as_str()).collect();
-            batches.push(format!("{} {}", next.of.unwrap(), nodes.join("+")));
+            batches.push(format!("{} {}", next.component.unwrap(), nodes.join("+")));
             assert_eq!(cloud.pass().evict, [], "no eviction while a batch is in flight");
             cloud.replace();
             assert_eq!(cloud.pass().evict, []);
             cloud.settle();
-        } else if cloud.status.values().all(|status| !status.phase.is_on()) {
+        } else if cloud.status.values().all(|status| !status.phase.is_active()) {
             return batches;
         }
     }

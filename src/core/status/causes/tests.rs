@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::api::{CauseObject, OpenStackDeploymentSpec};
 use crate::desired::Desired;
-use crate::observed::{Key, Observed};
+use crate::observed::{Observed, ReleaseKey};
 use crate::plan::{Decision, Plan, Step};
 
 const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
@@ -14,14 +14,14 @@ fn cause(message: &str, release: &str, stuck: bool, victims: usize) -> Cause {
         message: message.into(),
         objects: vec![CauseObject { kind: "Pod".into(), namespace: "n".into(), name: "p".into() }],
         stuck,
-        told: true,
-        releases: BTreeSet::from([Key::new("n", release)]),
-        victims: (0..victims).map(|number| format!("app/{number}")).collect(),
+        is_explained: true,
+        releases: BTreeSet::from([ReleaseKey::new("n", release)]),
+        affected: (0..victims).map(|number| format!("app/{number}")).collect(),
     }
 }
 
 fn with<T>(causes: Vec<Cause>, inspect: impl FnOnce(&Report<'_>) -> T) -> T {
-    let decision = Decision { key: Key::new("n", "ours"), step: Step::Ready, sweep: None, mending: None };
+    let decision = Decision { key: ReleaseKey::new("n", "ours"), step: Step::Ready, sweep: None, mending: None };
     let plan = Plan { decisions: [("ours".to_owned(), decision)].into(), ..Plan::default() };
     let (spec, desired) = (OpenStackDeploymentSpec::default(), Desired::default());
     let observed = Observed { causes, ..Observed::default() };

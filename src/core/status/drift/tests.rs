@@ -1,16 +1,19 @@
 use super::*;
-use crate::drift::{DriftSeen, Id, Write, kind};
-use crate::testing::world::{self, World};
+use crate::drift::{ForeignWrite, ObjectId, ObservedDrift, find_kind};
+use crate::testing::world::{self, Fixture};
 
 const EARLY: Timestamp = Timestamp::constant(1_800_000_000, 0);
 const LATE: Timestamp = Timestamp::constant(1_800_000_100, 0);
 
-fn drifted(change: Change) -> Drifted {
-    Drifted { id: Id { kind: kind("v1", "Service").unwrap(), namespace: "n".into(), name: "api".into() }, change }
+fn drifted(change: Change) -> DriftedObject {
+    DriftedObject {
+        id: ObjectId { kind: find_kind("v1", "Service").unwrap(), namespace: "n".into(), name: "api".into() },
+        change,
+    }
 }
 
 fn edited(at: Option<Timestamp>) -> Change {
-    Change::Edited(Write { manager: "kubectl".into(), at, fields: "spec.ports".into() })
+    Change::Edited(ForeignWrite { manager: "kubectl".into(), at, fields: "spec.ports".into() })
 }
 
 #[test]
@@ -30,7 +33,7 @@ fn drift_without_time_keeps_first_report_time() {
 
 #[test]
 fn reports_each_object_once() {
-    let child = |drift: Vec<ObjectDrift>| ChildStatus { drift, ..ChildStatus::default() };
+    let child = |drift: Vec<ObjectDrift>| HelmReleaseStatus { drift, ..HelmReleaseStatus::default() };
     let (one, two) = (entry(&drifted(Change::Deleted), &[], EARLY), entry(&drifted(edited(Some(EARLY))), &[], EARLY));
     let before = child(vec![one.clone()]);
     assert_eq!(events("x", None, &before).len(), 1);
@@ -39,35 +42,35 @@ fn reports_each_object_once() {
     assert_eq!(new.len(), 1);
     assert!(
         new[0].warning
-            && matches!(&new[0].about, Some(About::Object { kind, name }) if kind == "Service" && name == "api"),
+            && matches!(&new[0].subject, Some(Subject::Object { kind, name }) if kind == "Service" && name == "api"),
         "{new:?}"
     );
     assert!(events("x", Some(&before), &child(Vec::new())).is_empty());
 }
 
 /// The third revision of a release of which a Job and a Service were deleted.
-fn deleted_objects() -> World {
-    let object = |kind_: &str, version: &str, name: &str| Drifted {
-        id: Id { kind: kind(version, kind_).unwrap(), namespace: "openstack".into(), name: name.into() },
+fn deleted_objects() -> Fixture {
+    let object = |kind_: &str, version: &str, name: &str| DriftedObject {
+        id: ObjectId { kind: find_kind(version, kind_).unwrap(), namespace: "openstack".into(), name: name.into() },
         change: Change::Deleted,
     };
     let objects = vec![object("Job", "batch/v1", "store-setup"), object("Service", "v1", "store")];
     world::world().see("store", world::seen("deployed")).with(|world| {
         let key = world.desired.releases["store"].key.clone();
-        world.observed.drift = std::sync::Arc::new([(key, DriftSeen { revision: 3, objects })].into());
+        world.observed.drift = std::sync::Arc::new([(key, ObservedDrift { revision: 3, objects })].into());
     })
 }
 
 /// The reported drift of the store, following the status `before`.
-fn reported(world: &World, before: Option<&ChildStatus>) -> ChildStatus {
+fn reported(world: &Fixture, before: Option<&HelmReleaseStatus>) -> HelmReleaseStatus {
     let (plan, spec) = (world.plan(), crate::api::OpenStackDeploymentSpec::default());
     let report = Report::new(&spec, 1, (&world.desired, &world.observed), &plan);
-    let mut child = ChildStatus::default();
+    let mut child = HelmReleaseStatus::default();
     report_drift(&mut child, before, "store", &plan.decisions["store"], &report, EARLY);
     child
 }
 
-fn names(child: &ChildStatus) -> Vec<&str> {
+fn names(child: &HelmReleaseStatus) -> Vec<&str> {
     child.drift.iter().map(|drift| drift.object.as_str()).collect()
 }
 
@@ -78,10 +81,10 @@ fn reports_new_drift_only_after_helm_ended() {
     assert_eq!(names(&known), ["Job store-setup", "Service store"]);
     let busy = deleted_objects().with(|world| {
         let key = world.desired.releases["store"].key.clone();
-        world.observed.running.insert(key, world::child("newer"));
+        world.observed.running.insert(key, world::running_helm("newer"));
         world.desired.releases.get_mut("store").unwrap().inputs = "newer".into();
     });
-    assert_eq!(reported(&busy, None), ChildStatus::default());
+    assert_eq!(reported(&busy, None), HelmReleaseStatus::default());
     assert_eq!(names(&reported(&busy, Some(&known))), ["Service store"]);
 }
 

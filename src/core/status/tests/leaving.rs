@@ -13,16 +13,16 @@ fn reports_removed_but_not_unmanaged_releases() {
         let (status, events) = reported_while(Some(remaining), Some(&ready), plan, &spec, observed, &[], LATER);
         (status.message, events.iter().filter(|event| event.reason == "Uninstalled").count())
     };
-    let unmanaging = plan(&[("front", Step::Do(Action::LetGo, Why::Unmanaged))]);
+    let unmanaging = plan(&[("front", Step::Do(Action::Unmanage, Reason::Unmanaged))]);
     assert_eq!(during(&unmanaging, &observed), (remaining.to_owned(), 0));
     assert_eq!(during(&Plan::default(), &observed).1, 0, "no decision, but its record exists");
     assert_eq!(during(&Plan::default(), &recorded("uninstalled")).1, 1);
     assert_eq!(during(&Plan::default(), &Observed::default()).1, 1);
-    let elsewhere = |seen: ReleaseSeen| {
-        let seen = ReleaseSeen { release: Some("front".into()), status: "deployed".into(), ..seen };
-        Observed { releases: [(Key::new("shop", "front"), seen)].into(), ..Observed::default() }
+    let elsewhere = |seen: ObservedRelease| {
+        let seen = ObservedRelease { release: Some("front".into()), status: "deployed".into(), ..seen };
+        Observed { releases: [(ReleaseKey::new("shop", "front"), seen)].into(), ..Observed::default() }
     };
-    assert_eq!(during(&Plan::default(), &elsewhere(ReleaseSeen::default())).1, 1, "a foreign release of that name");
-    let ours = ReleaseSeen { own_inputs: Some("old".into()), ..ReleaseSeen::default() };
+    assert_eq!(during(&Plan::default(), &elsewhere(ObservedRelease::default())).1, 1, "a foreign release of that name");
+    let ours = ObservedRelease { own_inputs: Some("old".into()), ..ObservedRelease::default() };
     assert_eq!(during(&Plan::default(), &elsewhere(ours)).1, 0);
 }

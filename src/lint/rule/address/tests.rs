@@ -46,7 +46,7 @@ fn rejects_invalid_networks_and_addresses() {
 
 #[test]
 fn skips_entries_of_free_form_maps() {
-    let catalog = osdpl_core::files::catalog(None).unwrap();
+    let catalog = osdpl_core::files::load_catalog(None).unwrap();
     let is_free = |field: &str| super::is_free(field, &catalog);
     assert!(is_free("spec.features.volumes.backends[0].options.firmware"));
     assert!(!is_free("spec.features.volumes.backends[0].host") && !is_free("spec.features.network.dnsServers"));
@@ -61,8 +61,8 @@ fn reports_overlapping_feature_networks_once() {
     let spec = OpenStackDeploymentSpec { features: features.clone(), ..OpenStackDeploymentSpec::default() };
     assert!(names_networks(&spec) && !names_networks(&OpenStackDeploymentSpec::default()));
     let messages = |written: &Values| -> Vec<_> {
-        let found = overlaps(features, written, &Site::default()).into_iter();
-        found.map(|judged| format!("{} {}: {}", judged.level.word(), judged.field, judged.message)).collect()
+        let found = overlaps(features, written, &ClusterInfo::default()).into_iter();
+        found.map(|judged| format!("{} {}: {}", judged.level.as_str(), judged.field, judged.message)).collect()
     };
     let partial = messages(json!({"octavia": features["octavia"]}).as_object().unwrap());
     assert_eq!((partial.len(), partial[0].starts_with("warning spec.features.")), (1, true), "{partial:?}");
@@ -77,8 +77,8 @@ fn reports_overlapping_feature_networks_once() {
 #[test]
 fn warns_about_overlap_with_cluster_networks() {
     let features = json!({"network": {"tunnelNetwork": "10.96.10.0/24"}});
-    let range = Range { what: "Services".into(), is_of_pods: false, cidr: "10.96.0.0/12".into() };
-    let site = Site { networks: vec![range], ..Site::default() };
+    let range = Range { description: "Services".into(), is_of_pods: false, cidr: "10.96.0.0/12".into() };
+    let site = ClusterInfo { networks: vec![range], ..ClusterInfo::default() };
     let found = overlaps(features.as_object().unwrap(), &Values::new(), &site);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((found[0].level, found[0].field.as_str()), (Level::Warning, "spec.features.network.tunnelNetwork"));
@@ -88,15 +88,15 @@ fn warns_about_overlap_with_cluster_networks() {
 #[test]
 fn message_does_not_change_when_a_node_leaves() {
     let range = |node: usize| Range {
-        what: format!("the pods of node {node}"),
+        description: format!("the pods of node {node}"),
         is_of_pods: true,
         cidr: format!("10.96.{node}.0/24"),
     };
-    let services = Range { what: "Services".into(), is_of_pods: false, cidr: "10.96.0.0/12".into() };
+    let services = Range { description: "Services".into(), is_of_pods: false, cidr: "10.96.0.0/12".into() };
     let features = json!({"network": {"tunnelNetwork": "10.96.0.0/16"}});
     let check = |nodes: std::ops::Range<usize>| {
         let networks = nodes.map(range).chain([services.clone()]).collect();
-        let site = Site { networks, ..Site::default() };
+        let site = ClusterInfo { networks, ..ClusterInfo::default() };
         let found = overlaps(features.as_object().unwrap(), &Values::new(), &site);
         (found, cluster_overlap(&site))
     };
@@ -109,10 +109,11 @@ fn message_does_not_change_when_a_node_leaves() {
 fn reports_overlapping_cluster_networks_once() {
     let range = |is_of_pods, cidr: &str| {
         let what = if is_of_pods { "pods" } else { "Services" };
-        Range { what: what.into(), is_of_pods, cidr: cidr.into() }
+        Range { description: what.into(), is_of_pods, cidr: cidr.into() }
     };
-    let message =
-        |networks: Vec<Range>| cluster_overlap(&Site { networks, ..Site::default() }).map(|judged| judged.message);
+    let message = |networks: Vec<Range>| {
+        cluster_overlap(&ClusterInfo { networks, ..ClusterInfo::default() }).map(|judged| judged.message)
+    };
     let found = message(vec![range(true, "10.0.0.0/8"), range(false, "10.96.0.0/12"), range(true, "10.96.1.0/24")]);
     assert!(found.unwrap().starts_with("a network of the cluster's pods overlaps 10.96.0.0/12 of Services: "));
     let found = message(vec![range(true, "10.0.0.0/8"), range(false, "10.96.0.0/12")]);

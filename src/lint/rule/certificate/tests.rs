@@ -46,7 +46,7 @@ fn certificate() -> Certificate {
 }
 
 fn problems(held: &Held) -> Vec<String> {
-    examine(&certificate(), held).problems("2026-11-22T00:00:00Z".parse().unwrap())
+    check_certificate(&certificate(), held).problems("2026-11-22T00:00:00Z".parse().unwrap())
 }
 
 /// Replaces or removes one entry.
@@ -126,7 +126,7 @@ fn matches_wildcards_and_reports_all_missing_names() {
     let hosts =
         |hosts: &[&str]| Certificate { hosts: hosts.iter().map(|host| (*host).to_owned()).collect(), ..certificate() };
     let problems = |names: &[&str], expected: &[&str]| {
-        examine(&hosts(expected), &named(names, &root)).problems("2026-11-22T00:00:00Z".parse().unwrap())
+        check_certificate(&hosts(expected), &named(names, &root)).problems("2026-11-22T00:00:00Z".parse().unwrap())
     };
     assert_eq!(problems(&["*.cloud.example.org"], &["*.cloud.example.org"]), Vec::<String>::new());
     assert_eq!(
@@ -168,7 +168,7 @@ fn only_needed_intermediates_must_be_valid() {
 #[test]
 fn message_does_not_change_until_a_certificate_is_valid() {
     let held = secret(&params_for((2030, 2035)), &authority("root"));
-    let examined = examine(&certificate(), &held);
+    let examined = check_certificate(&certificate(), &held);
     let problems = |time: &str| examined.problems(time.parse().unwrap());
     let early = problems("2026-11-22T00:00:00Z");
     assert_eq!(early.len(), 1, "{early:?}");
@@ -188,7 +188,7 @@ fn reports_an_expired_ca() {
 
 #[test]
 fn next_check_is_when_the_result_changes() {
-    let examined = examine(&certificate(), &secret(&params_for((2027, 2028)), &authority("root")));
+    let examined = check_certificate(&certificate(), &secret(&params_for((2027, 2028)), &authority("root")));
     let time = |text: &str| text.parse::<Timestamp>().unwrap();
     let next = |now| examined.next(time(now));
     assert_eq!(next("2026-11-22T00:00:00Z"), Some(time("2027-01-01T00:00:00Z")));
@@ -203,5 +203,5 @@ fn ignores_keys_that_are_not_used() {
     let keys = CertificateKeys { authority: Some("ca.crt".into()), ..CertificateKeys::default() };
     let only = Certificate { hosts: Vec::new(), keys, ..certificate() };
     let held = Held::from([("ca.crt".to_owned(), authority("root").pem())]);
-    assert_eq!(examine(&only, &held).problems("2026-11-22T00:00:00Z".parse().unwrap()), Vec::<String>::new());
+    assert_eq!(check_certificate(&only, &held).problems("2026-11-22T00:00:00Z".parse().unwrap()), Vec::<String>::new());
 }

@@ -3,7 +3,7 @@
 use tar::EntryType;
 
 use super::{CHART_YAML, Site, Tarball, chart, demo, gzip, tgz, with};
-use crate::charts::{LARGEST_CHART, LARGEST_FILE, MOST_ENTRIES};
+use crate::charts::{MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
 
 const ADVICE: &str = "; package or pull it again, and do not install it unless you trust its origin";
 
@@ -27,8 +27,8 @@ fn nested(levels: usize) -> Vec<u8> {
 
 fn bomb() -> Vec<u8> {
     let mut archive = Tarball::with_chart();
-    let zeros = vec![0; usize::try_from(LARGEST_FILE).unwrap()];
-    for index in 0..=LARGEST_CHART / LARGEST_FILE {
+    let zeros = vec![0; usize::try_from(MAX_FILE_SIZE).unwrap()];
+    for index in 0..=MAX_CHART_SIZE / MAX_FILE_SIZE {
         archive.file(&format!("demo/{index}"), &zeros);
     }
     archive.finish()
@@ -37,7 +37,7 @@ fn bomb() -> Vec<u8> {
 /// Headers and padding of empty entries count as well. Compressed, they take almost no space.
 fn bomb_of_headers() -> Vec<u8> {
     let mut archive = Tarball::with_chart();
-    for _ in 0..=MOST_ENTRIES {
+    for _ in 0..=MAX_ENTRIES {
         archive.entry(b"demo/templates/", EntryType::Directory, b"");
     }
     archive.finish()
@@ -66,7 +66,7 @@ fn wrong_checksum() -> Vec<u8> {
 #[expect(clippy::too_many_lines, reason = "a table")]
 #[tokio::test]
 async fn rejected_archives_say_why() {
-    let large = vec![b'x'; usize::try_from(LARGEST_FILE).unwrap() + 1];
+    let large = vec![b'x'; usize::try_from(MAX_FILE_SIZE).unwrap() + 1];
     let mut too_large = Tarball::with_chart();
     too_large.file("demo/large", large);
     let other_name = tgz(&[("demo/Chart.yaml", &CHART_YAML.replace("demo", "other"))]);

@@ -115,5 +115,5 @@ async fn reads_values_keys_and_crds() {
     assert_eq!(text.lines().collect::<Vec<_>>(), lines);
     let tree: osdpl_core::catalog::KeyTree = serde_json::from_str(&text).unwrap();
     let path = |text| osdpl_values::Path::parse(text).unwrap();
-    assert!(tree.knows(&path("deep.y")) && !tree.knows(&path("deep.x")) && !tree.knows(&path("free")));
+    assert!(tree.has_path(&path("deep.y")) && !tree.has_path(&path("deep.x")) && !tree.has_path(&path("free")));
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Setup, Site, chart, demo, depends, done, tgz};
-use crate::charts::{Pin, Wanted};
+use crate::charts::{ChartRequest, LockState};
 
 #[tokio::test]
 async fn rejects_names_and_versions_that_may_be_paths() {
@@ -11,15 +11,18 @@ async fn rejects_names_and_versions_that_may_be_paths() {
     let store = site.store("");
     for (wanted, expected) in [
         (
-            Wanted::locked("../demo"),
+            ChartRequest::locked("../demo"),
             "\"../demo\" is not a chart name; correct it where the release or the catalogue names it",
         ),
         (
-            Wanted { version: Some("--help".into()), ..Wanted::locked("demo") },
+            ChartRequest { version: Some("--help".into()), ..ChartRequest::locked("demo") },
             "\"--help\" is not a chart version; correct it where the release or the catalogue names it",
         ),
         (
-            Wanted { repository: Some("https://user:word@charts.example/x".into()), ..Wanted::locked("demo") },
+            ChartRequest {
+                repository: Some("https://user:word@charts.example/x".into()),
+                ..ChartRequest::locked("demo")
+            },
             "charts: the address at \"charts.example\" holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder",
         ),
     ] {
@@ -34,19 +37,23 @@ async fn prefers_the_requested_version_then_the_locked_one() {
     site.put("demo-1.0.0.tgz", chart("1.0.0", "x")).put("demo-2.0.0.tgz", chart("2.0.0", "x"));
     let locked = site.store("charts: {demo: {version: 2.0.0}}");
     let chart = demo(&locked).await.unwrap();
-    assert_eq!((chart.version.as_str(), chart.pin), ("2.0.0", Pin::VersionOnly));
-    let requested = locked.obtain(&Wanted { version: Some("1.0.0".into()), ..Wanted::locked("demo") }).await.unwrap();
+    assert_eq!((chart.version.as_str(), chart.pin), ("2.0.0", LockState::VersionOnly));
+    let requested =
+        locked.obtain(&ChartRequest { version: Some("1.0.0".into()), ..ChartRequest::locked("demo") }).await.unwrap();
     assert_eq!(
         (requested.version.as_str(), requested.pin.to_string().as_str()),
         ("1.0.0", "instead of the locked 2.0.0")
     );
-    let error = locked.obtain(&Wanted { version: Some("3.0.0".into()), ..Wanted::locked("demo") }).await.unwrap_err();
+    let error = locked
+        .obtain(&ChartRequest { version: Some("3.0.0".into()), ..ChartRequest::locked("demo") })
+        .await
+        .unwrap_err();
     let expected =
         "chart demo 3.0.0 is not in CHARTS: it has 1.0.0, 2.0.0; request an existing version, or add this one";
     assert_eq!((site.message(&error).as_str(), error.reason()), (expected, "ChartVersionMissing"));
     fs::remove_file(site.path("demo-2.0.0.tgz")).unwrap();
     let chart = demo(&locked).await.unwrap();
-    assert_eq!((chart.version.as_str(), chart.pin), ("1.0.0", Pin::Unpinned { locked: Some("2.0.0".into()) }));
+    assert_eq!((chart.version.as_str(), chart.pin), ("1.0.0", LockState::Unpinned { locked: Some("2.0.0".into()) }));
 }
 
 #[tokio::test]
@@ -55,7 +62,7 @@ async fn checks_a_locked_digest_only_for_its_version() {
     site.put("demo-1.0.0.tgz", chart("1.0.0", "x"));
     let digest = demo(&site.store("")).await.unwrap().digest;
     let pinned = site.store(&format!("charts: {{demo: {{version: 1.0.0, digest: '{digest}'}}}}"));
-    assert_eq!(demo(&pinned).await.unwrap().pin, Pin::Pinned);
+    assert_eq!(demo(&pinned).await.unwrap().pin, LockState::Pinned);
     site.put("demo-1.0.0.tgz", chart("1.0.0", "changed"));
     let error = demo(&pinned).await.unwrap_err();
     let found = demo(&site.store("")).await.unwrap().digest;
@@ -65,7 +72,7 @@ async fn checks_a_locked_digest_only_for_its_version() {
     assert_eq!((site.message(&error), error.reason()), (expected, "ChartDigestMismatch"));
     site.put("demo-1.1.0.tgz", chart("1.1.0", "x"));
     fs::remove_file(site.path("demo-1.0.0.tgz")).unwrap();
-    assert_eq!(demo(&pinned).await.unwrap().pin, Pin::Unpinned { locked: Some("1.0.0".into()) });
+    assert_eq!(demo(&pinned).await.unwrap().pin, LockState::Unpinned { locked: Some("1.0.0".into()) });
 }
 
 #[tokio::test]
@@ -164,7 +171,7 @@ async fn a_failing_chart_does_not_affect_others() {
         .put("other-1.0.0.tgz", tgz(&[("other/Chart.yaml", "name: other\nversion: 1.0.0\n")]));
     let store = site.store("");
     assert!(demo(&store).await.is_err());
-    assert_eq!(store.obtain(&Wanted::locked("other")).await.unwrap().version, "1.0.0");
-    let offered: Vec<_> = store.offered().unwrap();
+    assert_eq!(store.obtain(&ChartRequest::locked("other")).await.unwrap().version, "1.0.0");
+    let offered: Vec<_> = store.list_charts().unwrap();
     assert_eq!(offered, [("demo".to_owned(), true), ("other".to_owned(), true)]);
 }

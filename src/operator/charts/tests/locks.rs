@@ -1,6 +1,6 @@
 //! Locks and sources: errors, and round trips.
 
-use crate::charts::{Lock, NoSource, Pinned, Source};
+use crate::charts::{InvalidSource, Lock, LockEntry, Source};
 
 const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -68,7 +68,7 @@ fn rejected_sources_say_why() {
     ] {
         assert_eq!(text.parse::<Source>().unwrap_err().to_string(), expected);
     }
-    let error: NoSource = "oci://me:word@registry.example".parse::<Source>().unwrap_err();
+    let error: InvalidSource = "oci://me:word@registry.example".parse::<Source>().unwrap_err();
     assert!(!format!("{error:?}").contains("word"));
 }
 
@@ -86,9 +86,9 @@ fn reads_back_a_written_lock() {
     let mut lock = Lock::default();
     let digest = Some(DIGEST.parse().unwrap());
     let repository = Some("https://charts.example/x".to_owned());
-    lock.charts.insert("nova".into(), Pinned { version: "2026.1".into(), digest, repository });
+    lock.charts.insert("nova".into(), LockEntry { version: "2026.1".into(), digest, repository });
     lock.charts
-        .insert("keystone".into(), Pinned { version: "2026.1.7+0ee5ade".into(), digest: None, repository: None });
+        .insert("keystone".into(), LockEntry { version: "2026.1.7+0ee5ade".into(), digest: None, repository: None });
     let text = lock.to_yaml();
     assert_eq!(Lock::parse("x", &text).unwrap(), lock, "{text}");
     assert_eq!(Lock::parse("x", &Lock::default().to_yaml()).unwrap(), Lock::default());

@@ -7,40 +7,40 @@ use std::time::Duration;
 
 use super::repository::{LOCK, Repository, URL, store};
 use super::{Site, chart, demo, tgz};
-use crate::charts::pull::Failure;
-use crate::charts::{Lock, Pin, Pull, Source, Store, Wanted};
+use crate::charts::pull::PullFailure;
+use crate::charts::{ChartRequest, Lock, LockState, Pull, Source, Store};
 
 #[tokio::test]
 async fn failed_pulls_say_why_and_what_to_do() {
     let unreachable = "dial tcp: lookup charts.example: no such host".to_owned();
     for (failure, reason, expected) in [
         (
-            Failure::Unreachable(unreachable),
+            PullFailure::Unreachable(unreachable),
             "RepositoryUnreachable",
             "chart demo 1.0.0 cannot be pulled from https://charts.example/x: dial tcp: lookup charts.example: no such host; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)",
         ),
         (
-            Failure::Forbidden("403 Forbidden".to_owned()),
+            PullFailure::Forbidden("403 Forbidden".to_owned()),
             "RepositoryForbidden",
             "chart demo 1.0.0 cannot be pulled from https://charts.example/x: it refuses access (403 Forbidden); pull the charts into a folder where you are logged in (`osdpl charts pull`) and use that folder",
         ),
         (
-            Failure::Full,
+            PullFailure::Full,
             "CacheFull",
             "the chart cache CACHE/incoming is full; free some space there or use another folder for the cache (the operator retries automatically)",
         ),
         (
-            Failure::Unwritable("permission denied".to_owned()),
+            PullFailure::Unwritable("permission denied".to_owned()),
             "CacheUnwritable",
             "the chart cache CACHE/incoming cannot be used: permission denied; give osdpl a folder it may read and write",
         ),
         (
-            Failure::Program("No such file or directory".to_owned()),
+            PullFailure::Program("No such file or directory".to_owned()),
             "HelmUnusable",
             "chart demo cannot be pulled: No such file or directory; install helm 3.17 or newer, or helm 4, or use a folder of charts",
         ),
         (
-            Failure::Absent("not found".to_owned()),
+            PullFailure::NotFound("not found".to_owned()),
             "ChartVersionMissing",
             "chart demo 1.0.0 is not in https://charts.example/x: the newest version is 1.0.0; request an existing version, or add this one",
         ),
@@ -100,8 +100,8 @@ async fn charts_of_repositories_need_a_version() {
     let error = demo(&store).await.unwrap_err();
     let expected = "chart demo from https://charts.example/x has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts https://charts.example/x demo`";
     assert_eq!((error.to_string().as_str(), error.reason()), (expected, "ChartNotPinned"));
-    let request = Wanted { version: Some("1.0.0".into()), ..Wanted::locked("demo") };
-    assert_eq!(store.obtain(&request).await.unwrap().pin, Pin::Unpinned { locked: None });
+    let request = ChartRequest { version: Some("1.0.0".into()), ..ChartRequest::locked("demo") };
+    assert_eq!(store.obtain(&request).await.unwrap().pin, LockState::Unpinned { locked: None });
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn pulls_a_chart_once_even_across_restarts() {
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     let first = store(&site, &repository, LOCK);
     let pulled = demo(&first).await.unwrap();
-    assert_eq!((pulled.pin.clone(), pulled.origin.as_str()), (Pin::VersionOnly, URL));
+    assert_eq!((pulled.pin.clone(), pulled.origin.as_str()), (LockState::VersionOnly, URL));
     assert_eq!(demo(&first).await.unwrap(), pulled);
     assert_eq!(demo(&store(&site, &repository, LOCK)).await.unwrap(), pulled);
     assert_eq!(repository.pulls(), 1);
@@ -220,11 +220,11 @@ fn distinguishes_a_full_disk_from_other_failures() {
 #[tokio::test]
 async fn caches_the_error_of_a_failed_pull() {
     let site = Site::new();
-    let repository = Repository::with(Err(Failure::Unreachable("down".to_owned())));
+    let repository = Repository::with(Err(PullFailure::Unreachable("down".to_owned())));
     let caching = store(&site, &repository, LOCK);
     let first = demo(&caching).await.unwrap_err();
     assert_eq!(demo(&caching).await.unwrap_err(), first);
-    assert_eq!(caching.last(&Wanted::locked("demo")), Some(Err(first)));
+    assert_eq!(caching.last_result(&ChartRequest::locked("demo")), Some(Err(first)));
     assert_eq!(repository.pulls(), 1);
     let retrying = store(&site, &repository, LOCK).with_retry(Duration::ZERO);
     assert!(demo(&retrying).await.is_err());
@@ -251,10 +251,10 @@ async fn concurrent_requests_share_one_pull() {
     while repository.pulls() == 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(store.last(&Wanted::locked("demo")), None, "a running pull has no result");
+    assert_eq!(store.last_result(&ChartRequest::locked("demo")), None, "a running pull has no result");
     let other = tokio::spawn({
         let store = store.clone();
-        async move { store.obtain(&Wanted::locked("other")).await }
+        async move { store.obtain(&ChartRequest::locked("other")).await }
     });
     while repository.pulls() == 1 {
         tokio::task::yield_now().await;
@@ -265,7 +265,7 @@ async fn concurrent_requests_share_one_pull() {
     }
     assert_eq!(other.await.unwrap().unwrap().name, "other");
     assert_eq!(repository.pulls(), 2);
-    assert_eq!(store.last(&Wanted::locked("demo")).unwrap().unwrap().version, "1.0.0");
+    assert_eq!(store.last_result(&ChartRequest::locked("demo")).unwrap().unwrap().version, "1.0.0");
 }
 
 #[tokio::test]
@@ -274,6 +274,7 @@ async fn prefers_the_deployments_repository_then_the_charts() {
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     let store = store(&site, &repository, "charts: {demo: {version: 1.0.0, repository: 'https://own.example'}}");
     assert_eq!(demo(&store).await.unwrap().origin, "https://own.example");
-    let wanted = Wanted { repository: Some("oci://mirror.example/charts/".into()), ..Wanted::locked("demo") };
+    let wanted =
+        ChartRequest { repository: Some("oci://mirror.example/charts/".into()), ..ChartRequest::locked("demo") };
     assert_eq!(store.obtain(&wanted).await.unwrap().origin, "oci://mirror.example/charts");
 }

@@ -10,14 +10,14 @@ use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
 use super::Site;
-use crate::charts::pull::{Failure, Request};
+use crate::charts::pull::{PullFailure, Request};
 use crate::charts::{Lock, Pull, Source, Store};
 
 pub const URL: &str = "https://charts.example/x";
 pub const LOCK: &str = "charts: {demo: {version: 1.0.0}}";
 
 /// The response to the request of an archive.
-pub type Response = Result<Vec<u8>, Failure>;
+pub type Response = Result<Vec<u8>, PullFailure>;
 
 /// A fake repository of archives by chart and version.
 pub struct Repository {
@@ -49,24 +49,24 @@ impl Repository {
 }
 
 impl Pull for Repository {
-    fn pull<'a>(&'a self, request: &'a Request, into: &'a Path) -> BoxFuture<'a, Result<PathBuf, Failure>> {
+    fn pull<'a>(&'a self, request: &'a Request, into: &'a Path) -> BoxFuture<'a, Result<PathBuf, PullFailure>> {
         Box::pin(async move {
             self.pulls.fetch_add(1, Ordering::SeqCst);
             self.network.acquire().await.unwrap().forget();
             let key = (request.chart.clone(), request.version.clone());
             let response = self.archives.lock().unwrap().get(&key).cloned();
-            let archive = response.unwrap_or_else(|| Err(Failure::Absent("not found".to_owned())))?;
+            let archive = response.unwrap_or_else(|| Err(PullFailure::NotFound("not found".to_owned())))?;
             let path = into.join("some.tgz");
             fs::write(&path, archive).unwrap();
             Ok(path)
         })
     }
 
-    fn newest<'a>(&'a self, _: &'a str, chart: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
+    fn newest<'a>(&'a self, _: &'a str, chart: &'a str) -> BoxFuture<'a, Result<String, PullFailure>> {
         Box::pin(async move {
             let archives = self.archives.lock().unwrap();
             let newest = archives.keys().filter(|(name, _)| name == chart).map(|(_, version)| version.clone()).max();
-            newest.ok_or_else(|| Failure::Absent("not found".to_owned()))
+            newest.ok_or_else(|| PullFailure::NotFound("not found".to_owned()))
         })
     }
 }

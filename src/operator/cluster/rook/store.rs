@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::super::{Cluster, Error, Explain, MANAGER};
 use super::resource;
-use osdpl_core::api::MANAGED;
-use osdpl_core::observed::Key;
+use osdpl_core::api::DEPLOYMENT_LABEL;
+use osdpl_core::observed::ReleaseKey;
 use osdpl_decide::STORE;
 
 impl Cluster {
@@ -17,7 +17,7 @@ impl Cluster {
     pub async fn configure_store(
         &self,
         deployment: &str,
-        store: &Key,
+        store: &ReleaseKey,
         uid: &Value,
         settings: &Value,
     ) -> Result<(), Error> {
@@ -25,7 +25,7 @@ impl Cluster {
         let body = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": STORE, "spec": settings,
             // With the uid, a store that was deleted meanwhile is not created again.
-            "metadata": {"name": store.name, "uid": uid, "labels": {MANAGED: deployment}},
+            "metadata": {"name": store.name, "uid": uid, "labels": {DEPLOYMENT_LABEL: deployment}},
         });
         match api.patch(&store.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {
             Err(kube::Error::Api(status)) => Err(Error::Object(format!("{STORE} {store}: {}", status.message))),
@@ -37,7 +37,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn release_store(&self, store: &Key, uid: Option<&str>) -> Result<(), Error> {
+    pub async fn release_store(&self, store: &ReleaseKey, uid: Option<&str>) -> Result<(), Error> {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &store.namespace, &resource(STORE));
         let metadata = json!({"name": store.name, "uid": uid});
         let body = json!({"apiVersion": "ceph.rook.io/v1", "kind": STORE, "metadata": metadata});

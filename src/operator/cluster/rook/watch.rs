@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::super::Inputs;
 use super::super::follow::follow;
 use super::resource;
-use osdpl_core::api::MANAGED;
+use osdpl_core::api::DEPLOYMENT_LABEL;
 
 /// What is asked for.
 const ASKED: [&str; 3] = ["CephBlockPool", "CephClient", "CephFilesystem"];
@@ -110,7 +110,7 @@ fn asked(
 ) -> AbortOnDropHandle<()> {
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::namespaced_with(client.clone(), namespace, &resource(kind));
     let changed = Arc::clone(changed);
-    follow(watcher(api, watcher::Config::default().labels(MANAGED)), Arc::clone(poke), move |event| {
+    follow(watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL)), Arc::clone(poke), move |event| {
         // What is refused, or not known to the API server yet, is tried again.
         if event.is_ok() {
             changed.store(true, Ordering::Release);

@@ -14,7 +14,7 @@ async fn a_chart_whose_reading_panics_is_blocked_with_a_word_and_not_for_ever_on
 
 #[test]
 fn a_chart_that_changed_meanwhile_is_not_at_hand() {
-    let fact = ChartFact { digest: "new".into(), ..ChartFact::default() };
+    let fact = ChartInfo { digest: "new".into(), ..ChartInfo::default() };
     let state = State::Ready(Ready { path: "nova.tgz".into(), crds: Arc::new([]), fact });
     assert!(state.ready("new").is_some());
     assert!(state.ready("old").is_none());

@@ -6,7 +6,7 @@ fn addition(name: &str, preset: &str) -> Addition {
 }
 
 fn book() -> Book {
-    Book::new(files::catalog(None).unwrap(), None)
+    Book::new(files::load_catalog(None).unwrap(), None)
 }
 
 #[tokio::test]

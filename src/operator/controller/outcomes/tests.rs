@@ -4,11 +4,11 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::*;
 use crate::helm::Instance;
-use osdpl_core::observed::ReleaseSeen;
+use osdpl_core::observed::ObservedRelease;
 
 fn failed(failure: Failure) -> Outcome {
     Outcome {
-        release: Key::new("cloud", "nova"),
+        release: ReleaseKey::new("cloud", "nova"),
         verb: "upgrade",
         attempt: Instance::of_this_process(None).unwrap().attempt(1, 4),
         exit: Exit::Failed(1),
@@ -22,8 +22,8 @@ fn failed(failure: Failure) -> Outcome {
 /// What is remembered of a failure.
 fn remembered(failure: Failure, recorded: bool) -> Failed {
     let mut memory = Memory::default();
-    remember(&failed(failure), "0a1b".into(), recorded, &Seen::default(), &mut memory);
-    memory.failures[&Key::new("cloud", "nova")].clone()
+    remember(&failed(failure), "0a1b".into(), recorded, &Observation::default(), &mut memory);
+    memory.failures[&ReleaseKey::new("cloud", "nova")].clone()
 }
 
 fn object(kind: &str, name: &str) -> Subject {
@@ -33,15 +33,15 @@ fn object(kind: &str, name: &str) -> Subject {
 #[test]
 fn what_mends_a_failure_follows_from_helms_words() {
     for (failure, recorded, mend) in [
-        (Failure::HookFailed(None), true, Mend::Time),
-        (Failure::Unreachable, false, Mend::Time),
-        (Failure::KindUnknown, false, Mend::Time),
-        (Failure::Other, false, Mend::Time),
-        (Failure::Unrenderable, false, Mend::Inputs),
-        (Failure::Unrenderable, true, Mend::Time),
-        (Failure::Immutable(Vec::new()), true, Mend::Hand),
-        (Failure::NotOurs(None), false, Mend::Hand),
-        (Failure::Invalid(None), true, Mend::Hand),
+        (Failure::HookFailed(None), true, Fix::Time),
+        (Failure::Unreachable, false, Fix::Time),
+        (Failure::KindUnknown, false, Fix::Time),
+        (Failure::Other, false, Fix::Time),
+        (Failure::Unrenderable, false, Fix::Inputs),
+        (Failure::Unrenderable, true, Fix::Time),
+        (Failure::Immutable(Vec::new()), true, Fix::Manual),
+        (Failure::NotOurs(None), false, Fix::Manual),
+        (Failure::Invalid(None), true, Fix::Manual),
     ] {
         assert_eq!(remembered(failure.clone(), recorded).mend, mend, "{failure:?}, {recorded}");
     }
@@ -67,7 +67,7 @@ fn failures_in_a_row_are_counted_for_the_same_inputs() {
     let mut memory = Memory::default();
     let outcome = failed(Failure::Unreachable);
     let mut count = |inputs: &str| {
-        remember(&outcome, inputs.into(), false, &Seen::default(), &mut memory);
+        remember(&outcome, inputs.into(), false, &Observation::default(), &mut memory);
         memory.failures[&outcome.release].count
     };
     assert_eq!((count("a"), count("a"), count("b"), count("b")), (1, 2, 1, 2));
@@ -86,8 +86,8 @@ fn nothing_is_planned_for_a_release_whose_record_could_not_be_read_since_its_hel
     assert!(memory.failures.is_empty(), "whether it left a record decides what mends it");
 
     memory.unread.clear();
-    memory.ended(&outcome, Some((4, "failed".into())), &Seen::default());
-    assert_eq!((memory.failures[&key].mend, memory.failures[&key].inputs.as_str()), (Mend::Time, "0a1b"));
+    memory.ended(&outcome, Some((4, "failed".into())), &Observation::default());
+    assert_eq!((memory.failures[&key].mend, memory.failures[&key].inputs.as_str()), (Fix::Time, "0a1b"));
     assert_eq!(memory.unseen()[&key].inputs, "0a1b", "the watch has not told it yet");
     assert!(memory.started.is_empty());
 }
@@ -96,8 +96,8 @@ fn nothing_is_planned_for_a_release_whose_record_could_not_be_read_since_its_hel
 fn a_release_that_someone_installs_again_right_after_its_end_is_not_waited_for_for_ever() {
     let gone = Outcome { verb: "uninstall", exit: Exit::Success, ..failed(Failure::Other) };
     let (key, mut memory) = (gone.release.clone(), Memory::default());
-    memory.ended(&gone, None, &Seen::default());
-    let seen = ReleaseSeen { revision: 1, status: "deployed".into(), ..ReleaseSeen::default() };
+    memory.ended(&gone, None, &Observation::default());
+    let seen = ObservedRelease { revision: 1, status: "deployed".into(), ..ObservedRelease::default() };
     let asked = memory.catching_up[&key].asked;
     let later = asked.checked_add(OVERDUE).unwrap();
     assert!(!memory.catching_up[&key].is_done(Some(&seen)) && memory.overdue(asked).is_empty());

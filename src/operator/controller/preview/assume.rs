@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::super::{ChartSource, now};
 use super::target;
-use osdpl_core::api::{ComponentVerdict, OpenStackDeployment, OpenStackDeploymentSpec, reason};
+use osdpl_core::api::{ComponentHealth, OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{Blocked, ChartFact, Selection};
+use osdpl_core::desired::{Blocked, ChartInfo, Selection};
 use osdpl_core::endpoint;
-use osdpl_core::observed::{EndpointSeen, Key, Observed, Owner, RunningSeen};
+use osdpl_core::observed::{EndpointProbe, Liveness, Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Assumed, Snapshot};
 
 /// Where assumptions come from.
@@ -66,13 +66,13 @@ impl Assumptions<'_> {
         observed: &Observed,
         guessed: &mut BTreeSet<String>,
         unknown: &mut Vec<String>,
-    ) -> BTreeMap<String, Result<ChartFact, Blocked>> {
+    ) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
         let mut facts = BTreeMap::new();
         let mut missing = Vec::new();
         let rewrites = spec.images.rewrites();
         for (name, key) in &selection.releases {
             if let Some(digest) = self.digest(spec, name) {
-                facts.insert(name.clone(), Ok(ChartFact { digest: digest.clone(), ..ChartFact::default() }));
+                facts.insert(name.clone(), Ok(ChartInfo { digest: digest.clone(), ..ChartInfo::default() }));
             } else if let Some(message) = self.blocked(spec, name) {
                 let blocked = Blocked { reason: reason::CHART.into(), message };
                 facts.insert(name.clone(), Err(blocked));
@@ -117,14 +117,14 @@ impl Assumptions<'_> {
     }
 
     /// What the APIs of services answered, as the status reports it: nobody else is in the cluster's network.
-    fn endpoints(&self, releases: &BTreeMap<String, Key>) -> BTreeMap<Key, EndpointSeen> {
+    fn endpoints(&self, releases: &BTreeMap<String, ReleaseKey>) -> BTreeMap<ReleaseKey, EndpointProbe> {
         let health = self.live.and_then(|live| live.status.as_ref()).map(|status| &status.health);
         let seen = releases.iter().filter_map(|(name, key)| {
             let asked = self.catalog.release(name)?.1.endpoint.as_ref()?;
             let application = asked.component.application.clone();
             let said = health?.get(&application)?.get(endpoint::COMPONENT)?;
-            let trouble = (said.status != ComponentVerdict::Ready).then(|| said.reason.clone());
-            Some((key.clone(), EndpointSeen { application, service: asked.service.clone(), trouble }))
+            let trouble = (said.status != ComponentHealth::Ready).then(|| said.reason.clone());
+            Some((key.clone(), EndpointProbe { application, service: asked.service.clone(), trouble }))
         });
         seen.collect()
     }
@@ -132,7 +132,7 @@ impl Assumptions<'_> {
 
 /// The operator's helm processes, as far as they show: records that a living operator holds, and releases that its status says it starts.
 fn running(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
-    let child = |verb: &str, inputs: Option<&String>, since| RunningSeen {
+    let child = |verb: &str, inputs: Option<&String>, since| RunningHelm {
         verb: verb.into(),
         inputs: inputs.cloned().unwrap_or_default(),
         since,
@@ -142,19 +142,19 @@ fn running(observed: &mut Observed, live: Option<&OpenStackDeployment>, selectio
     };
     for (key, seen) in &observed.releases {
         let held = seen.attempt.as_ref().filter(|attempt| attempt.revision == seen.revision);
-        if held.is_some_and(|attempt| attempt.owner == Owner::Alive) {
+        if held.is_some_and(|attempt| attempt.owner == Liveness::Alive) {
             let verb = match seen.status.as_str() {
                 "uninstalling" => "uninstall",
                 status if status.starts_with("pending-") => "upgrade",
                 _ => continue,
             };
-            let since = seen.since.unwrap_or_default();
+            let since = seen.created_at.unwrap_or_default();
             observed.running.insert(key.clone(), child(verb, seen.inputs.as_ref(), since));
         }
     }
     let children = live.and_then(|live| live.status.as_ref()).map(|status| &status.children);
     for (name, said) in children.into_iter().flatten() {
-        let key: Option<&Key> = selection.releases.get(name);
+        let key: Option<&ReleaseKey> = selection.releases.get(name);
         if let Some(key) = key.filter(|key| said.status == "starting" && !observed.releases.contains_key(*key)) {
             observed.running.insert(key.clone(), child("upgrade", None, now()));
         }

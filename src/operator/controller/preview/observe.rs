@@ -12,8 +12,8 @@ use super::super::Fence;
 use super::rights;
 use crate::cluster::Error;
 use crate::helm::Instance;
-use crate::tasks::{NODE_GRACE, Options, OwnerOf, Tasks};
-use osdpl_core::observed::Owner;
+use crate::tasks::{LivenessCheck, NODE_GRACE, Options, Tasks};
+use osdpl_core::observed::Liveness;
 use osdpl_core::scrub::Scrubber;
 
 /// How long the cluster may take to be seen whole.
@@ -29,19 +29,27 @@ pub async fn observe(
     let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
     // Whoever plans may not read all kinds of object, and what others did to them the status says.
     let owner = owner(client, unknown).await?;
-    let options = Options { scope, owner, without, scrubber, node_grace: NODE_GRACE, probing: None, tolerated: None };
+    let options = Options {
+        scope,
+        liveness: owner,
+        unreadable_kinds: without,
+        scrubber,
+        node_grace: NODE_GRACE,
+        probing: None,
+        tolerated_changes: None,
+    };
     let tasks = Tasks::spawn(client, &options, &Arc::default());
     if tokio::time::timeout(PATIENCE, tasks.ready()).await.is_err() {
         let seconds = PATIENCE.as_secs();
-        let why = tasks.problems().join("; ");
+        let why = tasks.describe_problems().join("; ");
         return Err(Error::Object(format!("the cluster could not be read within {seconds} s: {why}")));
     }
-    unknown.extend(tasks.problems());
+    unknown.extend(tasks.describe_problems());
     Ok(tasks)
 }
 
 /// Judges the makers of records. Where the operator's pods may not be listed, nobody is taken for dead.
-async fn owner(client: &Client, unknown: &mut Vec<String>) -> Result<OwnerOf, Error> {
+async fn owner(client: &Client, unknown: &mut Vec<String>) -> Result<LivenessCheck, Error> {
     let instance = Instance::of_this_process(None).map_err(|error| Error::Object(error.to_string()))?;
     let fence = Fence::new(instance);
     let listed = match fence.refresh(client).await {
@@ -53,7 +61,7 @@ async fn owner(client: &Client, unknown: &mut Vec<String>) -> Result<OwnerOf, Er
         }
     };
     Ok(Arc::new(move |instance: &str| match fence.owner(instance) {
-        Owner::Dead if !listed => Owner::Unknown,
+        Liveness::Dead if !listed => Liveness::Unknown,
         owner => owner,
     }))
 }

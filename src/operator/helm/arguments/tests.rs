@@ -10,11 +10,11 @@ fn upgrade() -> Upgrade {
         chart: "/charts/keystone-1.tgz".into(),
         values: json!({"password": "hunter22"}),
         hook_timeout: Duration::from_mins(30),
-        apply: Apply::Server,
+        apply: ApplyMode::Server,
         inputs: "0a1b".into(),
         catalog: "c0de".into(),
         images: "1ma9e5".into(),
-        guests: None,
+        instances: None,
         split: None,
         catalog_name: "identity".into(),
     }
@@ -26,7 +26,7 @@ fn line(arguments: &[OsString]) -> String {
 
 fn upgrade_line(upgrade: &Upgrade, helm: Version) -> String {
     let attempt = Attempt::new("p1.x", 7, 3).unwrap();
-    line(&upgrade.arguments(&Key::new("cloud", "keystone"), &attempt, helm))
+    line(&upgrade.arguments(&ReleaseKey::new("cloud", "keystone"), &attempt, helm))
 }
 
 #[test]
@@ -46,12 +46,12 @@ fn manual_upgrades_differ_only_in_labels_values_and_chart() {
         name: "keystone".into(),
         flags: ["--repo", "https://charts.example", "--version", "1.2.3"].map(String::from).to_vec(),
     };
-    let (key, values) = (Key::new("cloud", "keystone"), Path::new("keystone.yaml"));
+    let (key, values) = (ReleaseKey::new("cloud", "keystone"), Path::new("keystone.yaml"));
     let operators_line = upgrade_line(&upgrade(), HELM_4);
     let (before, after) = operators_line.split_once(" --labels ").unwrap();
     let (_, after) = after.split_once(" --namespace").unwrap();
     assert_eq!(
-        line(&upgrade().by_hand(&key, HELM_4, values, &chart)),
+        line(&upgrade().manual_arguments(&key, HELM_4, values, &chart)),
         format!(
             "{} --repo https://charts.example --version 1.2.3 --namespace{}",
             before.replace("--values -", "--values keystone.yaml"),
@@ -68,7 +68,7 @@ fn helm_3_gets_only_flags_it_knows() {
 
 #[test]
 fn client_side_apply_does_not_force_conflicts() {
-    let line = upgrade_line(&Upgrade { apply: Apply::Client, ..upgrade() }, HELM_4);
+    let line = upgrade_line(&Upgrade { apply: ApplyMode::Client, ..upgrade() }, HELM_4);
     assert!(line.contains("--server-side=false") && !line.contains("force"), "{line}");
 }
 
@@ -92,7 +92,7 @@ fn upgrades_never_wait_or_roll_back() {
 
 #[test]
 fn uninstalls_can_skip_hooks_and_never_wait() {
-    let release = Key::new("cloud", "keystone");
+    let release = ReleaseKey::new("cloud", "keystone");
     let uninstall = Uninstall { timeout: Duration::from_millis(1), hooks: true };
     assert_eq!(line(&uninstall.arguments(&release)), "uninstall --timeout 1s --namespace cloud -- keystone");
     let bare = Uninstall { hooks: false, ..uninstall };
@@ -107,7 +107,7 @@ fn arguments_and_debug_output_hide_values() {
 
 #[test]
 fn pinned_flags_depend_on_version_and_apply_mode() {
-    assert_ne!(pinned(HELM_3, Apply::Server), pinned(HELM_4, Apply::Server));
-    assert_ne!(pinned(HELM_4, Apply::Client), pinned(HELM_4, Apply::Server));
-    assert_eq!(pinned(HELM_3, Apply::Client), pinned(HELM_3, Apply::Server));
+    assert_ne!(pinned_flags(HELM_3, ApplyMode::Server), pinned_flags(HELM_4, ApplyMode::Server));
+    assert_ne!(pinned_flags(HELM_4, ApplyMode::Client), pinned_flags(HELM_4, ApplyMode::Server));
+    assert_eq!(pinned_flags(HELM_3, ApplyMode::Client), pinned_flags(HELM_3, ApplyMode::Server));
 }

@@ -42,7 +42,7 @@ fn is_gone(error: &io::Error) -> bool {
 /// Whether any process is marked as a helm process of `instance`. Processes of other users cannot be read, and are not
 /// of any instance.
 pub(super) fn has_child_of(proc: &Path, instance: &str) -> bool {
-    let mark = format!("{}={instance}", super::VARIABLE);
+    let mark = format!("{}={instance}", super::INSTANCE_VARIABLE);
     let Ok(processes) = std::fs::read_dir(proc) else {
         return false;
     };

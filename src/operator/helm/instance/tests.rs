@@ -52,7 +52,7 @@ fn the_identity_of_this_process_fits_an_attempt() {
         assert_eq!(instance, Instance::of_this_process(pod).unwrap());
         let attempt = instance.attempt(u32::MAX, u32::MAX);
         assert_eq!(attempt.to_string().parse::<Attempt>(), Ok(attempt.clone()));
-        assert_eq!(instance.judge(attempt.instance()), Verdict::Own);
+        assert_eq!(instance.liveness(attempt.instance()), InstanceState::Own);
     }
 }
 
@@ -68,13 +68,13 @@ fn a_local_process_is_dead_if_its_id_is_free_or_reused() {
     let proc = Proc::new();
     let own = proc.process(1, 'S', 1).instance(1, None);
     let other = proc.process(77, 'S', 500).instance(77, None);
-    assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Alive);
+    assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Alive);
     proc.process(77, 'Z', 500);
-    assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Dead);
+    assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Dead);
     proc.process(77, 'S', 501);
-    assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Dead);
+    assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Dead);
     fs::remove_dir_all(proc.path().join("77")).unwrap();
-    assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Dead);
+    assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Dead);
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn a_surviving_helm_process_keeps_its_operator_alive() {
     let own = proc.process(1, 'S', 1).instance(1, None);
     let other = proc.process(77, 'S', 500).instance(77, None);
     fs::remove_dir_all(proc.path().join("77")).unwrap();
-    proc.marked(78, &format!("A=1\0{VARIABLE}={other}\0"));
-    assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Alive);
-    proc.marked(78, &format!("A={VARIABLE}={other}\0{VARIABLE}={other}x\0"));
-    assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Dead);
+    proc.marked(78, &format!("A=1\0{INSTANCE_VARIABLE}={other}\0"));
+    assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Alive);
+    proc.marked(78, &format!("A={INSTANCE_VARIABLE}={other}\0{INSTANCE_VARIABLE}={other}x\0"));
+    assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Dead);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn processes_of_other_machines_are_unknown() {
     fs::write(remote.path().join("sys/kernel/random/boot_id"), "another").unwrap();
     let other = remote.process(77, 'S', 500).instance(77, None);
     let own = local.process(1, 'S', 1).instance(1, None);
-    assert_eq!(own.liveness_in(other.as_str(), local.path()), Verdict::Unknown);
+    assert_eq!(own.liveness_in(other.as_str(), local.path()), InstanceState::Unknown);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn an_earlier_process_of_the_same_pod_is_dead() {
     let proc = Proc::new();
     let former = proc.process(1, 'S', 1).instance(1, Some(POD));
     let own = proc.process(1, 'S', 2).instance(1, Some(POD));
-    assert_eq!(own.liveness_in(former.as_str(), proc.path()), Verdict::Dead);
+    assert_eq!(own.liveness_in(former.as_str(), proc.path()), InstanceState::Dead);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn processes_of_other_pods_are_left_to_the_api_server() {
     let other = proc.process(1, 'S', 1).instance(1, Some(POD));
     let token = "0b7c2f3e111142228333444455556666".to_owned();
     for own in [proc.instance(1, Some("another-pod")), proc.instance(1, None)] {
-        assert_eq!(own.liveness_in(other.as_str(), proc.path()), Verdict::Pod(token.clone()));
+        assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Pod(token.clone()));
     }
     assert_eq!(pod_token(POD), token);
 }
@@ -130,6 +130,6 @@ fn foreign_identities_are_unknown() {
     let proc = Proc::new();
     let own = proc.process(1, 'S', 1).instance(1, None);
     for other in ["", "x", "h", "h.1.2", "habc.x.2", "qabc.1.2", "é.1", "H1.1.1"] {
-        assert_eq!(own.liveness_in(other, proc.path()), Verdict::Unknown, "{other:?}");
+        assert_eq!(own.liveness_in(other, proc.path()), InstanceState::Unknown, "{other:?}");
     }
 }

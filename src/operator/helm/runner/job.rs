@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::super::{Key, Stop, Verb};
+use super::super::{ReleaseKey, StopReason, Verb};
 use osdpl_core::release::Attempt;
 use osdpl_core::scrub::Scrubber;
 
@@ -29,7 +29,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { slots: 12, cores, grace: Duration::from_secs(20), wrapper: Some(super::super::exec::SELF.into()) }
+        Self { slots: 12, cores, grace: Duration::from_secs(20), wrapper: Some(super::super::exec::SELF_PATH.into()) }
     }
 }
 
@@ -37,7 +37,7 @@ impl Default for Config {
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The release.
-    pub release: Key,
+    pub release: ReleaseKey,
     /// The operation.
     pub verb: Verb,
     /// The revision that the operation makes (newest + 1); for an uninstall, the revision that is removed.
@@ -50,7 +50,7 @@ pub struct Job {
 
 /// Why a job was not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum JobRejection {
     /// A helm process for this release is already running.
     Busy,
     /// All slots are taken.
@@ -61,7 +61,7 @@ pub enum Refused {
     Values,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for JobRejection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Busy => "helm is already running for this release",
@@ -74,7 +74,7 @@ impl fmt::Display for Refused {
 
 /// A running helm process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Running {
+pub struct RunningJob {
     /// `upgrade` or `uninstall`.
     pub verb: &'static str,
     /// The identity and the revision of the run.
@@ -84,5 +84,5 @@ pub struct Running {
     /// When it started.
     pub since: Timestamp,
     /// Why it is being stopped, if so.
-    pub stopping: Option<Stop>,
+    pub stopping: Option<StopReason>,
 }

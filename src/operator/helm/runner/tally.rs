@@ -6,7 +6,7 @@ use super::super::{Exit, Outcome};
 
 /// Counters per verb, since the process started.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct Counters {
     /// By `upgrade` and `uninstall`.
     pub verbs: BTreeMap<&'static str, VerbTally>,
 }
@@ -26,7 +26,7 @@ pub struct VerbTally {
     pub seconds: f64,
 }
 
-impl Tally {
+impl Counters {
     pub(super) fn of(&mut self, verb: &'static str) -> &mut VerbTally {
         self.verbs.entry(verb).or_default()
     }

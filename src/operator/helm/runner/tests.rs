@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::super::fake::{self, FakeHelm};
-use super::super::{Apply, Uninstall, Upgrade};
+use super::super::{ApplyMode, Uninstall, Upgrade};
 use super::*;
 
 mod endings;
@@ -29,8 +29,8 @@ async fn fixture_with(script: &str, config: Config) -> Fixture {
     Fixture { helm, runner }
 }
 
-fn key(name: &str) -> Key {
-    Key::new("cloud", name)
+fn key(name: &str) -> ReleaseKey {
+    ReleaseKey::new("cloud", name)
 }
 
 fn upgrade(name: &str) -> Job {
@@ -38,11 +38,11 @@ fn upgrade(name: &str) -> Job {
         chart: format!("/charts/{name}.tgz").into(),
         values: json!({"password": "hunter22", "replicas": 3, "gone": null}),
         hook_timeout: Duration::from_mins(10),
-        apply: Apply::Server,
+        apply: ApplyMode::Server,
         inputs: "0a1b".into(),
         catalog: "c0de".into(),
         images: "1ma9e5".into(),
-        guests: None,
+        instances: None,
         split: None,
         catalog_name: "identity".into(),
     };
@@ -111,7 +111,7 @@ async fn uninstalls_have_no_input() {
 async fn runs_one_process_per_release() {
     let mut fixture = fixture("report started; wait_for_go").await;
     let attempt = fixture.runner.start(upgrade("keystone")).unwrap();
-    assert_eq!(fixture.runner.start(upgrade("keystone")), Err(Refused::Busy));
+    assert_eq!(fixture.runner.start(upgrade("keystone")), Err(JobRejection::Busy));
     fixture.helm.receive().await;
     let table = fixture.runner.table();
     let running = &table[&key("keystone")];
@@ -131,7 +131,7 @@ async fn limits_slots_and_frees_them() {
     let mut fixture = fixture_with("report \"${HOME##*/}\"; wait_for_go", config).await;
     fixture.runner.start(upgrade("a")).unwrap();
     fixture.runner.start(upgrade("b")).unwrap();
-    assert_eq!(fixture.runner.start(upgrade("c")), Err(Refused::Full));
+    assert_eq!(fixture.runner.start(upgrade("c")), Err(JobRejection::Full));
     let mut slots = [fixture.helm.receive().await, fixture.helm.receive().await];
     slots.sort();
     assert_eq!(slots, ["slot-0", "slot-1"]);

@@ -12,8 +12,8 @@ use super::store::is_deployed;
 use super::{Found, RECHECK_INTERVAL, Suspect, head, record};
 use crate::tasks::problems::Problems;
 use crate::tasks::watch::describe_error;
-use osdpl_core::drift::{Drifted, Id, Left, Tolerated, Trace, verdict};
-use osdpl_core::observed::{DriftSeen, Key, ReleaseSeen};
+use osdpl_core::drift::{DriftedObject, ExpectedFields, ObjectId, ToleratedChanges, WriterTrace, detect_drift};
+use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 
 /// The activity that these checks are reported as in [`Problems`].
 const READING: &str = "reading objects of releases";
@@ -29,25 +29,25 @@ struct Check {
 enum CheckState {
     Pending,
     /// The object as read; `None` if it does not exist.
-    Read(Option<Trace>),
+    Read(Option<WriterTrace>),
     /// No result since then: a read failed, or helm has worked on the release after the revision that the watch
     /// reported.
     Unsettled(Instant),
 }
 
 /// The result of checking one object.
-pub(super) struct CheckResult(Id, CheckState);
+pub(super) struct CheckResult(ObjectId, CheckState);
 
 /// The checks of suspected objects.
 pub(super) struct Checks {
     client: Client,
-    tolerated: Arc<Tolerated>,
+    tolerated: Arc<ToleratedChanges>,
     problems: Problems,
-    by_object: BTreeMap<Id, Check>,
+    by_object: BTreeMap<ObjectId, Check>,
 }
 
 impl Checks {
-    pub(super) fn new(client: Client, tolerated: Arc<Tolerated>, problems: Problems) -> Self {
+    pub(super) fn new(client: Client, tolerated: Arc<ToleratedChanges>, problems: Problems) -> Self {
         Self { client, tolerated, problems, by_object: BTreeMap::new() }
     }
 
@@ -59,7 +59,7 @@ impl Checks {
     /// Returns the confirmed drift by release, and at most `limit` checks to run for suspects not checked yet.
     pub(super) fn found(
         &mut self,
-        releases: &[(&Key, &ReleaseSeen)],
+        releases: &[(&ReleaseKey, &ObservedRelease)],
         suspects: &[Suspect],
         limit: usize,
     ) -> (Found, Vec<impl Future<Output = CheckResult> + Send + use<>>) {
@@ -67,8 +67,8 @@ impl Checks {
             matches!(check.state, CheckState::Pending) || suspects.iter().any(|suspect| suspect.id == *id)
         });
         let deployed = releases.iter().filter(|(_, seen)| is_deployed(seen));
-        let empty = |(key, seen): &(&Key, &ReleaseSeen)| {
-            ((*key).clone(), DriftSeen { revision: seen.revision, objects: Vec::new() })
+        let empty = |(key, seen): &(&ReleaseKey, &ObservedRelease)| {
+            ((*key).clone(), ObservedDrift { revision: seen.revision, objects: Vec::new() })
         };
         let mut found: Found = deployed.map(empty).collect();
         let mut checks = Vec::new();
@@ -102,26 +102,26 @@ impl Checks {
         needed
     }
 
-    fn drift_of(&self, suspect: &Suspect, seen: &ReleaseSeen) -> Option<Drifted> {
+    fn drift_of(&self, suspect: &Suspect, seen: &ObservedRelease) -> Option<DriftedObject> {
         let check = self.by_object.get(&suspect.id).filter(|check| check.revision == seen.revision)?;
         let CheckState::Read(trace) = &check.state else { return None };
-        let left = seen.body.as_ref()?.left.get(&suspect.id)?;
-        let change = verdict(seen.since, left, trace.as_ref())?;
-        Some(Drifted { id: suspect.id.clone(), change })
+        let left = seen.body.as_ref()?.applied_objects.get(&suspect.id)?;
+        let change = detect_drift(seen.created_at, left, trace.as_ref())?;
+        Some(DriftedObject { id: suspect.id.clone(), change })
     }
 
-    fn read(&self, suspect: &Suspect, seen: &ReleaseSeen) -> impl Future<Output = CheckResult> + Send + use<> {
+    fn read(&self, suspect: &Suspect, seen: &ObservedRelease) -> impl Future<Output = CheckResult> + Send + use<> {
         let (client, release, id) = (self.client.clone(), suspect.release.clone(), suspect.id.clone());
         let (tolerated, problems) = (Arc::clone(&self.tolerated), self.problems.clone());
-        let (began, revision) = (seen.since, seen.revision);
-        let left = seen.body.as_ref().map(|body| Arc::clone(&body.left));
+        let (began, revision) = (seen.created_at, seen.revision);
+        let left = seen.body.as_ref().map(|body| Arc::clone(&body.applied_objects));
         async move {
             let what = format!("{} {}/{}", id.kind.kind, id.namespace, id.name);
             let read = async {
                 let head = head::api(id.kind, &id.namespace, &client).get_opt(&id.name).await?;
-                let trace = head.map(|head| Trace::read(&head.writers, &tolerated));
+                let trace = head.map(|head| WriterTrace::read(&head.writers, &tolerated));
                 let left = left.as_ref().and_then(|left| left.get(&id));
-                let is_changed = |left: &Left| verdict(began, left, trace.as_ref()).is_some();
+                let is_changed = |left: &ExpectedFields| detect_drift(began, left, trace.as_ref()).is_some();
                 // An object that matches its release needs no explanation.
                 let settled =
                     !left.is_some_and(is_changed) || record::is_newest_deployed(&client, &release, revision).await?;

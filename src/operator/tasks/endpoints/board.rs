@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{Found, Wanted};
 use osdpl_core::endpoint::{Target, Types};
-use osdpl_core::observed::{EndpointSeen, Key};
+use osdpl_core::observed::{EndpointProbe, ReleaseKey};
 
 /// The delay before an API is probed again after a failure.
 const RETRY_PERIOD: Duration = Duration::from_secs(5);
@@ -43,13 +43,13 @@ struct Probed {
 struct Catalogue {
     types: Types,
     /// The releases whose APIs were registered at that time.
-    registered: BTreeSet<Key>,
+    registered: BTreeSet<ReleaseKey>,
     until: Instant,
 }
 
 /// A probe to run now.
 pub(super) struct DueProbe {
-    pub(super) key: Key,
+    pub(super) key: ReleaseKey,
     pub(super) target: Arc<Target>,
     /// Whether to request Keystone's catalogue as well.
     pub(super) catalogue: bool,
@@ -57,7 +57,7 @@ pub(super) struct DueProbe {
 
 /// A probe that has finished.
 pub(super) struct FinishedProbe {
-    pub(super) key: Key,
+    pub(super) key: ReleaseKey,
     pub(super) target: Arc<Target>,
     pub(super) result: ProbeResult,
     pub(super) types: Option<Types>,
@@ -66,7 +66,7 @@ pub(super) struct FinishedProbe {
 /// The schedule of probes and their results.
 pub(super) struct ProbeSchedule {
     period: Duration,
-    probed: BTreeMap<Key, Probed>,
+    probed: BTreeMap<ReleaseKey, Probed>,
     catalogue: Option<Catalogue>,
 }
 
@@ -104,7 +104,7 @@ impl ProbeSchedule {
         }
     }
 
-    fn registered(&self) -> BTreeSet<Key> {
+    fn registered(&self) -> BTreeSet<ReleaseKey> {
         let registered = self.probed.iter().filter(|(_, probed)| probed.target.registered);
         registered.map(|(key, _)| key.clone()).collect()
     }
@@ -167,12 +167,12 @@ impl ProbeSchedule {
                 ProbeResult::Healthy => self.unregistered(key, &probed.target),
                 ProbeResult::Bad(fault) => Some(fault.clone()),
             };
-            Some((key.clone(), EndpointSeen { application: application.clone(), service: service.clone(), trouble }))
+            Some((key.clone(), EndpointProbe { application: application.clone(), service: service.clone(), trouble }))
         });
         known.collect()
     }
 
-    fn unregistered(&self, key: &Key, target: &Target) -> Option<String> {
+    fn unregistered(&self, key: &ReleaseKey, target: &Target) -> Option<String> {
         let known = self.catalogue.as_ref().filter(|known| target.registered && known.registered.contains(key))?;
         let type_ = &target.type_;
         (!known.types.contains(type_)).then(|| format!("Keystone's catalogue has no endpoint of type {type_:?}"))

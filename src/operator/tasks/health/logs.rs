@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 
 use super::said::{self, EventMessage, Subject};
-use osdpl_core::health::pod::Failing;
+use osdpl_core::health::pod::FailedContainer;
 use osdpl_core::scrub::Scrubber;
 
 /// The maximum number of lines to keep.
@@ -30,7 +30,7 @@ pub(super) struct Wanted {
     pub(super) namespace: String,
     pub(super) pod: String,
     pub(super) uid: String,
-    pub(super) failing: Failing,
+    pub(super) failing: FailedContainer,
 }
 
 /// A log that was fetched, or the failed attempt.
@@ -76,7 +76,7 @@ impl Logs {
     }
 }
 
-async fn read(api: &Api<Pod>, pod: &str, failing: &Failing) -> kube::Result<String> {
+async fn read(api: &Api<Pod>, pod: &str, failing: &FailedContainer) -> kube::Result<String> {
     let parameters = LogParams {
         container: Some(failing.container.clone()),
         previous: failing.previous,

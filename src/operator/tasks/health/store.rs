@@ -24,11 +24,11 @@ use crate::tasks::health::logs::Wanted;
 use crate::tasks::health::said::Subject;
 use crate::tasks::partial::{Job, Partial};
 use crate::tasks::shard::Shard;
-use osdpl_core::cause::{Chain, Facts, Place, Pods, Scene, Services, Victim};
-use osdpl_core::health::node::Presence;
-use osdpl_core::health::pod::{OwnerKind, Unready};
+use osdpl_core::cause::{AffectedObject, Chain, Facts, Input, OwnerRef, Pods, Services};
+use osdpl_core::health::node::Readiness;
+use osdpl_core::health::pod::{OwnerKind, UnreadyPod};
 use osdpl_core::health::{cron, job};
-use osdpl_core::observed::{Cause, Claim, Class, CronSeen, JobSeen, Key, Node, Run, Trouble, Workload};
+use osdpl_core::observed::{Cause, Claim, Class, Issue, Node, ObservedCronJob, ObservedJob, ReleaseKey, Run, Workload};
 
 /// The maximum number of missing nodes reported as causes, besides the first.
 const MAX_LOST_NODES: usize = 20;
@@ -44,10 +44,10 @@ pub(super) enum Change {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::tasks) struct Health {
     pub(in crate::tasks) workloads: Vec<Workload>,
-    pub(in crate::tasks) jobs: Vec<JobSeen>,
-    pub(in crate::tasks) crons: Vec<CronSeen>,
+    pub(in crate::tasks) jobs: Vec<ObservedJob>,
+    pub(in crate::tasks) crons: Vec<ObservedCronJob>,
     pub(in crate::tasks) claims: Vec<Claim>,
-    pub(in crate::tasks) victims: Vec<Victim>,
+    pub(in crate::tasks) victims: Vec<AffectedObject>,
     pub(in crate::tasks) causes: Vec<Cause>,
     /// `None` if they may not be listed.
     pub(in crate::tasks) classes: Option<Vec<Class>>,
@@ -68,7 +68,7 @@ pub(super) struct Overview {
 /// A Job: either of a revision or of a `CronJob`.
 #[derive(Debug, PartialEq)]
 pub(super) enum Batch {
-    Job(JobSeen),
+    Job(ObservedJob),
     Run(Run),
 }
 
@@ -85,13 +85,13 @@ impl Batch {
 pub(super) struct Store {
     pub(super) workloads: Vec<Shard<Workload>>,
     pub(super) jobs: Vec<Shard<Batch>>,
-    pub(super) crons: Vec<Shard<CronSeen>>,
-    pub(super) pods: Vec<Shard<Unready>>,
+    pub(super) crons: Vec<Shard<ObservedCronJob>>,
+    pub(super) pods: Vec<Shard<UnreadyPod>>,
     /// The selectors of Services.
     pub(super) services: Vec<Shard<BTreeMap<String, String>>>,
     pub(super) claims: Vec<Shard<Claim>>,
     pub(super) classes: Vec<Shard<Class>>,
-    pub(super) nodes: Vec<Shard<(Presence, Node)>>,
+    pub(super) nodes: Vec<Shard<(Readiness, Node)>>,
     /// How long a missing node is waited for.
     pub(super) grace: Duration,
     /// The current time.
@@ -148,14 +148,15 @@ impl Store {
             .map(|(_, workload)| explain_workload(workload, pods_of(pods, &workload_owner(workload)), &facts))
             .collect();
         let jobs = self.revised_jobs();
-        let mut jobs: Vec<JobSeen> = jobs.map(|job| explain_job(job, pods_of(pods, &job_owner(job)), &facts)).collect();
+        let mut jobs: Vec<ObservedJob> =
+            jobs.map(|job| explain_job(job, pods_of(pods, &job_owner(job)), &facts)).collect();
         let (victims, lost) =
             self.with_scene(&workloads, &jobs, pods, &facts, |scene| (trace_chains(scene), lost_node_chains(scene)));
         report_root_causes(&mut workloads, &mut jobs, &victims);
         let (crons, failing) = self.crons(pods, &facts);
-        let victims: Vec<Victim> = victims.into_iter().flatten().chain(lost).chain(failing).collect();
+        let victims: Vec<AffectedObject> = victims.into_iter().flatten().chain(lost).chain(failing).collect();
         let claims = facts.claims.values().filter(|claim| claim.release.is_some()).map(|claim| (*claim).clone());
-        let (claims, causes) = (claims.collect(), osdpl_core::cause::roots(&victims));
+        let (claims, causes) = (claims.collect(), osdpl_core::cause::group_by_root_cause(&victims));
         let classes = facts.classes.as_ref().map(|classes| classes.values().map(|class| (*class).clone()).collect());
         let nodes = self.inventory();
         Some(Health { workloads, jobs, crons, claims, victims, causes, classes, nodes })
@@ -171,18 +172,18 @@ impl Store {
     /// Returns the time until the first of the awaited nodes counts as lost.
     pub(super) fn next_loss(&self) -> Option<Duration> {
         let nodes = self.nodes.iter().flat_map(Shard::entries);
-        nodes.filter_map(|(_, (presence, _))| presence.awaited(self.now, self.grace)).min()
+        nodes.filter_map(|(_, (presence, _))| presence.remaining_grace(self.now, self.grace)).min()
     }
 
     /// Returns the chain of causes that keeps a pod from being ready.
     pub(super) fn explain_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         let health = self.assess()?;
         let (pods, facts) = (self.pods_by_owner(), self.facts());
-        self.with_scene(&health.workloads, &health.jobs, &pods, &facts, |scene| scene.of_pod(namespace, name))
+        self.with_scene(&health.workloads, &health.jobs, &pods, &facts, |scene| scene.pod_chain(namespace, name))
     }
 
     /// Returns the Jobs of revisions.
-    fn revised_jobs(&self) -> impl Iterator<Item = &JobSeen> {
+    fn revised_jobs(&self) -> impl Iterator<Item = &ObservedJob> {
         self.jobs.iter().flat_map(Shard::entries).filter_map(|(_, batch)| match batch {
             Batch::Job(job) => Some(job),
             Batch::Run(_) => None,
@@ -192,24 +193,24 @@ impl Store {
     fn with_scene<T>(
         &self,
         workloads: &[Workload],
-        jobs: &[JobSeen],
+        jobs: &[ObservedJob],
         pods: &Pods<'_>,
         facts: &Facts<'_>,
-        inspect: impl FnOnce(&Scene<'_>) -> T,
+        inspect: impl FnOnce(&Input<'_>) -> T,
     ) -> T {
         let services = self.services.iter().flat_map(Shard::entries);
         let services: Services<'_> =
             services.map(|((namespace, name), selector)| ((namespace.as_str(), name.as_str()), selector)).collect();
         let services = (!self.services.is_empty()).then_some(services);
-        inspect(&Scene { workloads: workloads.iter().collect(), jobs: jobs.iter().collect(), pods, services, facts })
+        inspect(&Input { workloads: workloads.iter().collect(), jobs: jobs.iter().collect(), pods, services, facts })
     }
 
     fn facts(&self) -> Facts<'_> {
         let claims = self.claims.iter().flat_map(Shard::entries);
         let classes = self.classes.iter().flat_map(Shard::entries).map(|(_, class)| (class.name.as_str(), class));
-        let awaited = |node: Presence| node.awaited(self.now, self.grace).is_some();
+        let awaited = |node: Readiness| node.remaining_grace(self.now, self.grace).is_some();
         let nodes = || self.nodes.iter().flat_map(Shard::entries).map(|((_, name), node)| (name.as_str(), node.0));
-        let present = nodes().map(|(name, node)| (name, node == Presence::Ready || awaited(node)));
+        let present = nodes().map(|(name, node)| (name, node == Readiness::Ready || awaited(node)));
         let logs = self.logs.iter().filter_map(|(uid, log)| Some((uid.as_str(), log.text()?)));
         Facts {
             claims: claims.map(|((namespace, name), claim)| ((namespace.as_str(), name.as_str()), claim)).collect(),
@@ -217,7 +218,7 @@ impl Store {
             nodes: self.nodes.iter().any(Shard::is_listed).then(|| present.collect()),
             awaited: nodes().filter(|(_, node)| awaited(*node)).map(|(name, _)| name).collect(),
             absent: self.mount_checks.iter().map(|(uid, check)| (uid.as_str(), check.absent())).collect(),
-            refused: self.refused(),
+            rejections: self.refused(),
             provisioners: self.provisioners(),
             logs: logs.collect(),
         }
@@ -235,38 +236,38 @@ impl Store {
     }
 }
 
-fn pods_of<'a>(pods: &'a Pods<'a>, owner: &Place<'a>) -> &'a [&'a Unready] {
+fn pods_of<'a>(pods: &'a Pods<'a>, owner: &OwnerRef<'a>) -> &'a [&'a UnreadyPod] {
     pods.get(owner).map_or(&[], Vec::as_slice)
 }
 
-fn job_owner(job: &JobSeen) -> Place<'_> {
+fn job_owner(job: &ObservedJob) -> OwnerRef<'_> {
     (&job.namespace, OwnerKind::Job, &job.name)
 }
 
-fn workload_owner(workload: &Workload) -> Place<'_> {
+fn workload_owner(workload: &Workload) -> OwnerRef<'_> {
     (&workload.namespace, workload.kind.into(), &workload.name)
 }
 
 /// Returns the chain of causes of each workload, followed by that of each Job.
-fn trace_chains(scene: &Scene<'_>) -> Vec<Option<Victim>> {
+fn trace_chains(scene: &Input<'_>) -> Vec<Option<AffectedObject>> {
     let workloads = scene.workloads.iter().map(|workload| {
         // A new pod of a complete workload is not reported.
-        let chain = scene.of_workload(workload).filter(|_| workload.trouble.is_some())?;
-        Some(Victim { release: Key::new(&workload.namespace, &workload.release), chain })
+        let chain = scene.workload_chain(workload).filter(|_| workload.trouble.is_some())?;
+        Some(AffectedObject { release: ReleaseKey::new(&workload.namespace, &workload.release), chain })
     });
     let jobs = scene.jobs.iter().map(|job| {
-        let chain = scene.of_job(job).filter(|_| !job.complete)?;
-        Some(Victim { release: Key::new(&job.namespace, &job.release), chain })
+        let chain = scene.job_chain(job).filter(|_| !job.complete)?;
+        Some(AffectedObject { release: ReleaseKey::new(&job.namespace, &job.release), chain })
     });
     workloads.chain(jobs).collect()
 }
 
 /// Returns the chains from each workload to its missing nodes, except the first, which is already reported.
-fn lost_node_chains(scene: &Scene<'_>) -> Vec<Victim> {
+fn lost_node_chains(scene: &Input<'_>) -> Vec<AffectedObject> {
     let of = |workload: &&Workload| {
-        let release = Key::new(&workload.namespace, &workload.release);
-        let chains = scene.of_lost_nodes(workload).into_iter().skip(1).take(MAX_LOST_NODES);
-        chains.map(move |chain| Victim { release: release.clone(), chain }).collect::<Vec<_>>()
+        let release = ReleaseKey::new(&workload.namespace, &workload.release);
+        let chains = scene.lost_node_chains(workload).into_iter().skip(1).take(MAX_LOST_NODES);
+        chains.map(move |chain| AffectedObject { release: release.clone(), chain }).collect::<Vec<_>>()
     };
     scene.workloads.iter().copied().filter(|workload| workload.lost_nodes.len() > 1).flat_map(|w| of(&w)).collect()
 }
@@ -274,17 +275,17 @@ fn lost_node_chains(scene: &Scene<'_>) -> Vec<Victim> {
 /// Reports the root cause in each object that waits for it.
 ///
 /// Such an object is not stuck itself, except for a Job that waits for its own release: helm waits for it in vain.
-fn report_root_causes(workloads: &mut [Workload], jobs: &mut [JobSeen], victims: &[Option<Victim>]) {
-    let waits = |victim: &&Victim| victim.chain.is_victim();
+fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], victims: &[Option<AffectedObject>]) {
+    let waits = |victim: &&AffectedObject| victim.chain.is_affected();
     for (workload, victim) in workloads.iter_mut().zip(victims) {
-        if let Some(Victim { chain, .. }) = victim.as_ref().filter(waits) {
-            workload.trouble = Some(Trouble { stuck: false, message: chain.to_string() });
+        if let Some(AffectedObject { chain, .. }) = victim.as_ref().filter(waits) {
+            workload.trouble = Some(Issue { stuck: false, message: chain.to_string() });
         }
     }
     for (job, victim) in jobs.iter_mut().zip(&victims[workloads.len()..]) {
-        if let Some(Victim { chain, release }) = victim.as_ref().filter(waits) {
+        if let Some(AffectedObject { chain, release }) = victim.as_ref().filter(waits) {
             let deadlocked = chain.stuck && chain.release.as_ref() == Some(release);
-            job.trouble = Some(Trouble { stuck: deadlocked, message: chain.to_string() });
+            job.trouble = Some(Issue { stuck: deadlocked, message: chain.to_string() });
         }
     }
 }

@@ -15,8 +15,8 @@ use super::records::{Newest, is_locked};
 use crate::tasks::partial::{Partial, Record};
 use crate::tasks::problems::Problems;
 use crate::tasks::watch::describe_error;
-use osdpl_core::observed::{BodySeen, Key};
-use osdpl_core::release::{Maker, Meta};
+use osdpl_core::observed::{RecordBody, ReleaseKey};
+use osdpl_core::release::{Maker, RecordMeta};
 use osdpl_core::scrub::Scrubber;
 
 /// The activity that fetches are reported as in [`Problems`].
@@ -35,12 +35,12 @@ struct Entry {
     failed: Option<Instant>,
     /// The revision's objects, which never change.
     objects: Option<Arc<Objects>>,
-    body: Option<Result<BodySeen, String>>,
+    body: Option<Result<RecordBody, String>>,
 }
 
 /// The result of a fetch.
 pub(super) struct Fetched {
-    key: Key,
+    key: ReleaseKey,
     outcome: Outcome,
 }
 
@@ -48,7 +48,7 @@ enum Outcome {
     Read {
         found: Option<String>,
         objects: Option<Arc<Objects>>,
-        body: Box<Result<BodySeen, String>>,
+        body: Box<Result<RecordBody, String>>,
     },
     /// The record is deleted. The watch reports it.
     Deleted,
@@ -61,7 +61,7 @@ pub(super) struct Bodies {
     client: Client,
     scrubber: watch::Receiver<Arc<Scrubber>>,
     problems: Problems,
-    entries: BTreeMap<Key, Entry>,
+    entries: BTreeMap<ReleaseKey, Entry>,
 }
 
 impl Bodies {
@@ -70,7 +70,7 @@ impl Bodies {
     }
 
     /// Returns the body of the record, if known. While a newer version is fetched, this is the older one.
-    pub(super) fn of(&self, key: &Key, meta: &Meta) -> Option<&Result<BodySeen, String>> {
+    pub(super) fn of(&self, key: &ReleaseKey, meta: &RecordMeta) -> Option<&Result<RecordBody, String>> {
         let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid)?;
         entry.body.as_ref()
     }
@@ -83,7 +83,7 @@ impl Bodies {
     /// Starts at most `limit` fetches.
     pub(super) fn begin_fetches(
         &mut self,
-        newest: &BTreeMap<Key, Newest>,
+        newest: &BTreeMap<ReleaseKey, Newest>,
         limit: usize,
     ) -> Vec<impl Future<Output = Fetched> + Send + use<>> {
         self.entries.retain(|key, entry| entry.in_flight || newest.contains_key(key));
@@ -98,7 +98,7 @@ impl Bodies {
     }
 
     /// Whether that version of the record has to be fetched. If so, it is marked as requested.
-    fn needs_fetch(&mut self, key: &Key, meta: &Meta) -> bool {
+    fn needs_fetch(&mut self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.in_flight {
             return false;
@@ -117,7 +117,7 @@ impl Bodies {
         true
     }
 
-    fn fetch(&self, key: &Key, meta: &Meta) -> impl Future<Output = Fetched> + Send + use<> {
+    fn fetch(&self, key: &ReleaseKey, meta: &RecordMeta) -> impl Future<Output = Fetched> + Send + use<> {
         let api = Api::<Partial<Record>>::namespaced(self.client.clone(), &key.namespace);
         let (key, name, uid) = (key.clone(), meta.secret_name(), meta.uid.clone());
         let objects = self.entries.get(&key).and_then(|entry| entry.objects.clone());
@@ -161,7 +161,7 @@ impl Bodies {
 }
 
 /// Whether the body is used: foreign releases are not assessed, nor the progress of foreign operations.
-fn is_wanted(meta: &Meta) -> bool {
+fn is_wanted(meta: &RecordMeta) -> bool {
     match meta.maker {
         Maker::Ours(_) => true,
         Maker::Inherited(_) => !is_locked(meta),
@@ -169,7 +169,7 @@ fn is_wanted(meta: &Meta) -> bool {
     }
 }
 
-fn read(record: &Partial<Record>, release: &Key, known: Option<Arc<Objects>>, scrubber: &Scrubber) -> Outcome {
+fn read(record: &Partial<Record>, release: &ReleaseKey, known: Option<Arc<Objects>>, scrubber: &Scrubber) -> Outcome {
     let found = record.metadata.resource_version.clone();
     let payload = &record.data.release.0;
     let objects = match known.map_or_else(|| body::objects(payload, release).map(Arc::new), Ok) {

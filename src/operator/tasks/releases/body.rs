@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use osdpl_core::catalog::WorkloadKind;
 use osdpl_core::drift;
-use osdpl_core::observed::{BodySeen, HookSeen, Key};
-use osdpl_core::release::{self, DeletePolicy, Event, Hook, Object, Phase, Record, Status, Undecodable};
+use osdpl_core::observed::{ObservedHook, RecordBody, ReleaseKey};
+use osdpl_core::release::{self, DecodeError, DeletePolicy, Event, Hook, Object, Phase, Record, Status};
 use osdpl_core::scrub::Scrubber;
 
 /// An object's namespace and name.
@@ -19,11 +19,11 @@ pub(super) struct Objects {
     at_rest: BTreeSet<(WorkloadKind, String, String)>,
     plain_jobs: BTreeSet<Name>,
     hook_jobs: BTreeSet<Name>,
-    left: Arc<BTreeMap<drift::Id, drift::Left>>,
+    left: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
 }
 
 /// Reads the objects of a record.
-pub(super) fn objects(payload: &[u8], release: &Key) -> Result<Objects, Undecodable> {
+pub(super) fn objects(payload: &[u8], release: &ReleaseKey) -> Result<Objects, DecodeError> {
     let objects = release::decode_objects(payload)?;
     let namespace = &release.namespace;
     let object_name =
@@ -44,7 +44,7 @@ pub(super) fn objects(payload: &[u8], release: &Key) -> Result<Objects, Undecoda
         at_rest: objects.manifest.iter().filter(|object| object.replicas == Some(0)).filter_map(workload).collect(),
         plain_jobs: jobs(&objects.manifest),
         hook_jobs: jobs(&objects.hooks),
-        left: Arc::new(drift::left(&objects.manifest, release, objects.server_side)),
+        left: Arc::new(drift::list_watched_objects(&objects.manifest, release, objects.server_side)),
     })
 }
 
@@ -54,25 +54,25 @@ pub(super) fn read(
     namespace: &str,
     objects: &Objects,
     scrubber: &Scrubber,
-) -> Result<BodySeen, Undecodable> {
+) -> Result<RecordBody, DecodeError> {
     let record = release::decode(payload)?;
     let recreated = |hook: &&Hook| hook.kind == "Job" && hook.runs_at(Event::PostUpgrade);
     let hook_jobs = record.hooks.iter().filter(recreated).map(|hook| object_name(hook, namespace, objects)).collect();
     let kept =
         record.hooks.iter().filter(|hook| is_kept(hook, &record)).map(|hook| object_name(hook, namespace, objects));
     let jobs = objects.plain_jobs.iter().cloned().chain(kept).collect();
-    Ok(BodySeen {
+    Ok(RecordBody {
         hook: current_hook(&record),
         jobs,
         hook_jobs,
         workloads: objects.workloads.clone(),
-        at_rest: objects.at_rest.clone(),
+        scaled_to_zero: objects.at_rest.clone(),
         pre_install_satisfied: pre_install_satisfied(&record),
         chart: record.chart.name,
         chart_version: record.chart.version,
         description: scrubber.scrub(&record.description),
-        left: Arc::clone(&objects.left),
-        stored: payload.len(),
+        applied_objects: Arc::clone(&objects.left),
+        stored_bytes: payload.len(),
     })
 }
 
@@ -95,7 +95,7 @@ fn object_name(hook: &Hook, namespace: &str, objects: &Objects) -> Name {
 }
 
 /// Returns the hook that helm waits for, or that failed.
-fn current_hook(record: &Record) -> Option<HookSeen> {
+fn current_hook(record: &Record) -> Option<ObservedHook> {
     let phase = match record.status {
         Status::PendingInstall | Status::PendingUpgrade | Status::PendingRollback | Status::Uninstalling => {
             Phase::Running
@@ -105,7 +105,7 @@ fn current_hook(record: &Record) -> Option<HookSeen> {
     };
     let started = |hook: &&Hook| hook.last_run.as_ref().and_then(|run| run.started_at);
     let hook = record.hooks.iter().filter(|hook| hook.phase() == phase).max_by_key(started)?;
-    Some(HookSeen {
+    Some(ObservedHook {
         name: format!("{} {} {}", event_name(hook, record), hook.kind, hook.name),
         job: (hook.kind == "Job").then(|| hook.name.clone()),
         since: started(&hook),

@@ -6,19 +6,19 @@ use kube::runtime::watcher::Event;
 
 use super::Releases;
 use super::bodies::Bodies;
-use crate::tasks::OwnerOf;
+use crate::tasks::LivenessCheck;
 use crate::tasks::partial::{Partial, RecordHead};
 use crate::tasks::shard::Shard;
-use osdpl_core::observed::{AttemptSeen, BodySeen, Key, Owner, Past, ReleaseSeen};
-use osdpl_core::release::{Maker, Meta, Status};
+use osdpl_core::observed::{Attempt, Liveness, ObservedRelease, PastRevision, RecordBody, ReleaseKey};
+use osdpl_core::release::{Maker, RecordMeta, Status};
 
 /// The metadata of one record.
 #[derive(Clone, Debug, PartialEq)]
 enum Head {
-    Valid(Box<Meta>),
+    Valid(Box<RecordMeta>),
     /// The record has the labels of this release, but is malformed.
     Malformed {
-        release: Key,
+        release: ReleaseKey,
         why: String,
     },
 }
@@ -27,9 +27,9 @@ enum Head {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Newest {
     /// Its metadata.
-    pub(super) meta: Option<Meta>,
+    pub(super) meta: Option<RecordMeta>,
     /// Every revision, lowest first.
-    history: Vec<Past>,
+    history: Vec<PastRevision>,
     /// The newest revision that this operator made, and the digest of its inputs.
     operator_revision: Option<(u32, Option<String>)>,
     /// Whether any revision was ever deployed.
@@ -51,15 +51,15 @@ impl Records {
 
     /// Applies an event of a watch. Returns whether anything changed.
     pub(super) fn take(&mut self, index: usize, event: Event<Partial<RecordHead>>) -> bool {
-        self.0[index].take(event, read)
+        self.0[index].apply(event, read)
     }
 
     /// Returns the newest record of each release, once everything was listed.
-    pub(super) fn newest(&self) -> Option<BTreeMap<Key, Newest>> {
+    pub(super) fn newest(&self) -> Option<BTreeMap<ReleaseKey, Newest>> {
         if !self.0.iter().all(Shard::is_listed) {
             return None;
         }
-        let mut all: BTreeMap<Key, Newest> = BTreeMap::new();
+        let mut all: BTreeMap<ReleaseKey, Newest> = BTreeMap::new();
         for (_, head) in self.0.iter().flat_map(Shard::entries) {
             match head {
                 Head::Valid(meta) => all.entry(key(meta)).or_default().add(meta),
@@ -76,8 +76,8 @@ impl Records {
 }
 
 impl Newest {
-    fn add(&mut self, meta: &Meta) {
-        self.history.push(Past { revision: meta.revision, status: meta.status, swept: meta.swept });
+    fn add(&mut self, meta: &RecordMeta) {
+        self.history.push(PastRevision { revision: meta.revision, status: meta.status, swept: meta.swept });
         self.was_deployed |= matches!(meta.status, Status::Deployed | Status::Superseded);
         if matches!(meta.maker, Maker::Ours(_))
             && self.operator_revision.as_ref().is_none_or(|(revision, _)| *revision < meta.revision)
@@ -90,25 +90,25 @@ impl Newest {
     }
 }
 
-fn key(meta: &Meta) -> Key {
-    Key::new(meta.release.namespace.clone(), meta.release.name.clone())
+fn key(meta: &RecordMeta) -> ReleaseKey {
+    ReleaseKey::new(meta.release.namespace.clone(), meta.release.name.clone())
 }
 
 fn read(record: &Partial<RecordHead>) -> Option<Head> {
     let metadata = &record.metadata;
-    match Meta::read(metadata) {
+    match RecordMeta::read(metadata) {
         Ok(meta) => Some(Head::Valid(Box::new(meta))),
         Err(malformed) => {
             // A record without a release name belongs to no release, for helm neither.
             let name = metadata.labels.as_ref()?.get("name").filter(|name| !name.is_empty())?;
-            let release = Key::new(metadata.namespace.clone().unwrap_or_default(), name.clone());
+            let release = ReleaseKey::new(metadata.namespace.clone().unwrap_or_default(), name.clone());
             Some(Head::Malformed { release, why: malformed.to_string() })
         }
     }
 }
 
 /// Derives the state of all releases from metadata, bodies and the liveness of their owners.
-pub(super) fn seen(newest: &BTreeMap<Key, Newest>, bodies: &Bodies, owner: &OwnerOf) -> Releases {
+pub(super) fn seen(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &LivenessCheck) -> Releases {
     let mut owners = BTreeMap::new();
     let mut owner_of = |instance: &str| *owners.entry(instance.to_owned()).or_insert_with(|| owner(instance));
     newest
@@ -117,7 +117,7 @@ pub(super) fn seen(newest: &BTreeMap<Key, Newest>, bodies: &Bodies, owner: &Owne
             let mut seen = match &newest.meta {
                 Some(meta) => of_meta(meta, &mut owner_of),
                 // No record's metadata can be read.
-                None => ReleaseSeen { status: Status::Unknown.to_string(), ..ReleaseSeen::default() },
+                None => ObservedRelease { status: Status::Unknown.to_string(), ..ObservedRelease::default() },
             };
             seen.was_deployed = newest.was_deployed;
             seen.history.clone_from(&newest.history);
@@ -135,36 +135,36 @@ pub(super) fn seen(newest: &BTreeMap<Key, Newest>, bodies: &Bodies, owner: &Owne
 }
 
 /// Returns the body without a running hook if the operation has ended since the body was read.
-fn without_stale_hook(body: &BodySeen, meta: &Meta) -> BodySeen {
+fn without_stale_hook(body: &RecordBody, meta: &RecordMeta) -> RecordBody {
     let running = is_locked(meta);
-    BodySeen { hook: body.hook.clone().filter(|hook| running || hook.failed), ..body.clone() }
+    RecordBody { hook: body.hook.clone().filter(|hook| running || hook.failed), ..body.clone() }
 }
 
 /// Whether an operation is running, or was interrupted.
-pub(super) fn is_locked(meta: &Meta) -> bool {
+pub(super) fn is_locked(meta: &RecordMeta) -> bool {
     meta.status.is_pending() || meta.status == Status::Uninstalling
 }
 
-fn of_meta(meta: &Meta, owner_of: &mut impl FnMut(&str) -> Owner) -> ReleaseSeen {
+fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> ObservedRelease {
     let attempt = match &meta.maker {
-        Maker::Ours(attempt) | Maker::Inherited(attempt) => Some(AttemptSeen {
+        Maker::Ours(attempt) | Maker::Inherited(attempt) => Some(Attempt {
             instance: attempt.instance().to_owned(),
             revision: attempt.revision().into(),
             owner: owner_of(attempt.instance()),
         }),
         Maker::Foreign => None,
     };
-    ReleaseSeen {
+    ObservedRelease {
         status: meta.status.to_string(),
         revision: meta.revision.into(),
-        since: meta.created,
+        created_at: meta.created,
         inputs: meta.inputs.clone(),
         catalog: meta.catalog.clone(),
         images: meta.images.clone(),
-        guests: meta.guests.clone(),
+        instances: meta.guests.clone(),
         split: meta.split.clone(),
         release: meta.catalog_name.clone(),
         attempt,
-        ..ReleaseSeen::default()
+        ..ObservedRelease::default()
     }
 }

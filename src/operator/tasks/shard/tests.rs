@@ -20,11 +20,11 @@ fn names(shard: &Shard<char>) -> String {
 #[test]
 fn shows_values_once_the_list_is_complete() {
     let mut shard = Shard::default();
-    assert!(!shard.take(Event::Init, read));
-    assert!(!shard.take(Event::InitApply(job("one", 0)), read));
+    assert!(!shard.apply(Event::Init, read));
+    assert!(!shard.apply(Event::InitApply(job("one", 0)), read));
     assert!(!shard.is_listed());
     assert_eq!(names(&shard), "");
-    assert!(shard.take::<Partial<Job>>(Event::InitDone, read));
+    assert!(shard.apply::<Partial<Job>>(Event::InitDone, read));
     assert!(shard.is_listed());
     assert_eq!(names(&shard), "o");
 }
@@ -32,30 +32,30 @@ fn shows_values_once_the_list_is_complete() {
 #[test]
 fn an_empty_list_is_a_change_only_the_first_time() {
     let mut shard = Shard::<char>::default();
-    assert!(shard.take::<Partial<Job>>(Event::InitDone, read));
-    shard.take::<Partial<Job>>(Event::Init, read);
-    assert!(!shard.take::<Partial<Job>>(Event::InitDone, read));
+    assert!(shard.apply::<Partial<Job>>(Event::InitDone, read));
+    shard.apply::<Partial<Job>>(Event::Init, read);
+    assert!(!shard.apply::<Partial<Job>>(Event::InitDone, read));
 }
 
 #[test]
 fn ignores_events_that_change_no_value() {
     let mut shard = Shard::default();
-    shard.take::<Partial<Job>>(Event::InitDone, read);
-    assert!(shard.take(Event::Apply(job("one", 0)), read));
-    assert!(!shard.take(Event::Apply(job("one", 5)), read));
-    assert!(!shard.take(Event::Apply(job("x", 0)), read));
-    assert!(!shard.take(Event::Delete(job("x", 0)), read));
-    assert!(shard.take(Event::Delete(job("one", 0)), read));
+    shard.apply::<Partial<Job>>(Event::InitDone, read);
+    assert!(shard.apply(Event::Apply(job("one", 0)), read));
+    assert!(!shard.apply(Event::Apply(job("one", 5)), read));
+    assert!(!shard.apply(Event::Apply(job("x", 0)), read));
+    assert!(!shard.apply(Event::Delete(job("x", 0)), read));
+    assert!(shard.apply(Event::Delete(job("one", 0)), read));
 }
 
 #[test]
 fn keeps_old_values_until_a_new_list_is_complete() {
     let mut shard = Shard::default();
-    shard.take::<Partial<Job>>(Event::InitDone, read);
-    shard.take(Event::Apply(job("one", 0)), read);
-    shard.take::<Partial<Job>>(Event::Init, read);
-    shard.take(Event::InitApply(job("two", 0)), read);
+    shard.apply::<Partial<Job>>(Event::InitDone, read);
+    shard.apply(Event::Apply(job("one", 0)), read);
+    shard.apply::<Partial<Job>>(Event::Init, read);
+    shard.apply(Event::InitApply(job("two", 0)), read);
     assert_eq!(names(&shard), "o");
-    assert!(shard.take::<Partial<Job>>(Event::InitDone, read));
+    assert!(shard.apply::<Partial<Job>>(Event::InitDone, read));
     assert_eq!(names(&shard), "t");
 }

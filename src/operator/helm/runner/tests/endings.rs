@@ -11,11 +11,11 @@ const WITH_GRANDCHILD: &str = "wait_for_ever & trap : TERM; report started; whil
 async fn stops_the_whole_process_group() {
     let mut fixture = fixture(WITH_GRANDCHILD).await;
     fixture.runner.start(upgrade("nova")).unwrap();
-    assert!(!fixture.runner.stop(&key("other"), Stop::Asked));
+    assert!(!fixture.runner.stop(&key("other"), StopReason::Requested));
     fixture.helm.receive().await;
-    assert!(fixture.runner.stop(&key("nova"), Stop::Asked));
-    assert!(fixture.runner.stop(&key("nova"), Stop::Shutdown), "a second request is accepted");
-    assert_eq!(fixture.runner.table()[&key("nova")].stopping, Some(Stop::Asked));
+    assert!(fixture.runner.stop(&key("nova"), StopReason::Requested));
+    assert!(fixture.runner.stop(&key("nova"), StopReason::Shutdown), "a second request is accepted");
+    assert_eq!(fixture.runner.table()[&key("nova")].stopping, Some(StopReason::Requested));
     let runner = fixture.runner.clone();
     tokio::select! {
         message = fixture.helm.receive() => assert_eq!(message, "grandchild is gone"),
@@ -23,7 +23,7 @@ async fn stops_the_whole_process_group() {
     }
     fixture.helm.go().await;
     let outcome = fixture.outcome().await;
-    assert_eq!(outcome.exit, Exit::Stopped { why: Stop::Asked, killed: false });
+    assert_eq!(outcome.exit, Exit::Stopped { why: StopReason::Requested, killed: false });
     assert_eq!((outcome.failure, outcome.text.as_str()), (None, "it was stopped for newer inputs"));
 }
 
@@ -33,15 +33,15 @@ async fn kills_a_helm_that_ignores_sigterm() {
     let mut fixture = fixture_with("trap '' TERM; report started; while :; do wait_for_go; done", config).await;
     fixture.runner.start(upgrade("nova")).unwrap();
     fixture.helm.receive().await;
-    fixture.runner.stop(&key("nova"), Stop::Asked);
-    assert_eq!(fixture.outcome().await.exit, Exit::Stopped { why: Stop::Asked, killed: true });
+    fixture.runner.stop(&key("nova"), StopReason::Requested);
+    assert_eq!(fixture.outcome().await.exit, Exit::Stopped { why: StopReason::Requested, killed: true });
 }
 
 #[tokio::test]
 async fn stops_a_process_after_its_deadline() {
     let fixture = fixture("wait_for_ever").await;
     let outcome = fixture.run(Job { deadline: Duration::from_millis(1), ..upgrade("nova") }).await;
-    assert_eq!(outcome.exit, Exit::Stopped { why: Stop::Deadline, killed: false });
+    assert_eq!(outcome.exit, Exit::Stopped { why: StopReason::Deadline, killed: false });
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn a_helm_that_ends_well_on_sigterm_has_succeeded() {
     let mut fixture = fixture("wait_for_ever & trap 'exit 0' TERM; report started; wait").await;
     fixture.runner.start(upgrade("nova")).unwrap();
     fixture.helm.receive().await;
-    fixture.runner.stop(&key("nova"), Stop::Asked);
+    fixture.runner.stop(&key("nova"), StopReason::Requested);
     assert!(fixture.outcome().await.succeeded());
 }
 
@@ -65,9 +65,12 @@ async fn shutdown_stops_all_processes_and_refuses_jobs() {
     let exits: Vec<Exit> = fixture.runner.take_outcomes().into_iter().map(|outcome| outcome.exit).collect();
     assert_eq!(
         exits,
-        [Exit::Stopped { why: Stop::Shutdown, killed: false }, Exit::Stopped { why: Stop::Shutdown, killed: false }]
+        [
+            Exit::Stopped { why: StopReason::Shutdown, killed: false },
+            Exit::Stopped { why: StopReason::Shutdown, killed: false }
+        ]
     );
-    assert_eq!(fixture.runner.start(upgrade("c")), Err(Refused::Closing));
+    assert_eq!(fixture.runner.start(upgrade("c")), Err(JobRejection::Closing));
     fixture.runner.shutdown().await;
 }
 

@@ -8,8 +8,8 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::*;
-use osdpl_core::drift::kind;
-use osdpl_core::observed::BodySeen;
+use osdpl_core::drift::find_kind;
+use osdpl_core::observed::RecordBody;
 use osdpl_core::release::Status;
 
 /// The content of the API server: whether the Service exists, and the release's records.
@@ -53,24 +53,24 @@ async fn records(State(cluster): State<Cluster>) -> Response {
         .into_response()
 }
 
-fn id() -> Id {
-    Id { kind: kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: "store".into() }
+fn id() -> ObjectId {
+    ObjectId { kind: find_kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: "store".into() }
 }
 
 /// A release as the record watch shows it: this revision is deployed, with one Service.
-fn deployed(revision: i64) -> ReleaseSeen {
-    let left = Arc::new([(id(), Left::default())].into());
-    ReleaseSeen {
+fn deployed(revision: i64) -> ObservedRelease {
+    let left = Arc::new([(id(), ExpectedFields::default())].into());
+    ObservedRelease {
         status: Status::Deployed.to_string(),
         revision,
-        body: Some(BodySeen { left, ..BodySeen::default() }),
-        ..ReleaseSeen::default()
+        body: Some(RecordBody { applied_objects: left, ..RecordBody::default() }),
+        ..ObservedRelease::default()
     }
 }
 
 /// Returns the drift found for the Service, which its watch has reported as deleted, after running all checks.
-async fn found(checks: &mut Checks, seen: &ReleaseSeen) -> Vec<String> {
-    let key = Key::new("openstack", "store");
+async fn found(checks: &mut Checks, seen: &ObservedRelease) -> Vec<String> {
+    let key = ReleaseKey::new("openstack", "store");
     let suspects = [Suspect { release: key.clone(), id: id(), trace: None }];
     let (_, results) = checks.found(&[(&key, seen)], &suspects, 4);
     for result in join_all(results).await {

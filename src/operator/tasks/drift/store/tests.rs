@@ -4,23 +4,26 @@ use kube::runtime::watcher::Event;
 use serde_json::json;
 
 use super::*;
-use osdpl_core::drift::{Left, Tolerated, kind};
-use osdpl_core::observed::{AttemptSeen, BodySeen, Owner};
+use osdpl_core::drift::{ExpectedFields, ToleratedChanges, find_kind};
+use osdpl_core::observed::{Attempt, Liveness, RecordBody};
 
-fn id(name: &str) -> Id {
-    Id { kind: kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: name.into() }
+fn id(name: &str) -> ObjectId {
+    ObjectId { kind: find_kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: name.into() }
 }
 
 /// Returns a release of this operator with one Service, in the given status.
-fn release(status: &str) -> ReleaseSeen {
-    let body = BodySeen { left: Arc::new([(id("api"), Left::default())].into()), ..BodySeen::default() };
-    let attempt = AttemptSeen { instance: "me".into(), revision: 1, owner: Owner::Us };
-    ReleaseSeen {
+fn release(status: &str) -> ObservedRelease {
+    let body = RecordBody {
+        applied_objects: Arc::new([(id("api"), ExpectedFields::default())].into()),
+        ..RecordBody::default()
+    };
+    let attempt = Attempt { instance: "me".into(), revision: 1, owner: Liveness::Us };
+    ObservedRelease {
         status: status.into(),
         revision: 1,
         attempt: Some(attempt),
         body: Some(body),
-        ..ReleaseSeen::default()
+        ..ObservedRelease::default()
     }
 }
 
@@ -31,10 +34,10 @@ fn head(name: &str) -> Event<Head> {
 
 /// Returns the suspects of a store with one watch after these updates.
 fn suspects(updates: Vec<Update<Head>>, status: &str, scope: &Scope) -> Option<Vec<String>> {
-    let (mut store, kind, key) = (Store::default(), id("api").kind, Key::new("openstack", "keystone"));
+    let (mut store, kind, key) = (Store::default(), id("api").kind, ReleaseKey::new("openstack", "keystone"));
     store.add(kind, 0);
     for update in updates {
-        store.take(kind, 0, update, |head: &Head| Some(Trace::read(&head.writers, &Tolerated::default())));
+        store.take(kind, 0, update, |head: &Head| Some(WriterTrace::read(&head.writers, &ToleratedChanges::default())));
     }
     let suspects = store.suspects(&[(&key, &release(status))], scope)?;
     Some(suspects.into_iter().map(|suspect| suspect.id.name).collect())

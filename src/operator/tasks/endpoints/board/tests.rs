@@ -17,13 +17,13 @@ fn target(type_: &str, ready: i32) -> Target {
         versions: false,
         type_: type_.into(),
         registered: true,
-        login: Login::of(&login).filter(|_| type_ == "identity"),
+        login: Login::from_values(&login).filter(|_| type_ == "identity"),
         state: vec![(1, ready)],
     }
 }
 
 fn wanted(targets: &[Target]) -> Wanted {
-    targets.iter().map(|target| (Key::new("n", &target.type_), target.clone())).collect()
+    targets.iter().map(|target| (ReleaseKey::new("n", &target.type_), target.clone())).collect()
 }
 
 fn failure() -> ProbeResult {

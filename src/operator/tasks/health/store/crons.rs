@@ -5,27 +5,27 @@ use std::collections::BTreeMap;
 use super::{Batch, Store, pods_of};
 use crate::tasks::shard::Shard;
 use osdpl_core::api::CauseObject;
-use osdpl_core::cause::{Chain, Facts, Link, Pods, Victim};
+use osdpl_core::cause::{AffectedObject, Chain, Facts, Link, Pods};
 use osdpl_core::health::cron;
 use osdpl_core::health::pod::OwnerKind;
-use osdpl_core::observed::{CronSeen, Key, Run, RunEnd, Trouble};
+use osdpl_core::observed::{Issue, ObservedCronJob, ReleaseKey, Run, RunState};
 
 impl Store {
     /// Returns the `CronJobs`, and those of them that fail.
-    pub(super) fn crons(&self, pods: &Pods<'_>, facts: &Facts<'_>) -> (Vec<CronSeen>, Vec<Victim>) {
+    pub(super) fn crons(&self, pods: &Pods<'_>, facts: &Facts<'_>) -> (Vec<ObservedCronJob>, Vec<AffectedObject>) {
         let (mut all, mut victims, mut runs) = (Vec::new(), Vec::new(), self.runs());
         for (_, cron) in self.crons.iter().flat_map(Shard::entries) {
             let pod_trouble = |run: &str| {
                 let pod = pods_of(pods, &(cron.namespace.as_str(), OwnerKind::Job, run)).first()?;
-                Some(facts.told(&cron.namespace, pod)?.trouble).filter(|trouble| trouble.stuck)
+                Some(facts.explain(&cron.namespace, pod)?.trouble).filter(|trouble| trouble.stuck)
             };
             let runs = runs.remove(&(cron.namespace.as_str(), cron.name.as_str())).unwrap_or_default();
-            let running = runs.iter().any(|(_, run)| matches!(run.end, RunEnd::Running { .. }));
+            let running = runs.iter().any(|(_, run)| matches!(run.end, RunState::Running { .. }));
             let last = cron::last(&runs);
             let found = cron::trouble(cron, runs, |run| pod_trouble(run).map(|trouble| trouble.message));
-            let trouble = found.as_ref().map(|(message, _)| Trouble { stuck: false, message: message.clone() });
+            let trouble = found.as_ref().map(|(message, _)| Issue { stuck: false, message: message.clone() });
             victims.extend(found.map(|(message, run)| victim(cron, message, run)));
-            all.push(CronSeen { trouble, last, running: cron.running || running, ..cron.clone() });
+            all.push(ObservedCronJob { trouble, last, running: cron.running || running, ..cron.clone() });
         }
         (all, victims)
     }
@@ -43,16 +43,16 @@ impl Store {
 }
 
 /// Returns the entry of a failing `CronJob`. It is its own root cause, as no object waits for it.
-fn victim(cron: &CronSeen, message: String, run: Option<&str>) -> Victim {
+fn victim(cron: &ObservedCronJob, message: String, run: Option<&str>) -> AffectedObject {
     let object = |kind: &str, name: &str| CauseObject {
         kind: kind.into(),
         namespace: cron.namespace.clone(),
         name: name.into(),
     };
-    let release = Key::new(&cron.namespace, &cron.release);
+    let release = ReleaseKey::new(&cron.namespace, &cron.release);
     let link = Link { label: format!("CronJob {}", cron.name), object: object(cron::KIND, &cron.name) };
     let details = run.map(|run| object("Job", run)).into_iter().collect();
     let chain =
-        Chain { links: vec![link], why: Some(message), stuck: false, look: details, release: Some(release.clone()) };
-    Victim { release, chain }
+        Chain { links: vec![link], why: Some(message), stuck: false, inspect: details, release: Some(release.clone()) };
+    AffectedObject { release, chain }
 }

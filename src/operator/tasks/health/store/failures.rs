@@ -3,7 +3,7 @@
 use super::{Store, job_owner, workload_owner};
 use crate::tasks::health::logs::{Log, Wanted};
 use crate::tasks::shard::Shard;
-use osdpl_core::cause::{Place, Pods};
+use osdpl_core::cause::{OwnerRef, Pods};
 
 /// The maximum number of attempts to fetch a log.
 pub(super) const ATTEMPTS: u32 = 3;
@@ -49,7 +49,7 @@ impl Store {
         let jobs = self.revised_jobs().filter(|job| !job.complete);
         let workloads = self.workloads.iter().flat_map(Shard::entries);
         let places = jobs.map(job_owner).chain(workloads.map(|(_, workload)| workload_owner(workload)));
-        let first = places.filter_map(|place: Place<'_>| {
+        let first = places.filter_map(|place: OwnerRef<'_>| {
             let pod = pods.get(&place)?.first()?;
             let failing = pod.cause.as_ref()?.failing.clone()?;
             let (namespace, pod, uid) = (place.0.to_owned(), pod.name.clone(), pod.uid.clone());

@@ -28,7 +28,7 @@ pub(super) fn is_due(rounds: u32, in_flight: bool, found: bool) -> bool {
 
 /// Whether containers of any pod are being created.
 pub(super) fn has_mounts(pods: &Pods<'_>) -> bool {
-    pods.values().any(|pods| pods.first().is_some_and(|pod| !pod.wants.mounts.is_empty()))
+    pods.values().any(|pods| pods.first().is_some_and(|pod| !pod.requirements.mounts.is_empty()))
 }
 
 impl Store {
@@ -37,11 +37,11 @@ impl Store {
         let pods = self.pods_by_owner();
         let first = pods.iter().filter_map(|(place, pods)| Some((place.0, *pods.first()?)));
         let first: Vec<MountQuery> = first
-            .filter(|(_, pod)| !pod.wants.mounts.is_empty())
+            .filter(|(_, pod)| !pod.requirements.mounts.is_empty())
             .map(|(namespace, pod)| MountQuery {
                 namespace: namespace.into(),
                 uid: pod.uid.clone(),
-                mounts: pod.wants.mounts.clone(),
+                mounts: pod.requirements.mounts.clone(),
             })
             .collect();
         let mut previous = std::mem::take(&mut self.mount_checks);

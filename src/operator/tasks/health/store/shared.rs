@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use osdpl_core::health::pod::{Unready, Wants};
+use osdpl_core::health::pod::{Requirements, UnreadyPod};
 
 /// The templates of the pods that are not ready.
 #[derive(Default)]
-pub(in crate::tasks::health) struct Templates(BTreeSet<Arc<Wants>>);
+pub(in crate::tasks::health) struct Templates(BTreeSet<Arc<Requirements>>);
 
 impl Templates {
     /// Returns the pod with its template replaced by an equal one that is known. Drops templates that no pod uses.
-    pub(in crate::tasks::health) fn share(&mut self, mut pod: Unready) -> Unready {
-        if let Some(known) = self.0.get(&pod.wants) {
-            pod.wants = Arc::clone(known);
+    pub(in crate::tasks::health) fn share(&mut self, mut pod: UnreadyPod) -> UnreadyPod {
+        if let Some(known) = self.0.get(&pod.requirements) {
+            pod.requirements = Arc::clone(known);
         } else {
             self.0.retain(|wants| Arc::strong_count(wants) > 1);
-            self.0.insert(Arc::clone(&pod.wants));
+            self.0.insert(Arc::clone(&pod.requirements));
         }
         pod
     }
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
     use osdpl_core::health::pod::observe;
 
-    fn pod(name: &str, service: &str) -> Unready {
+    fn pod(name: &str, service: &str) -> UnreadyPod {
         let owner =
             json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "compute", "uid": "1", "controller": true}]);
         let metadata = json!({"name": name, "namespace": "openstack", "uid": name, "ownerReferences": owner});
@@ -47,11 +47,11 @@ mod tests {
     fn pods_share_equal_templates_and_unused_ones_are_dropped() {
         let mut templates = Templates::default();
         let first = templates.share(pod("n1", "openstack:keystone-api"));
-        assert!(!first.wants.waits.is_empty());
+        assert!(!first.requirements.waits.is_empty());
         let second = templates.share(pod("n2", "openstack:keystone-api"));
-        assert!(Arc::ptr_eq(&first.wants, &second.wants));
+        assert!(Arc::ptr_eq(&first.requirements, &second.requirements));
         drop((first, second));
         let other = templates.share(pod("n1", "openstack:nova-api"));
-        assert_eq!(templates.0.iter().collect::<Vec<_>>(), [&other.wants]);
+        assert_eq!(templates.0.iter().collect::<Vec<_>>(), [&other.requirements]);
     }
 }

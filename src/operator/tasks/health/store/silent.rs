@@ -7,9 +7,9 @@ use super::{Store, job_owner, workload_owner};
 use crate::tasks::health::said::{CLAIM, EventMessage, Subject};
 use crate::tasks::shard::Shard;
 use osdpl_core::catalog::WorkloadKind;
-use osdpl_core::cause::{Place, Pods};
+use osdpl_core::cause::{OwnerRef, Pods};
 use osdpl_core::health::pod::OwnerKind;
-use osdpl_core::health::refused::{no_pod, shortened};
+use osdpl_core::health::pod_creation::{describe_creation_error, shorten};
 use osdpl_core::observed::{ClaimPhase, Workload};
 
 /// The state of the event queries of an object.
@@ -63,14 +63,16 @@ impl Store {
     /// Stores the result of a query.
     pub(in crate::tasks::health) fn store_event(&mut self, EventMessage { subject, message }: EventMessage) {
         if let Some(check) = self.event_checks.get_mut(&subject) {
-            let shorten = |message: String| if subject.kind == CLAIM { shortened(&message) } else { no_pod(&message) };
+            let shorten = |message: String| {
+                if subject.kind == CLAIM { shorten(&message) } else { describe_creation_error(&message) }
+            };
             check.in_flight = false;
             check.message = message.map(shorten);
         }
     }
 
     /// Returns why the pods of workloads and Jobs cannot be created.
-    pub(super) fn refused(&self) -> BTreeMap<Place<'_>, &str> {
+    pub(super) fn refused(&self) -> BTreeMap<OwnerRef<'_>, &str> {
         let deployments = self.workloads.iter().flat_map(Shard::entries);
         let deployments = deployments.filter_map(|(_, workload)| {
             let trouble = workload.trouble.as_ref()?;

@@ -22,19 +22,19 @@ fn listed() -> Store {
     add(&mut store.pods);
     add(&mut store.services);
     assert_eq!(store.assess(), None);
-    store.workloads[0].take::<Partial<Deployment>>(Event::InitDone, |_| None);
-    store.jobs[0].take::<Partial<Job>>(Event::InitDone, |_| None);
+    store.workloads[0].apply::<Partial<Deployment>>(Event::InitDone, |_| None);
+    store.jobs[0].apply::<Partial<Job>>(Event::InitDone, |_| None);
     assert_eq!(store.assess(), None);
-    store.pods[0].take::<Partial<Pod>>(Event::InitDone, |_| None);
+    store.pods[0].apply::<Partial<Pod>>(Event::InitDone, |_| None);
     assert_eq!(store.assess(), None);
-    store.services[0].take::<Partial<Service>>(Event::InitDone, |_| None);
+    store.services[0].apply::<Partial<Service>>(Event::InitDone, |_| None);
     assert_eq!(store.assess(), Some(Health::default()));
     store
 }
 
 fn add_job(store: &mut Store, status: &Value) {
     let job = json!({"metadata": {"name": "db-sync", "namespace": "n", "labels": {"release_group": "nova"}}, "status": status});
-    store.jobs[0].take::<Partial<Job>>(object(job), Batch::read);
+    store.jobs[0].apply::<Partial<Job>>(object(job), Batch::read);
 }
 
 fn add_pod(store: &mut Store, name: &str, owner: &str, container: &Value) {
@@ -45,7 +45,7 @@ fn add_pod(store: &mut Store, name: &str, owner: &str, container: &Value) {
         "spec": {"containers": [{"name": "main", "image": "quay.io/main"}]},
         "status": {"containerStatuses": [container]},
     });
-    store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+    store.pods[0].apply::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
 }
 
 fn add_deployment(store: &mut Store, ready: i32) {
@@ -56,7 +56,7 @@ fn add_deployment(store: &mut Store, ready: i32) {
     let read = |object: &Partial<Deployment>| {
         workload::observe(WorkloadKind::Deployment, &object.metadata, &object.spec, &object.status)
     };
-    store.workloads[0].take(object(deployment), read);
+    store.workloads[0].apply(object(deployment), read);
 }
 
 fn crashed(restarts: i32) -> Value {
@@ -206,7 +206,7 @@ fn checks_mounts_at_growing_intervals() {
         "spec": {"volumes": [{"name": "etc", "secret": {"secretName": "etc"}}]},
         "status": {"containerStatuses": [creating()]},
     });
-    store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+    store.pods[0].apply::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
     assert!(store.overview(0).unexplained);
     let mut run_round = || {
         let queries = store.due_mount_queries();
@@ -235,30 +235,30 @@ fn counts_pods_that_a_daemon_set_lost_with_a_node() {
     let read = |object: &Partial<Deployment>| {
         workload::observe(WorkloadKind::DaemonSet, &object.metadata, &object.spec, &object.status)
     };
-    store.workloads[0].take(object(set), read);
+    store.workloads[0].apply(object(set), read);
     let pod = json!({
         "metadata": {"name": "p3", "namespace": "n", "uid": "p3", "ownerReferences":
             [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "o", "controller": true}]},
         "spec": {"nodeName": "n3"}, "status": {"conditions": [{"type": "Ready", "status": "False"}]},
     });
-    store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+    store.pods[0].apply::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
     add(&mut store.nodes);
-    store.nodes[0].take::<Partial<Node>>(Event::InitDone, |_| None);
+    store.nodes[0].apply::<Partial<Node>>(Event::InitDone, |_| None);
     let unknown = json!({"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-11-21T12:00:00Z"});
     let node = json!({"metadata": {"name": "n3"}, "status": {"conditions": [unknown]}});
-    store.nodes[0].take::<Partial<Node>>(object(node), |node| {
+    store.nodes[0].apply::<Partial<Node>>(object(node), |node| {
         Some((node.status.presence(), osdpl_core::observed::Node::default()))
     });
     store.grace = Duration::from_secs(40);
     store.now = "2026-11-21T12:00:30Z".parse().unwrap();
     let health = store.assess().unwrap();
-    let verdict = osdpl_core::health::verdict(&health.workloads[0]);
-    assert_eq!((verdict.status, verdict.ready.as_str()), (osdpl_core::api::ComponentVerdict::Ready, "3/3"));
+    let verdict = osdpl_core::health::assess(&health.workloads[0]);
+    assert_eq!((verdict.status, verdict.ready.as_str()), (osdpl_core::api::ComponentHealth::Ready, "3/3"));
     assert_eq!((health.causes, store.next_loss()), (vec![], Some(Duration::from_secs(10))));
     store.now = "2026-11-21T12:00:40Z".parse().unwrap();
     assert_eq!(store.next_loss(), None);
     let health = store.assess().unwrap();
-    let verdict = osdpl_core::health::verdict(&health.workloads[0]);
+    let verdict = osdpl_core::health::assess(&health.workloads[0]);
     assert_eq!((verdict.ready.as_str(), verdict.reason.as_str()), ("2/3", "node n3 is NotReady"));
     assert_eq!(health.causes[0].message, "node n3: NotReady");
 }

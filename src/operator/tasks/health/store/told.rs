@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{job_owner, workload_owner};
 use osdpl_core::catalog::WorkloadKind;
 use osdpl_core::cause::Facts;
-use osdpl_core::health::pod::Unready;
+use osdpl_core::health::pod::UnreadyPod;
 use osdpl_core::health::{has_no_nodes, no_nodes};
-use osdpl_core::observed::{JobSeen, Trouble, Workload};
+use osdpl_core::observed::{Issue, ObservedJob, Workload};
 
 /// Returns the workload with the state of its pods. New and deleted pods of a complete workload are not reported.
-pub(super) fn explain_workload(workload: &Workload, pods: &[&Unready], facts: &Facts<'_>) -> Workload {
+pub(super) fn explain_workload(workload: &Workload, pods: &[&UnreadyPod], facts: &Facts<'_>) -> Workload {
     let on_nodes = workload.kind == WorkloadKind::DaemonSet;
     let lost_nodes = if on_nodes { lost(pods, facts) } else { Vec::new() };
-    let awaited = pods.iter().filter(|pod| on_nodes && facts.is_awaited(pod)).count();
-    let Workload { ready, updated, outdated, misscheduled, .. } = *workload;
+    let awaited = pods.iter().filter(|pod| on_nodes && facts.is_on_recovering_node(pod)).count();
+    let Workload { ready, updated, outdated_pods: outdated, misscheduled, .. } = *workload;
     // The controller does not count NotReady nodes, because of their taint. The pods that ran there are still desired.
     let count = |nodes: usize| i32::try_from(nodes).unwrap_or(i32::MAX);
     let on_lost = misscheduled.min(count(lost_nodes.len().saturating_add(awaited)));
@@ -22,47 +22,47 @@ pub(super) fn explain_workload(workload: &Workload, pods: &[&Unready], facts: &F
     let ready = ready.saturating_add(count(awaited)).min(desired.max(ready));
     let updated = updated.saturating_add(misscheduled.min(count(awaited)));
     let complete = ready >= desired && updated >= desired && outdated == 0;
-    let first = pods.iter().find(|pod| !(on_nodes && facts.is_awaited(pod))).filter(|_| !complete);
+    let first = pods.iter().find(|pod| !(on_nodes && facts.is_on_recovering_node(pod))).filter(|_| !complete);
     let nodeless = (has_no_nodes(workload) && on_lost == 0).then(|| {
         let message = no_nodes(workload, facts.nodes.as_ref().map(BTreeMap::len));
-        Trouble { stuck: false, message }
+        Issue { stuck: false, message }
     });
-    let refused = facts.refused.get(&workload_owner(workload)).filter(|_| !complete);
-    let refused = refused.map(|message| Trouble { stuck: true, message: (*message).to_owned() });
+    let refused = facts.rejections.get(&workload_owner(workload)).filter(|_| !complete);
+    let refused = refused.map(|message| Issue { stuck: true, message: (*message).to_owned() });
     let lost = (!complete && !lost_nodes.is_empty())
-        .then(|| Trouble { stuck: false, message: osdpl_core::health::lost_nodes(&lost_nodes) });
+        .then(|| Issue { stuck: false, message: osdpl_core::health::lost_nodes(&lost_nodes) });
     Workload {
         desired,
         ready,
         updated,
         lost_nodes,
-        trouble: nodeless.or(refused).or_else(|| Some(facts.told(&workload.namespace, first?)?.trouble)).or(lost),
+        trouble: nodeless.or(refused).or_else(|| Some(facts.explain(&workload.namespace, first?)?.trouble)).or(lost),
         was_available: workload.was_available || first.is_some_and(|pod| pod.was_ready),
         ..workload.clone()
     }
 }
 
-fn lost(pods: &[&Unready], facts: &Facts<'_>) -> Vec<String> {
+fn lost(pods: &[&UnreadyPod], facts: &Facts<'_>) -> Vec<String> {
     let nodes: BTreeSet<&str> = pods.iter().filter_map(|pod| facts.lost_node(pod)).collect();
     nodes.into_iter().map(str::to_owned).collect()
 }
 
 /// Returns the Job with the state of its pods.
-pub(super) fn explain_job(job: &JobSeen, pods: &[&Unready], facts: &Facts<'_>) -> JobSeen {
+pub(super) fn explain_job(job: &ObservedJob, pods: &[&UnreadyPod], facts: &Facts<'_>) -> ObservedJob {
     let mut job = job.clone();
     if job.complete {
         job.trouble = None;
         return job;
     }
     let Some(pod) = pods.first() else {
-        let refused = facts.refused.get(&job_owner(&job)).map(|message| (*message).to_owned());
-        job.trouble = job.trouble.take().or(refused.map(|message| Trouble { stuck: true, message }));
+        let refused = facts.rejections.get(&job_owner(&job)).map(|message| (*message).to_owned());
+        job.trouble = job.trouble.take().or(refused.map(|message| Issue { stuck: true, message }));
         return job;
     };
-    let Some(explanation) = facts.told(&job.namespace, pod) else { return job };
+    let Some(explanation) = facts.explain(&job.namespace, pod) else { return job };
     let mut trouble = explanation.trouble;
     if let Some(given_up) = job.trouble.take() {
-        trouble = Trouble { stuck: true, message: format!("{}; {}", given_up.message, trouble.message) };
+        trouble = Issue { stuck: true, message: format!("{}; {}", given_up.message, trouble.message) };
     }
     job.trouble = Some(trouble);
     job

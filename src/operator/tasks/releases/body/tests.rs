@@ -39,7 +39,7 @@ fn db_sync(phase: &str, started: &str) -> Value {
     hook("nova-db-sync", "Job", &["post-install", "post-upgrade"], phase, started)
 }
 
-fn read_record(status: &str, hooks: &[Value], scrubber: &Scrubber) -> BodySeen {
+fn read_record(status: &str, hooks: &[Value], scrubber: &Scrubber) -> RecordBody {
     let record = json!({
         "name": "nova", "namespace": "openstack", "version": 2, "manifest": MANIFEST, "hooks": hooks,
         "info": {"status": status, "description": "failed: password hunter22", "first_deployed": "2026-11-21T10:00:00Z",
@@ -47,11 +47,11 @@ fn read_record(status: &str, hooks: &[Value], scrubber: &Scrubber) -> BodySeen {
         "chart": {"metadata": {"name": "nova", "version": "2026.1.7"}},
     });
     let payload = STANDARD.encode(record.to_string());
-    let objects = objects(payload.as_bytes(), &Key::new("openstack", "keystone")).unwrap();
+    let objects = objects(payload.as_bytes(), &ReleaseKey::new("openstack", "keystone")).unwrap();
     read(payload.as_bytes(), "openstack", &objects, scrubber).unwrap()
 }
 
-fn body(status: &str, hooks: &[Value]) -> BodySeen {
+fn body(status: &str, hooks: &[Value]) -> RecordBody {
     read_record(status, hooks, &Scrubber::default())
 }
 
@@ -67,7 +67,7 @@ fn reads_workloads_jobs_and_chart() {
         (WorkloadKind::DaemonSet, "edge".into(), "nova-compute".into()),
         (WorkloadKind::StatefulSet, "openstack".into(), "idle".into()),
     ];
-    assert_eq!(body.at_rest, BTreeSet::from([workloads[2].clone()]));
+    assert_eq!(body.scaled_to_zero, BTreeSet::from([workloads[2].clone()]));
     assert_eq!(body.workloads, BTreeSet::from(workloads));
     assert_eq!(body.jobs, BTreeSet::from([name("openstack", "nova-cell-setup")]));
     assert_eq!((body.chart.as_str(), body.chart_version.as_str()), ("nova", "2026.1.7"));

@@ -22,9 +22,9 @@ fn listed() -> Store {
     add(&mut store.workloads);
     add(&mut store.jobs);
     add(&mut store.claims);
-    store.workloads[0].take::<Partial<Deployment>>(Event::InitDone, |_| None);
-    store.jobs[0].take::<Partial<Job>>(Event::InitDone, |_| None);
-    store.claims[0].take::<Partial<Claim>>(Event::InitDone, |_| None);
+    store.workloads[0].apply::<Partial<Deployment>>(Event::InitDone, |_| None);
+    store.jobs[0].apply::<Partial<Job>>(Event::InitDone, |_| None);
+    store.claims[0].apply::<Partial<Claim>>(Event::InitDone, |_| None);
     store
 }
 
@@ -33,7 +33,7 @@ fn stateful(store: &mut Store, ready: i32) {
     let read = |set: &Partial<StatefulSet>| {
         workload::observe(WorkloadKind::StatefulSet, &set.metadata, &set.spec, &set.status)
     };
-    store.workloads[0].take(object(set), read);
+    store.workloads[0].apply(object(set), read);
 }
 
 fn troubles(store: &Store) -> Vec<(String, bool)> {
@@ -64,7 +64,7 @@ fn queries_events_from_the_second_round_at_growing_intervals() {
 fn a_workload_whose_pods_are_refused_is_its_own_root_cause() {
     let mut store = listed();
     stateful(&mut store, 0);
-    store.jobs[0].take::<Partial<Job>>(object(json!({"metadata": owned("sync")})), Batch::read);
+    store.jobs[0].apply::<Partial<Job>>(object(json!({"metadata": owned("sync")})), Batch::read);
     assert_eq!(store.due_event_queries(), []);
     for subject in store.due_event_queries() {
         let message = format!("Error creating: pods \"x-\" is forbidden: {QUOTA}");
@@ -88,7 +88,7 @@ fn explains_a_deployment_by_its_condition() {
     let read = |object: &Partial<Deployment>| {
         workload::observe(WorkloadKind::Deployment, &object.metadata, &object.spec, &object.status)
     };
-    store.workloads[0].take(object(deployment), read);
+    store.workloads[0].apply(object(deployment), read);
     assert!(!store.overview(0).unexplained);
     assert_eq!(troubles(&store), [(format!("no pod can be created: forbidden: {QUOTA}"), true)]);
 }
@@ -100,7 +100,7 @@ fn queries_events_only_of_pending_claims_of_releases() {
         let metadata = json!({"name": name, "namespace": "n", "labels": {release: "nova"}});
         let claim = json!({"metadata": metadata, "status": {"phase": phase}});
         store.claims[0]
-            .take(object(claim), |claim: &Partial<Claim>| storage::claim(&claim.metadata, &claim.spec, &claim.status));
+            .apply(object(claim), |claim: &Partial<Claim>| storage::claim(&claim.metadata, &claim.spec, &claim.status));
     };
     claim("waits", "release_group", "Pending");
     claim("bound", "release_group", "Bound");

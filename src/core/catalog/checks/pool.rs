@@ -9,7 +9,7 @@ use osdpl_values::Path;
 /// Pods of one kind. They open at most pods × (workers + beside) × pools × (`max_pool_size` + `max_overflow`)
 /// connections.
 #[derive(Debug)]
-pub struct Pool {
+pub struct ConnectionPool {
     /// The release of the pods.
     pub release: String,
     /// The path of the number of pods; 1 if unset.
@@ -48,7 +48,7 @@ fn one() -> u64 {
     1
 }
 
-pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Pool> {
+pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<ConnectionPool> {
     let read = |(index, entry): (usize, Entry)| {
         let Entry { release, pods, workers, processes, beside, pools, section } = entry;
         let field = format!("pools[{index}]");
@@ -56,7 +56,7 @@ pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Pool> {
         let pods = path(&pods)?;
         let workers = workers.iter().map(|text| path(text)).collect::<Option<Vec<_>>>()?;
         let section = section.map(|text| path(&text)).map_or(Some(None), |path| path.map(Some))?;
-        Some(Pool { release, pods, workers, processes, beside, pools, section })
+        Some(ConnectionPool { release, pods, workers, processes, beside, pools, section })
     };
     entries.into_iter().enumerate().filter_map(read).collect()
 }

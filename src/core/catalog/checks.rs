@@ -11,25 +11,25 @@ use std::collections::BTreeMap;
 use super::{Error, Files, Service};
 use osdpl_values::Path;
 
-pub use apart::Apart;
-pub use coupling::{Coupling, Place};
-pub use pool::Pool;
+pub use apart::SeparateServers;
+pub use coupling::{EqualSetting, SettingPath};
+pub use pool::ConnectionPool;
 pub use rule::Rule;
-pub use shared::Shared;
+pub use shared::SharedClaim;
 
 /// The tables of checks.
 #[derive(Debug, Default)]
 pub struct Judgements {
     /// Settings that must be equal in several charts.
-    pub couplings: Vec<Coupling>,
+    pub couplings: Vec<EqualSetting>,
     /// Conditions on values.
     pub rules: Vec<Rule>,
     /// Pods that keep connections to the database.
-    pub pools: Vec<Pool>,
+    pub pools: Vec<ConnectionPool>,
     /// Servers that must run on separate nodes.
-    pub apart: Vec<Apart>,
+    pub apart: Vec<SeparateServers>,
     /// Volume claims that pods on several nodes mount at once.
-    pub shared: Vec<Shared>,
+    pub shared: Vec<SharedClaim>,
     /// Suffixes of the names of provisioners whose volumes only one node can mount.
     pub unshared: Vec<String>,
 }

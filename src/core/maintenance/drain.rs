@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::guests::guests;
 use super::report::{Progress, report, seconds};
-use super::{Act, Again, Case, Compute, Decision, Host, Now, READY_CHECK_INTERVAL, awaits, turn};
+use super::{Act, Case, Compute, Decision, Host, Now, READY_CHECK_INTERVAL, RequeueDelay, awaits, turn};
 use crate::api::{FailedInstance, InstancePolicy, InstancesStatus, MaintenancePhase, MaintenanceStep};
 
 /// The steps in order.
@@ -18,7 +18,7 @@ pub(super) const STEPS: [MaintenanceStep; 5] = [
 
 pub(super) fn decide(case: &Case<'_>) -> Decision {
     if let Some(until) = settled_until(case) {
-        return Decision { act: None, again: None, wake: Some(until), status: case.status.clone() };
+        return Decision { act: None, requeue: None, requeue_at: Some(until), status: case.status.clone() };
     }
     let mut progress = Progress::new(case);
     progress.instances = count_instances(case);
@@ -27,7 +27,7 @@ pub(super) fn decide(case: &Case<'_>) -> Decision {
             MaintenanceStep::Turn => turn::turn(case),
             _ if case.facts.node.is_none() => Now::Wait(
                 format!("node {} does not exist; delete this NodeMaintenance", case.spec.node),
-                Again::Later,
+                RequeueDelay::Later,
                 true,
             ),
             MaintenanceStep::DisableCompute => disable(case, &mut progress),
@@ -45,7 +45,7 @@ pub(super) fn decide(case: &Case<'_>) -> Decision {
     let ends = turn::end(case.spec).filter(|end| *end > case.now);
     let looked = decision.status.instances.as_ref().is_some_and(|instances| instances.looked.is_some());
     let next_check = case.now.checked_add(READY_CHECK_INTERVAL).ok().filter(|_| looked);
-    decision.wake = starts.into_iter().chain(ends).chain(next_check).min();
+    decision.requeue_at = starts.into_iter().chain(ends).chain(next_check).min();
     decision
 }
 
@@ -53,7 +53,7 @@ pub(super) fn decide(case: &Case<'_>) -> Decision {
 /// nothing.
 fn settled_until(case: &Case<'_>) -> Option<Timestamp> {
     let silent = case.is_settled() && matches!(case.facts.compute, Compute::Unknown(_));
-    case.rests_until().or_else(|| case.now.checked_add(READY_CHECK_INTERVAL).ok().filter(|_| silent))
+    case.next_nova_check().or_else(|| case.now.checked_add(READY_CHECK_INTERVAL).ok().filter(|_| silent))
 }
 
 fn phase(step: MaintenanceStep) -> MaintenancePhase {
@@ -145,7 +145,7 @@ fn empty(case: &Case<'_>, host: &Host, progress: &mut Progress<'_>) -> Now {
         let (count, names) = (host.incoming.len(), host.incoming.join(", "));
         return Now::Wait(
             format!("{} on the way to {}: {names}", format_count(count, "is", "are"), host.service.host),
-            Again::Soon,
+            RequeueDelay::Soon,
             false,
         );
     }
@@ -169,7 +169,7 @@ fn migrate(case: &Case<'_>, host: &Host, progress: &mut Progress<'_>) -> Now {
         instances.failed.clone_from(&guests.stuck);
     }
     if case.retry {
-        return Now::Act(Act::Forgive, "failed migrations are retried".into());
+        return Now::Act(Act::ClearRetry, "failed migrations are retried".into());
     }
     let moving = guests.moving + guests.to_migrate.len();
     let mut parts = Vec::new();
@@ -194,7 +194,7 @@ fn migrate(case: &Case<'_>, host: &Host, progress: &mut Progress<'_>) -> Now {
     if guests.to_migrate.is_empty() {
         // A hanging task is no progress: instances that cannot be migrated are reported as blocked despite it.
         let (in_progress, blocked) = (moving > 0, moving == 0 && !guests.stuck.is_empty());
-        return Now::Wait(message, if in_progress { Again::Soon } else { Again::Later }, blocked);
+        return Now::Wait(message, if in_progress { RequeueDelay::Soon } else { RequeueDelay::Later }, blocked);
     }
     Now::Act(Act::Migrate(guests.to_migrate), message)
 }

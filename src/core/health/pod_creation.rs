@@ -12,20 +12,20 @@ const MESSAGE_MAX: usize = 240;
 pub(super) fn of_deployment(conditions: &[Condition]) -> Option<String> {
     let failure =
         conditions.iter().find(|condition| condition.kind == REPLICA_FAILURE && condition.status == "True")?;
-    Some(no_pod(&failure.message))
+    Some(describe_creation_error(&failure.message))
 }
 
 /// Formats the API server's error: `no pod can be created: forbidden: exceeded quota: …`.
 ///
 /// The controller's prefix and the pod name are removed, because each attempt has another name.
-pub fn no_pod(message: &str) -> String {
+pub fn describe_creation_error(message: &str) -> String {
     let reason = message.split_once("pods \"").and_then(|(_, rest)| rest.split_once("\" "));
     let reason = reason.map_or(message, |(_, rest)| rest.strip_prefix("is ").unwrap_or(rest));
-    format!("no pod can be created: {}", shortened(reason))
+    format!("no pod can be created: {}", shorten(reason))
 }
 
 /// Shortens a text to one line of limited length.
-pub fn shortened(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MESSAGE_MAX) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -50,8 +50,8 @@ mod tests {
             ("admission webhook \"w\" denied the request".into(), "admission webhook \"w\" denied the request".into()),
             ("a\nb".into(), "a b".into()),
         ] {
-            assert_eq!(no_pod(&message), format!("no pod can be created: {expected}"));
+            assert_eq!(describe_creation_error(&message), format!("no pod can be created: {expected}"));
         }
-        assert!(no_pod(&"long ".repeat(100)).chars().count() < 300);
+        assert!(describe_creation_error(&"long ".repeat(100)).chars().count() < 300);
     }
 }

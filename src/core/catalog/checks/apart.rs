@@ -9,7 +9,7 @@ use osdpl_values::Path;
 
 /// Quorum-based servers.
 #[derive(Debug)]
-pub struct Apart {
+pub struct SeparateServers {
     /// The chart that runs them, in any release.
     pub chart: String,
     /// A name for messages: `database servers`.
@@ -38,7 +38,7 @@ pub(super) struct Entry {
     node: Option<String>,
 }
 
-pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Apart> {
+pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<SeparateServers> {
     let path = |index: usize, field: &str, text: &str, reader: &mut Reader<'_>| {
         let path = Path::parse(text);
         path.map_err(|error| {
@@ -51,7 +51,7 @@ pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Apart> {
         let labels = entry.labels.as_deref().map(|text| path(index, "labels", text, reader));
         let labels = labels.map_or(Some(None), |path| path.map(Some))?;
         let Entry { chart, what, even, node, .. } = entry;
-        Some(Apart { chart, what, replicas, even, labels, node })
+        Some(SeparateServers { chart, what, replicas, even, labels, node })
     };
     entries.into_iter().enumerate().filter_map(read).collect()
 }

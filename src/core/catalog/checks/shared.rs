@@ -11,7 +11,7 @@ use osdpl_values::expr::Expression;
 
 /// A shared claim (`ReadWriteMany`).
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedClaim {
     /// The release.
     pub release: String,
     /// The path of the claim's storage class.
@@ -33,7 +33,7 @@ pub(super) struct Entry {
     when: Option<String>,
 }
 
-pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Shared> {
+pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<SharedClaim> {
     let read = |(index, entry): (usize, Entry)| {
         let field = format!("shared[{index}]");
         let class = reader.path(FILE, &field, Some(&entry.release), &entry.class)?;
@@ -54,7 +54,7 @@ pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Shared> 
                 return None;
             }
         };
-        Some(Shared { release: entry.release, class, unless_false, when })
+        Some(SharedClaim { release: entry.release, class, unless_false, when })
     };
     entries.into_iter().enumerate().filter_map(read).collect()
 }

@@ -26,7 +26,7 @@ pub(super) fn decide(case: &Case<'_>) -> Decision {
             return report(progress);
         }
     }
-    progress.act = Some(Act::Finish);
+    progress.act = Some(Act::RemoveFinalizer);
     progress.closing = if case.deleting { format!("{} is back in service", case.spec.node) } else { expired(case) };
     report(progress)
 }

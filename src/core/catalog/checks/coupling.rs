@@ -13,7 +13,7 @@ const FILE: &str = "values/couplings.yaml";
 
 /// A setting that must be equal in several charts.
 #[derive(Debug)]
-pub struct Coupling {
+pub struct EqualSetting {
     /// A name for messages: `the Keystone region`.
     pub what: String,
     /// The reason why it must be equal.
@@ -28,12 +28,12 @@ pub struct Coupling {
     /// nova's. The values must be equal between a server and its clients, but not between two servers.
     pub server: Option<String>,
     /// The places of the setting.
-    pub places: Vec<Place>,
+    pub places: Vec<SettingPath>,
 }
 
 /// A place of the setting.
 #[derive(Debug)]
-pub struct Place {
+pub struct SettingPath {
     /// The release; if unset, every release whose chart has the key.
     pub release: Option<String>,
     /// The path; a key `*` matches any key.
@@ -71,7 +71,7 @@ struct PlaceEntry {
     path: String,
 }
 
-pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> Vec<Coupling> {
+pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> Vec<EqualSetting> {
     let Some(text) = files.get(FILE) else { return Vec::new() };
     let file: File = text.read(FILE).unwrap_or_else(|error| {
         reader.errors.push(error.into());
@@ -80,7 +80,7 @@ pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> Vec<Coupling> {
     file.couplings.into_iter().enumerate().map(|(index, entry)| coupling(index, entry, reader)).collect()
 }
 
-fn coupling(index: usize, entry: Entry, reader: &mut Reader<'_>) -> Coupling {
+fn coupling(index: usize, entry: Entry, reader: &mut Reader<'_>) -> EqualSetting {
     let field = format!("couplings[{index}]");
     let expected = entry.expected.and_then(|text| {
         let compiled = Expression::compile(&text);
@@ -100,10 +100,10 @@ fn coupling(index: usize, entry: Entry, reader: &mut Reader<'_>) -> Coupling {
                 .map_err(|error| reader.errors.push(Error::Path { file: FILE.into(), field, error }))
                 .ok()?,
         };
-        Some(Place { release: place.release, path })
+        Some(SettingPath { release: place.release, path })
     });
     let places = places.collect();
     let server = entry.server.filter(|name| reader.release(FILE, &field, name).is_some());
     let Entry { what, why, remedy, default, .. } = entry;
-    Coupling { what, why, remedy, default, expected, server, places }
+    EqualSetting { what, why, remedy, default, expected, server, places }
 }

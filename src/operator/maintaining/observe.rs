@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 
-use super::Maintaining;
+use super::MaintenanceController;
 use crate::cluster::Error;
 use osdpl_core::api::{MAINTENANCE_FINALIZER, NODE_MAINTENANCE, NodeMaintenance};
 use osdpl_core::catalog::Component;
-use osdpl_core::maintenance::guard::{Budget, Members, refusals};
+use osdpl_core::maintenance::guard::{Budget, Members, eviction_obstacles};
 use osdpl_core::maintenance::{Case, Compute, Facts, Host, NodeSeen, Rival, Setting, UNREAD, is_open};
 use osdpl_core::openstack::{self, Access, neutron, nova};
 
@@ -57,7 +57,7 @@ fn is_evicted(pod: &Pod) -> bool {
     !stays && !["Succeeded", "Failed"].contains(&phase(pod)) && pod.metadata.deletion_timestamp.is_none()
 }
 
-impl Maintaining {
+impl MaintenanceController {
     /// Reads everything except for the node itself.
     pub(super) async fn look(
         &self,
@@ -70,7 +70,7 @@ impl Maintaining {
             return Ok(());
         };
         facts.apart = self.requeue_delay;
-        if (Case { facts, ..*case }).rests_until().is_some() {
+        if (Case { facts, ..*case }).next_nova_check().is_some() {
             return Ok(());
         }
         facts.unlisted = self.context.tasks.observe().nodes().is_none();
@@ -87,11 +87,11 @@ impl Maintaining {
             facts.refusals = self.refusals(node, &away, &pods, setting).await?;
         }
         // Nova is only queried if the maintenance may start according to the facts so far.
-        let may_start = case.is_returning() || Case { facts, ..*case }.has_its_turn();
+        let may_start = case.is_returning() || Case { facts, ..*case }.may_start();
         if !may_start {
             return Ok(());
         }
-        if case.asks_nova() {
+        if case.needs_nova() {
             let node = facts.node.as_ref();
             let is_compute =
                 case.is_returning() || case.is_known_compute() || self.may_host_instances(node, &pods, setting);
@@ -115,7 +115,7 @@ impl Maintaining {
         let seen = self.context.tasks.observe();
         let has = |key: &str, value: &str| node.and_then(|node| node.labels.get(key)).is_some_and(|own| own == value);
         let chosen = seen.workloads().iter().filter(|workload| workload.component == *hosts).any(|workload| {
-            let mut wanted = workload.selects.split(',').filter_map(|pair| pair.split_once('='));
+            let mut wanted = workload.node_selector.split(',').filter_map(|pair| pair.split_once('='));
             wanted.all(|(key, value)| has(key, value))
         });
         runs || chosen
@@ -125,7 +125,7 @@ impl Maintaining {
     async fn host(&self, access: &Access, case: &Case<'_>, is_compute: bool) -> Result<Compute, openstack::Error> {
         let services = self.cloud.call(access, &nova::services()).await?.services;
         let own = services.iter().find(|service| case.status.compute.as_ref() == Some(&service.id));
-        let Some(service) = own.or_else(|| nova::of_node(&services, &case.spec.node)).cloned() else {
+        let Some(service) = own.or_else(|| nova::find_service(&services, &case.spec.node)).cloned() else {
             // On the way back an unlisted service is not disabled either.
             return Ok(Compute::unlisted(&case.spec.node, &services, is_compute && !case.is_returning()));
         };
@@ -215,7 +215,7 @@ impl Maintaining {
             members.push(Members { set: format!("{namespace}/{set}"), replicas, pods });
         }
         let budgets = if evicted.is_empty() { Vec::new() } else { self.budgets(&evicted).await? };
-        Ok(refusals(node, away, &members, &budgets))
+        Ok(eviction_obstacles(node, away, &members, &budgets))
     }
 
     async fn budgets(&self, pods: &[&Pod]) -> Result<Vec<Budget>, Error> {

@@ -11,7 +11,7 @@ use osdpl_values::Values;
 use osdpl_values::yaml;
 
 /// Returns the fragments as structured data.
-pub fn facts(fragments: &[file::Fragment]) -> Value {
+pub fn fragments_data(fragments: &[file::Fragment]) -> Value {
     let body = |body: &file::Body| json!({"values": body.values, "unset": body.unset});
     let one = |fragment: &file::Fragment| {
         let releases: BTreeMap<_, _> = fragment.releases.iter().map(|(name, own)| (name, body(own))).collect();
@@ -32,7 +32,7 @@ pub fn group(group: Group) -> &'static str {
 }
 
 /// Returns the fragments as Markdown; empty if there are none.
-pub fn shown(fragments: &[file::Fragment]) -> String {
+pub fn fragments_page(fragments: &[file::Fragment]) -> String {
     let mut text = String::new();
     if !fragments.is_empty() {
         text.push_str("\n## Values\n");
@@ -61,7 +61,7 @@ pub fn shown(fragments: &[file::Fragment]) -> String {
 }
 
 /// Returns the values that a service sets for a release, with their conditions, as Markdown; empty if there are none.
-pub fn own(name: &str, release: &file::Release) -> String {
+pub fn own_values_page(name: &str, release: &file::Release) -> String {
     let mut text = String::new();
     let mut part = |title: &str, why: &str, values: &Values, unset: &[String]| {
         if values.is_empty() && unset.is_empty() {
@@ -81,7 +81,7 @@ pub fn own(name: &str, release: &file::Release) -> String {
 }
 
 /// As [`own`], as structured data.
-pub fn own_facts(release: &file::Release) -> Value {
+pub fn own_values_data(release: &file::Release) -> Value {
     let one = |fragment: &file::OwnFragment| json!({"why": fragment.why, "when": fragment.when, "values": fragment.values, "unset": fragment.unset});
     let always = json!({"why": "", "when": null, "values": release.values, "unset": release.unset});
     std::iter::once(always).chain(release.fragments.iter().map(one)).collect()
@@ -118,8 +118,8 @@ fn fields(text: &mut String, values: &Value, unset: &[String]) {
 }
 
 /// Returns the checks as structured data.
-pub fn checks_facts(checks: &[file::Check]) -> Value {
-    let one = |check: &file::Check| json!({"level": check.level.word(), "field": check.field, "when": check.when, "message": check.message});
+pub fn checks_data(checks: &[file::Check]) -> Value {
+    let one = |check: &file::Check| json!({"level": check.level.as_str(), "field": check.field, "when": check.when, "message": check.message});
     checks.iter().map(one).collect()
 }
 
@@ -130,7 +130,7 @@ pub fn checks(checks: &[file::Check]) -> String {
     }
     let mut text = "\n## Checks\n".to_owned();
     for (index, check) in checks.iter().enumerate() {
-        let (level, field, when) = (check.level.word(), code(&check.field), check.when.trim());
+        let (level, field, when) = (check.level.as_str(), code(&check.field), check.when.trim());
         let (number, message) = (index + 1, check.message.trim());
         let _ = write!(text, "\n### {number}. {level}: {field}\n\n{message}\n\nIf:\n\n```text\n{when}\n```\n");
     }
@@ -138,7 +138,7 @@ pub fn checks(checks: &[file::Check]) -> String {
 }
 
 /// Returns the verified certificates as structured data.
-pub fn certificates_facts(certificates: &[file::Certificates]) -> Value {
+pub fn certificates_data(certificates: &[file::Certificates]) -> Value {
     let one = |entry: &file::Certificates| {
         json!({
             "field": entry.field, "when": entry.when, "secrets": entry.secrets, "keys": entry.keys, "brought": entry.brought,
