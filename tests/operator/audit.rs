@@ -8,9 +8,9 @@ use osdpl_core::api::{ADOPT, OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
 use crate::ceph::{NEWER, SECRET};
-use crate::cloud::{NAME, Told, services, with_values};
+use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::nodes::Nodes;
-use crate::world::{World, now, patience, story};
+use crate::world::{World, now, run_test, with_timeout};
 
 /// An object: its kind as the API's paths name it, its namespace and its name.
 type Object = (String, String, String);
@@ -83,7 +83,7 @@ fn kinds(objects: &BTreeSet<Object>) -> BTreeSet<&str> {
 
 #[test]
 fn plans_list_all_writes_from_install_to_deletion() {
-    story("planned", async |world| {
+    run_test("planned", async |world| {
         let mut nodes = Nodes::of(world);
         let began = now();
         let _operator = world.operator().start().await;
@@ -122,7 +122,7 @@ fn plans_list_all_writes_from_install_to_deletion() {
 
 #[test]
 fn plans_list_all_writes_of_a_ceph_key_rotation() {
-    story("planned-ceph", async |world| {
+    run_test("planned-ceph", async |world| {
         world.describe_ceph(json!({})).await;
         let began = now();
         let _operator = world.operator().start().await;
@@ -147,7 +147,7 @@ fn plans_list_all_writes_of_a_ceph_key_rotation() {
 
 #[test]
 fn a_paused_cloud_is_not_written_to() {
-    story("planned-pause", async |world| {
+    run_test("planned-pause", async |world| {
         let mut nodes = Nodes::of(world);
         let _operator = world.operator().start().await;
         let mut spec = services(&["mariadb", "memcached"]);
@@ -178,7 +178,7 @@ fn a_paused_cloud_is_not_written_to() {
 
         changed["paused"] = json!(false);
         world.apply(&changed).await;
-        patience("the cloud goes on", async {
+        with_timeout("the cloud goes on", async {
             while !kinds(&world.written_since(began)).contains("nodes") {
                 tokio::time::sleep(std::time::Duration::from_millis(200)).await;
             }
