@@ -206,7 +206,7 @@ pub fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object]) -> Opt
         match held(draft, object, deployment) {
             Held::Unread => {}
             Held::Foreign(data) if object.is_equivalent_to(&data) => {
-                drop(draft.requests.occupants.insert(reference(object)))
+                draft.requests.occupants.insert(reference(object));
             }
             Held::Foreign(_) => return Some(NotReady::Occupied(object.to_string())),
             Held::Ours(data) if data == object.data => {}
