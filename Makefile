@@ -10,7 +10,7 @@ export CHARTS
 MDBOOK := $(or $(wildcard target/tools/bin/mdbook),mdbook)
 MDBOOK_VERSION := 0.5.4
 
-.PHONY: help build test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
+.PHONY: help build check test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -30,6 +30,11 @@ demo-down:
 ## make build       build osdpl (target/release/osdpl)
 build:
 	$(CARGO) build --release --bin osdpl
+
+## make check       lints and the tests that need no control plane
+check: lint
+	$(CARGO) test --workspace --no-fail-fast --lib --bins --test golden --test validate --test catalogue --test layout
+	$(CARGO) test --workspace --no-fail-fast --test deploy -- --skip server:: --skip image::
 
 ## make test        run lints, unit tests, and integration tests on a local control plane
 test: lint

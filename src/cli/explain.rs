@@ -29,7 +29,7 @@ pub struct Arguments {
     /// A release and a path in its values (`nova conf.nova.DEFAULT.debug`); with only a path, every release that has
     /// it.
     #[arg(required = true, num_args = 1..=2, value_name = "[RELEASE] PATH")]
-    arguments: Vec<String>,
+    target: Vec<String>,
     /// Explain the resource of this file, without a cluster; `-` for standard input.
     #[arg(long, short, conflicts_with = "name")]
     file: Option<PathBuf>,
@@ -65,9 +65,9 @@ impl Arguments {
         let catalog = std::sync::Arc::new(catalog);
         let cloud = match (&document, live) {
             (Some(document), _) => offline(document, &catalog).inspect_err(|_| self.report())?,
-            (None, live) => self.from_cluster(live.context("no resource was read")?, &catalog).await?,
+            (None, live) => self.read_cluster(live.context("no resource was read")?, &catalog).await?,
         };
-        let (release, path) = match self.arguments.as_slice() {
+        let (release, path) = match self.target.as_slice() {
             [release, path] => (Some(known(release, &cloud)?), Path::parse(path)?),
             arguments => (None, Path::parse(&arguments.concat())?),
         };
@@ -86,7 +86,7 @@ impl Arguments {
             );
         }
         if explanations.is_empty() {
-            if let [word] = self.arguments.as_slice()
+            if let [word] = self.target.as_slice()
                 && cloud.desired.releases.contains_key(word.as_str())
             {
                 bail!(
@@ -135,7 +135,7 @@ impl Arguments {
     }
 
     /// Loads the resource of the cluster with what the operator knows about it.
-    async fn from_cluster(
+    async fn read_cluster(
         &self,
         (client, deployment): (kube::Client, OpenStackDeployment),
         catalog: &std::sync::Arc<Catalog>,

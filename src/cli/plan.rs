@@ -185,7 +185,7 @@ impl Arguments {
         match superseded_by(&client, live.as_ref()).await {
             Ok(note) => shown.notes.extend(note),
             Err(error) => {
-                shown.unknown.push(format!("whether another OpenStackDeployment takes precedence: {error:#}"))
+                shown.unknown.push(format!("whether another OpenStackDeployment takes precedence: {error:#}"));
             }
         }
         Ok(shown)

@@ -102,7 +102,7 @@ impl Arguments {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),
             Some(_) | None => None,
         };
-        let cloud = if self.credentials { Box::pin(self.from_cluster()).await? } else { self.from_file()? };
+        let cloud = if self.credentials { Box::pin(self.read_cluster()).await? } else { self.read_file()? };
         // Without --credentials the file was already validated.
         if let Some(file) = self.file.as_ref().filter(|_| self.credentials) {
             check_schema(&Document::read(file)?, &cloud.catalog)?;
@@ -133,7 +133,7 @@ impl Arguments {
     }
 
     /// Resolves the file without a cluster.
-    fn from_file(&self) -> anyhow::Result<Cloud> {
+    fn read_file(&self) -> anyhow::Result<Cloud> {
         let file = self.file.as_deref().context("name the resource's file with --file")?;
         let namespace = &self.resource.namespace;
         let catalog = self.catalog.load_for(file, namespace.as_deref())?;

@@ -20,7 +20,9 @@ fn written() -> BTreeMap<String, String> {
     let folders = [".github", ROOT, "deploy/docs/guide", "deploy/docs/decisions"];
     names.extend(folders.into_iter().flat_map(|folder| {
         let entries = std::fs::read_dir(path(folder)).unwrap().map(|entry| entry.unwrap().file_name());
-        entries.map(move |name| format!("{folder}/{}", name.to_string_lossy())).filter(|name| name.ends_with(".md"))
+        entries
+            .map(move |name| format!("{folder}/{}", name.to_string_lossy()))
+            .filter(|name| Path::new(name).extension().is_some_and(|end| end == "md"))
     }));
     names.into_iter().map(|name| (name.clone(), read(&name))).collect()
 }

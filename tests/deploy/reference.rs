@@ -19,7 +19,7 @@ fn the_reference_has_a_page_for_everything() {
         (Kind::Features, "values/features/"),
         (Kind::Releases, "values/openstack/"),
     ] {
-        let names = files.iter().filter_map(|(path, _)| path.strip_prefix(folder)?.strip_suffix(".yaml"));
+        let names = files.keys().filter_map(|path| path.strip_prefix(folder)?.strip_suffix(".yaml"));
         let names: Vec<&str> = names.filter(|name| !name.contains('/')).collect();
         assert!(!names.is_empty(), "{folder} is empty");
         for name in names {

@@ -58,11 +58,11 @@ impl StandIn {
             tls: acceptor(),
             nova: Arc::clone(&nova),
         });
-        let (address, served) = (listener.local_addr().unwrap(), Arc::clone(&shared));
+        let (address, state) = (listener.local_addr().unwrap(), Arc::clone(&shared));
         let server = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(serve(stream, Arc::clone(&served)));
+                tokio::spawn(serve(stream, Arc::clone(&state)));
             }
         });
         Self { address, nova, shared, server }

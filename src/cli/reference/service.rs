@@ -133,8 +133,10 @@ fn properties(release: &str, all: Vec<(&str, Vec<String>)>) -> String {
         if values.len() == 1 || cell.len() <= CELL {
             rows.push([name.to_owned(), cell]);
         } else {
-            let items: String = values.iter().map(|value| format!("- {value}\n")).collect();
-            let _ = write!(lists, "\n### {release}: {name}\n\n{items}");
+            let _ = write!(lists, "\n### {release}: {name}\n\n");
+            for value in &values {
+                let _ = writeln!(lists, "- {value}");
+            }
         }
     }
     table(["property", "value"], &rows) + &lists

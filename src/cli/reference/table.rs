@@ -50,7 +50,7 @@ pub fn first_sentence(text: &str) -> &str {
     let text = text.trim();
     let ends = |at: &usize| {
         let next = text[at + 1..].trim_start().chars().next();
-        let is_outside_of_code = text[..*at].matches('`').count() % 2 == 0;
+        let is_outside_of_code = text[..*at].matches('`').count().is_multiple_of(2);
         let is_abbreviation = text[..*at].ends_with("e.g") || text[..*at].ends_with("i.e");
         next.is_some_and(|next| next.is_uppercase() || next == '`') && is_outside_of_code && !is_abbreviation
     };

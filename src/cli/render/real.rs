@@ -19,7 +19,7 @@ use osdpl_operator::helm::Version;
 
 impl Arguments {
     /// Returns what the operator would pass to helm now.
-    pub(super) async fn from_cluster(&self) -> anyhow::Result<Cloud> {
+    pub(super) async fn read_cluster(&self) -> anyhow::Result<Cloud> {
         let (resource, file) = (&self.resource, self.file.as_deref());
         let query = LiveQuery { resource, file, catalog: &self.catalog, place: &self.place };
         let Live { client, deployment, catalog, preview, .. } = query.load().await?;
