@@ -185,11 +185,11 @@ fn reports_missing_parts() {
         (json!({"presets": ["storage"]}), "spec.features.storage.ceph: images and volumes are set to Ceph"),
         (
             json!({"presets": ["storage"], "features": {"storage": {"ceph": {"mode": "external"}}}}),
-            "spec.features.storage.ceph.secret: a Ceph outside (mode external) is described by a Secret",
+            "spec.features.storage.ceph.secret: an external Ceph (mode external) is described by a Secret",
         ),
         (
             json!({"features": {"publicEndpoints": {"enabled": true}}}),
-            "spec.publicDomain: publicEndpoints is enabled, and there is no domain",
+            "spec.publicDomain: publicEndpoints is enabled, but there is no domain",
         ),
         (
             json!({"features": {"storage": {"backend": "ceph"}}}),
@@ -197,7 +197,7 @@ fn reports_missing_parts() {
         ),
         (
             json!({"presets": ["compute", "ha"], "features": {"storage": {"backend": "local"}}}),
-            "spec.features.storage.backend: the preset `ha` puts three databases on three nodes",
+            "spec.features.storage.backend: the preset `ha` runs three databases on three nodes",
         ),
         (
             json!({"features": {"network": {"backend": "ovn"}}, "services": {"ovn": {"enabled": false}}}),
@@ -216,12 +216,16 @@ fn reports_missing_parts() {
             "spec.services.mariadb.credentials.root: an external mariadb needs this credential",
         ),
     ];
+    let mut wrong = Vec::new();
     for (change, expected) in cases {
         let mut spec = json!({"openstackRelease": "2026.1", "presets": ["compute"]});
         spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         let refusals = refusals(&resolved(&catalog, &spec));
-        assert!(refusals.iter().any(|refusal| refusal.starts_with(expected)), "{expected}\n{refusals:#?}");
+        if !refusals.iter().any(|refusal| refusal.starts_with(expected)) {
+            wrong.push(format!("{expected}\n{refusals:#?}"));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
