@@ -8,21 +8,29 @@
 //! | `osdpl-values` | trees of values and helm's merge, YAML, CEL expressions | no |
 //! | `osdpl-core` | the custom resources, the catalogue, the desired and the observed state, the plan of each release, the status | only the loader of the catalogue's files |
 //! | `osdpl-lint` | checks of a resource: refusals, and warnings about values that likely have no effect | no |
+//! | `osdpl-decide` | the decision of a pass: from a snapshot of the cluster to a plan of every action | no |
 //! | `osdpl-operator` | watches, reads and writes of the API server, the helm runner, charts, the webhook, metrics, node maintenance | yes |
 //! | `osdpl-cli` | the subcommands, and the reference documentation of the catalogue | yes |
 //!
 //! # A reconcile pass
 //!
 //! ```text
-//! gather ─► select ─► resolve ─► Desired ┐
-//! watches, helm processes ─────► Observed ┴─► plan ─► act ─► report ─► status, events, metrics
+//! watches, answers to requests ─► read ─► Snapshot ─► decide ─► Plan ─► apply ─► report ─► status, events, metrics
+//!                                   ▲                            │
+//!                                   └── requests, kept state ────┘
 //! ```
 //!
-//! * `gather` (`osdpl_operator::controller`) collects what the watches have cached and the facts that values need. It
-//!   still writes some objects: credentials, external Services, Ceph objects and node labels.
-//! * `select` and `resolve` (`osdpl_core::desired`) turn the spec, the catalogue and the facts into desired releases.
-//! * `plan` (`osdpl_core::plan`) is a pure state table: from each release's state to its next step, with the reason.
-//! * `act` starts helm and returns; it never waits for helm. `report` (`osdpl_core::status`) computes the status.
+//! * `read` (`osdpl_operator::controller`) collects a `Snapshot`: what the watches have cached, and the answers to what
+//!   the last plan requested. Its client handle has no write methods.
+//! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts into desired
+//!   releases (`osdpl_core::desired`), takes the next step of each release from a state table (`osdpl_core::plan`), and
+//!   lists every action with its reason: our objects, node labels, Jobs to delete, helm runs, adoptions, rollouts,
+//!   annotations to consume. If it needs more data, the plan requests it and the next pass has it.
+//! * `apply` executes the actions and starts helm; it never waits for helm. Nothing else writes, except for the report.
+//! * `report` (`osdpl_core::status`) computes the status.
+//!
+//! `osdpl plan` prints the same plan: it repeats `read` and `decide` until nothing is requested. The deletion of the
+//! resource is the same pass with nothing desired. A paused cloud has a plan without actions.
 //!
 //! A pass is short and level-triggered. The end of a helm process, a release record, a workload, a Secret, a node or the
 //! resource itself triggers the next one. Helm's release records are the journal: their labels name the inputs, the
@@ -31,8 +39,9 @@
 //! # Where a change belongs
 //!
 //! * A service, preset, feature or OpenStack release: YAML in `values/` and `presets/`; no Rust.
-//! * A check of user input: `osdpl-lint`. A new fact from the cluster: a field of `Facts`, filled by `gather`.
-//! * A new kind of step: the state table in `osdpl_core::plan`, executed by the controller in `osdpl-operator`.
+//! * A check of user input: `osdpl-lint`. A new fact from the cluster: a field of `Snapshot`, filled by `read`.
+//! * A new step of a release: the state table in `osdpl_core::plan`. Any other new write: an `Action` in `osdpl-decide`,
+//!   executed by `apply` in `osdpl-operator`.
 //! * A subcommand: a file in `osdpl-cli`.
 //!
 //! # Glossary
@@ -40,6 +49,7 @@
 //! | term | meaning |
 //! |---|---|
 //! | addition | a ConfigMap that adds services, presets or features to the catalogue |
+//! | action | one write that a plan contains, with its reason and whether it needs approval |
 //! | adoption | taking over a helm release that someone else installed, by labelling its record |
 //! | approval | the annotation with which a person agrees to a target hash |
 //! | attempt | one run of helm by one operator process; a label on the release record names it |
@@ -61,15 +71,17 @@
 //! | need | a component that must be available before a release is installed |
 //! | observed state | the release records, workloads, Jobs, nodes and helm processes of a pass |
 //! | placeholder | a value that stands for a fact that is not available offline |
-//! | plan | the step of each release, with its reason |
+//! | plan | every action of a pass, the step of each release, and requests for the next pass |
 //! | policy | what the spec and its annotations allow in a pass: approval, pause, adoption, deletion |
 //! | preset | a named set of services, features and sizes |
 //! | provenance | the layer, file and line that a value comes from |
 //! | record | the Secret in which helm stores one revision of a release |
 //! | release | one helm release; a service has one or more |
+//! | request | an object, chart or record that a plan needs and the next snapshot has |
 //! | rollout | the replacement of data plane pods in batches, after approval |
 //! | root cause | the object at the end of the chain that a component waits for |
 //! | service | an OpenStack or infrastructure service of the catalogue |
+//! | snapshot | everything that a decision is made from, read before it |
 //! | step | the decision about one release: run helm, wait, settle, or nothing |
 //! | target hash | identifies the desired inputs of all releases; an approval names it |
 //! | unmanage | removing osdpl's labels from one release (`managed: false`) |

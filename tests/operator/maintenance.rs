@@ -3,7 +3,7 @@
 mod failing;
 mod troubles;
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt};
@@ -14,7 +14,7 @@ use crate::nodes::Nodes;
 use crate::nova::Moves;
 use crate::operator::Operator;
 use crate::standin::StandIn;
-use crate::world::{World, run_test, with_timeout};
+use crate::world::{PATIENCE, World, run_test, with_timeout};
 
 impl World {
     /// Starts an operator that uses this stand-in and checks often.
@@ -26,8 +26,25 @@ impl World {
 
     /// Creates a cloud without releases: the stand-in answers for all services.
     async fn apply_without_releases(&self, nodes: Value) {
-        self.apply(&json!({"openstackRelease": "2026.1", "presets": ["compute"], "paused": true, "nodes": nodes}))
-            .await;
+        let mut spec = self.paused_spec().await;
+        spec["nodes"] = nodes;
+        self.apply(&spec).await;
+    }
+
+    /// Returns the spec of a paused cloud, and creates the Secret that it names. osdpl generates no credentials while
+    /// it is paused, so the user provides all that keystone's values need.
+    async fn paused_spec(&self) -> Value {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "given"},
+            "stringData": {"password": "of-the-user"}});
+        let secret: Secret = serde_json::from_value(secret).unwrap();
+        let parameters = PatchParams::apply("test");
+        self.api::<Secret>().patch("given", &parameters, &Patch::Apply(secret)).await.unwrap();
+        let given = json!({"name": "given", "key": "password"});
+        json!({"openstackRelease": "2026.1", "presets": ["compute"], "paused": true, "services": {
+            "keystone": {"credentials": {"admin": given, "database": given, "messaging": given, "test": given}},
+            "mariadb": {"credentials": {"root": given}},
+            "rabbitmq": {"credentials": {"admin": given}},
+            "memcached": {"credentials": {"secret_key": given}}}})
     }
 
     pub fn maintenances(&self) -> Api<NodeMaintenance> {
@@ -63,8 +80,13 @@ impl World {
         is: impl Fn(&NodeMaintenanceStatus) -> bool,
     ) -> NodeMaintenanceStatus {
         let seen = |found: Option<&NodeMaintenance>| found.and_then(|one| one.status.as_ref()).is_some_and(&is);
-        let found = with_timeout(what, await_condition(self.maintenances(), &self.own(name), seen)).await.unwrap();
-        found.unwrap().status.unwrap()
+        let own = self.own(name);
+        let wait = await_condition(self.maintenances(), &own, seen);
+        let Ok(found) = tokio::time::timeout(PATIENCE, wait).await else {
+            let last = self.maintenances().get(&self.own(name)).await.unwrap().status;
+            panic!("timed out waiting until {what}; last status: {last:?}");
+        };
+        found.unwrap().unwrap().status.unwrap()
     }
 
     async fn until_message(&self, name: &str, words: &str) -> NodeMaintenanceStatus {

@@ -18,7 +18,7 @@ use crate::helm::{Recorder, Run};
 use crate::pool::{self, Lease, Plane, RUNTIME, SYSTEM};
 
 /// The timeout of every wait in a test. It is generous, because machines are busy.
-const PATIENCE: Duration = Duration::from_mins(2);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The environment of a test.
 pub struct World {

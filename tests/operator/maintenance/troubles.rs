@@ -159,9 +159,9 @@ async fn check_unavailable_or_old_nova(world: &World, server: &StandIn, node: &s
         "spec": {"nodeName": node, "containers": [{"name": "nova-compute", "image": "nova"}]}});
     world.api::<Pod>().create(&PostParams::default(), &serde_json::from_value(compute).unwrap()).await.unwrap();
     let before = server.nova.changes().len();
-    let mut spec = json!({"openstackRelease": "2026.1", "presets": ["compute"], "paused": true});
-    let whole = spec.clone();
-    spec["services"] = json!({"keystone": {"credentials": {"admin": {"name": "nowhere", "key": "password"}}}});
+    let whole = world.paused_spec().await;
+    let mut spec = whole.clone();
+    spec["services"]["keystone"]["credentials"]["admin"] = json!({"name": "nowhere", "key": "password"});
     let newest = world.apply(&spec).await.metadata.generation;
     world.until("the spec is read", |cloud| (cloud.status().observed_generation == newest).then_some(())).await;
     world.maintain("away", json!({"node": node})).await;
