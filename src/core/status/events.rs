@@ -151,7 +151,7 @@ fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = spec_warnings(report).into_iter().take(WARNINGS);
     let mut new_by_field: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (field, text) in warnings.map(|finding| (finding.field.as_str(), finding.to_string())) {
+    for (field, text) in warnings.map(|finding| (finding.location.field.as_str(), finding.to_string())) {
         if !known.contains(text.as_str()) {
             new_by_field.entry(field).or_default().push(text);
         }

@@ -222,7 +222,7 @@ fn told(all: &AllLooked) -> Externals {
     let doubts = ready.iter().filter_map(|(name, looked)| {
         let field = format!("spec.services.{name}.external.host");
         let message = looked.lookups?.doubt(&looked.external.host, &looked.addresses)?;
-        Some(Finding { level: Level::Warning, field, message })
+        Some(Finding::new(Level::Warning, field, message))
     });
     Externals {
         doubts: doubts.collect(),

@@ -116,7 +116,7 @@ impl Context {
         if let Some(deployed) = rule::previous_release(deployment) {
             let held = values_from(&self.inputs, &deployment.spec, &selection.namespace);
             findings
-                .extend(rule::pinned_in_values_from(deployed, &deployment.spec, &held).into_iter().map(Finding::from));
+                .extend(rule::pinned_in_values_from(deployed, &deployment.spec, &held));
         }
         findings.extend(nameless(&policy(deployment), called, observed));
         let (certificates, again) = memory.certificates.judge(&self.inputs, selection, super::now());
@@ -228,7 +228,7 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
     let mut selection = select(&name, &namespace, spec, catalog);
     let deployed = deployment.status.as_ref().and_then(|status| status.openstack_release.deployed.as_ref());
     let moved = deployed.map(|deployed| rule::check_release_move(deployed, spec, catalog)).unwrap_or_default();
-    selection.findings.extend(moved.into_iter().map(Finding::from));
+    selection.findings.extend(moved);
     let applied = deployment.annotations().get("kubectl.kubernetes.io/last-applied-configuration");
     selection.findings.extend(applied.map(|text| desired::find_lost_nulls(text, &deployment.spec)).unwrap_or_default());
     selection

@@ -40,7 +40,7 @@ pub(in crate::desired) fn check(
             );
             if !wanted.contains_key(name) {
                 let message = "the release is not part of this cloud, so this has no effect; take it out".into();
-                findings.push(Finding { level: Level::Warning, field, message });
+                findings.push(Finding::new(Level::Warning, field, message));
             }
         }
     }

@@ -55,7 +55,7 @@ async fn pinned(
     inputs.watch(&references(spec, catalog, selection));
     inputs.settled().await;
     let held = values_from(&inputs, spec, &selection.namespace);
-    rule::pinned_in_values_from(deployed, spec, &held).into_iter().map(Finding::from).collect()
+    rule::pinned_in_values_from(deployed, spec, &held)
 }
 
 impl Question<'_> {

@@ -57,7 +57,7 @@ fn an_annotation_that_a_person_took_out_is_not_told_of_while_nothing_else_is_ask
     let staying = Staying::refused(None, &spent, "no".into(), Timestamp::UNIX_EPOCH);
     let told = |annotations: &[(&str, &str)]| {
         let own = annotations.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        staying.warnings(&own.collect()).into_iter().map(|finding| finding.field).collect::<Vec<_>>()
+        staying.warnings(&own.collect()).into_iter().map(|finding| finding.location.field).collect::<Vec<_>>()
     };
     let [approve, repair] = [APPROVE, REPAIR].map(|annotation| format!("annotation {annotation}"));
     assert_eq!(told(&[(APPROVE, "abc"), (REPAIR, "heat,nova")]), [approve.clone(), repair]);
