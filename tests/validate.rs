@@ -71,11 +71,11 @@ fn resource(input: &str) -> String {
 fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas) -> String {
     let report = checked_by(&[("cloud.yaml", &resource(input))], catalog, schemas);
     let is_below = !input.starts_with("apiVersion:") && !input.lines().any(|line| line.starts_with("presets:"));
-    let is_usual = |message: &str| is_below && usual.findings.iter().any(|found| found.message == message);
-    report.findings.iter().filter(|found| !is_usual(&found.message)).fold(String::new(), |mut text, found| {
-        let field = if found.field.is_empty() { String::new() } else { format!("{}: ", found.field) };
+    let is_usual = |message: &str| is_below && usual.findings.iter().any(|found| found.text() == message);
+    report.findings.iter().filter(|found| !is_usual(&found.text())).fold(String::new(), |mut text, found| {
+        let field = if found.field().is_empty() { String::new() } else { format!("{}: ", found.field()) };
         let _ =
-            writeln!(text, "=> {}: {}: {field}{} [{}]", found.line, found.level, settled(&found.message), found.rule);
+            writeln!(text, "=> {}: {}: {field}{} [{}]", found.line(), found.level.as_str(), settled(&found.text()), found.rule);
         text
     })
 }

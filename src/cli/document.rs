@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 use super::common::{display_name, read};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_lint::rule::{
-    Content, ParsedDocument, Violation, describe_kinds, is_deployment, keys_of_field, likely_mistake, objects,
+    Content, ParsedDocument, describe_kinds, is_deployment, keys_of_field, likely_mistake, objects,
     read_spec, split_documents,
 };
+use osdpl_core::finding::Finding;
 use osdpl_values::yaml::redact_literals;
 
 /// A resource that was read from a file.
@@ -47,9 +48,9 @@ impl Location {
         self.read.nearest(self.at.iter().map(String::as_str).chain(keys)) + self.before
     }
 
-    fn describe(&self, judged: &Violation) -> String {
-        let keys = keys_of_field(&judged.field);
-        format!("{}: {}: {}", self.line(keys.iter().map(String::as_str)), judged.field, judged.message)
+    fn describe(&self, judged: &Finding) -> String {
+        let keys = keys_of_field(&judged.location.field);
+        format!("{}: {}: {}", self.line(keys.iter().map(String::as_str)), judged.field(), judged.text())
     }
 }
 

@@ -147,8 +147,7 @@ impl<'a> Validation<'a> {
 
     /// Returns all findings.
     fn findings(&self) -> Vec<Finding> {
-        let found = self.validator.document(Kind::OpenStackDeployment, &self.document.object());
-        found.into_iter().map(Finding::from).collect()
+        self.validator.document(Kind::OpenStackDeployment, &self.document.object())
     }
 
     fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
@@ -177,7 +176,7 @@ pub fn report(file: &Path, option: &CatalogOption, namespace: Option<&str>) -> a
 /// a script that people run.
 pub fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
     let refused = Schemas::new(catalog)?.judge(Kind::OpenStackDeployment, &document.object());
-    refuse(refused.into_iter().map(Finding::from).collect(), Some(document))
+    refuse(refused, Some(document))
 }
 
 /// Prints the findings, and fails if there is an error.
@@ -196,10 +195,10 @@ fn refuse(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Re
 /// Formats findings; those of a file are sorted and get their lines.
 fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
     if let Some(document) = document {
-        findings.sort_by_key(|finding| document.number(keys_of_field(&finding.field).iter().map(String::as_str)));
+        findings.sort_by_key(|finding| document.number(keys_of_field(&finding.location.field).iter().map(String::as_str)));
     }
     let line = |finding: &Finding| {
-        let keys = keys_of_field(&finding.field);
+        let keys = keys_of_field(&finding.location.field);
         let place = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
         format!("{}{}: {finding}", place.unwrap_or_default(), finding.level.as_str())
     };
@@ -224,7 +223,7 @@ mod tests {
         let document = Document::of("c.yaml", &text, None).unwrap();
         let resolved = Offline::resolve(&document, &catalog, &ClusterInfo::default()).unwrap();
         let fields = |offline: &Offline| {
-            let mut fields: Vec<_> = offline.desired.findings.iter().map(|finding| finding.field.clone()).collect();
+            let mut fields: Vec<_> = offline.desired.findings.iter().map(|finding| finding.location.field.clone()).collect();
             fields.sort();
             fields
         };
@@ -246,7 +245,7 @@ mod tests {
         let fields = |text: &str| {
             let document = Document::of("c.yaml", text, None).unwrap();
             let refused: Refused = well_formed(&document, &catalog).unwrap_err().downcast().unwrap();
-            refused.0.into_iter().map(|finding| finding.field).collect::<Vec<_>>()
+            refused.0.into_iter().map(|finding| finding.location.field).collect::<Vec<_>>()
         };
         let text = "apiVersion: osdpl.dev/v1\nkind: OpenStackDeployment\nspec:\n  publicDomain: cloud\n  paused: maybe\n  foo: 1\n  \
                     presets: [smal]\n  services: {front: {enbled: false}}\n  openstackRelease: '2026.1'\n";

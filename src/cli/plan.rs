@@ -22,7 +22,7 @@ use super::said::FindingOutput;
 use super::site::SiteOptions;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::Finding;
+use osdpl_core::finding::Finding;
 use osdpl_operator::controller::{ChartSource, preview};
 use shown::{DisplayOptions, PlanReport};
 

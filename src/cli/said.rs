@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Serialize;
 
 use super::document::Document;
-use osdpl_core::desired::Finding;
-use osdpl_lint::rule::{Reported, keys_of_field};
+use osdpl_core::finding::{Finding, Location};
+use osdpl_lint::rule::keys_of_field;
 
 /// A finding about the spec.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -26,13 +26,13 @@ pub struct FindingOutput {
 impl FindingOutput {
     /// Converts a finding about a resource; `document` is the resource's, if it was read from a file.
     pub fn of(finding: &Finding, document: Option<&Document>) -> Self {
-        let keys = keys_of_field(&finding.field);
+        let keys = keys_of_field(&finding.location.field);
         Self {
             file: document.map(|document| document.file().to_owned()),
             line: document.map(|document| document.number(keys.iter().map(String::as_str))),
             level: finding.level.as_str(),
-            field: finding.field.clone(),
-            message: finding.message.clone(),
+            field: finding.field().to_owned(),
+            message: finding.text(),
         }
     }
 
@@ -43,9 +43,12 @@ impl FindingOutput {
     }
 }
 
-impl From<Reported> for FindingOutput {
-    fn from(Reported { file, line, level, field, message, .. }: Reported) -> Self {
-        Self { file: Some(file), line: Some(line), level, field, message }
+impl From<Finding> for FindingOutput {
+    fn from(finding: Finding) -> Self {
+        let (level, message) = (finding.level.as_str(), finding.text());
+        let Location { source, field } = finding.location;
+        let (file, line) = source.map(|source| (source.file, source.line)).unzip();
+        Self { file, line, level, field, message }
     }
 }
 

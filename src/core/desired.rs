@@ -51,30 +51,10 @@ pub use written::{Written, fact_config_maps};
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
 use crate::ceph::DeclaredCeph;
+pub use crate::finding::Finding;
 use crate::observed::{ClusterInfo, ReleaseKey};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Path, Values};
-
-/// A problem or remark about the spec.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Finding {
-    /// The severity; an error refuses the spec.
-    pub level: Level,
-    /// The field: `spec.services.nova`.
-    pub field: String,
-    /// The problem and the remedy.
-    pub message: String,
-}
-
-impl std::fmt::Display for Finding {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Avoid repeating the field if the message already begins with it.
-        if self.message.starts_with(&self.field) {
-            return formatter.write_str(&self.message);
-        }
-        write!(formatter, "{}: {}", self.field, self.message)
-    }
-}
 
 /// The services, features and releases that a spec selects, before any value is merged.
 #[derive(Debug)]

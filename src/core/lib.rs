@@ -17,6 +17,7 @@ pub mod difference;
 pub mod drift;
 pub mod endpoint;
 pub mod files;
+pub mod finding;
 pub mod health;
 pub mod maintenance;
 pub mod nodes;

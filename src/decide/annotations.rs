@@ -117,7 +117,7 @@ pub fn unknown_names(policy: &Policy, names: &BTreeMap<ReleaseKey, String>, obse
     let warning = |(annotation, name): (&str, &String)| {
         let hint = did_you_mean(name, known.iter().copied());
         let message = format!("there is no release {name:?}{hint}; nothing is done for it: correct it, or take it out");
-        Finding { level: Level::Warning, field: format!("annotation {annotation}"), message }
+        Finding::new(Level::Warning, format!("annotation {annotation}"), message)
     };
     unknown.map(warning).collect()
 }
@@ -127,7 +127,7 @@ fn warning(annotation: &str, problem: &str) -> Finding {
     let message = format!(
         "it had its effect and could not be taken away: {problem}; let the operator change annotations of the resource, or take it out yourself"
     );
-    Finding { level: Level::Warning, field: format!("annotation {annotation}"), message }
+    Finding::new(Level::Warning, format!("annotation {annotation}"), message)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl Certificates {
     ) -> (Vec<Finding>, Option<Timestamp>) {
         let (mut findings, mut again) = (Vec::new(), None::<Timestamp>);
         let mut warn = |certificate: &Certificate, message: String| {
-            findings.push(Finding { level: Level::Warning, field: certificate.field.clone(), message });
+            findings.push(Finding::new(Level::Warning, certificate.field.clone(), message));
         };
         self.0.retain(|certificate, _| selection.certificates.contains(certificate));
         for certificate in &selection.certificates {

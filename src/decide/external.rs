@@ -109,7 +109,7 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Out
         && let Some(message) = fails.warning(&external.host, &lookup.addresses)
     {
         let field = format!("spec.services.{name}.external.host");
-        draft.findings.push(Finding { level: Level::Warning, field, message });
+        draft.findings.push(Finding::new(Level::Warning, field, message));
     }
     // No watch reports another address of a name, or the end of someone else's Service. Something may have triggered this pass for that.
     let changes = is_problem || !found.fresh || external.host.parse::<IpAddr>().is_err();

@@ -203,5 +203,5 @@ fn unmappable<'a>(hosts: impl ExactSizeIterator<Item = &'a String>, (release, kn
 }
 
 fn warning(message: String) -> Finding {
-    Finding { level: Level::Warning, field: "nodes".into(), message }
+    Finding::new(Level::Warning, "nodes", message)
 }

@@ -280,7 +280,7 @@ fn resolved(
 /// What is decided from the desired state.
 struct Decided {
     observed: Observed,
-    findings: Vec<osdpl_core::desired::Finding>,
+    findings: Vec<osdpl_core::finding::Finding>,
     policy: plan::Policy,
     refused: bool,
     table: plan::Plan,
@@ -295,7 +295,7 @@ fn decided(
     (spec, selection): (&OpenStackDeploymentSpec, &Selection),
     resolved: &Resolved,
     mut observed: Observed,
-    (names, survey, assumed): (&BTreeMap<ReleaseKey, String>, Vec<osdpl_core::desired::Finding>, &pending::Pending),
+    (names, survey, assumed): (&BTreeMap<ReleaseKey, String>, Vec<osdpl_core::finding::Finding>, &pending::Pending),
 ) -> Decided {
     let snapshot = draft.snapshot;
     let (deployment, catalog, desired) = (&snapshot.deployment, &*snapshot.catalog, &*resolved.desired);
@@ -349,14 +349,14 @@ fn warnings(
     selection: &Selection,
     (names, observed): (&BTreeMap<ReleaseKey, String>, &Observed),
     policy: &plan::Policy,
-) -> Vec<osdpl_core::desired::Finding> {
+) -> Vec<osdpl_core::finding::Finding> {
     let snapshot = draft.snapshot;
     let deployment = &snapshot.deployment;
     let mut findings = Vec::new();
     if let Some(deployed) = rule::previous_release(deployment) {
         let held = named::values_from(&snapshot.objects, &deployment.spec, &selection.namespace);
         let pinned = rule::pinned_in_values_from(deployed, &deployment.spec, &held);
-        findings.extend(pinned.into_iter().map(osdpl_core::desired::Finding::from));
+        findings.extend(pinned.into_iter());
     }
     findings.extend(annotations::unknown_names(policy, names, observed));
     let mut certificates = (*draft.kept.certificates).clone();

@@ -18,7 +18,7 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
     let mut selection = select(&name, &namespace, spec, catalog);
     let deployed = deployment.status.as_ref().and_then(|status| status.openstack_release.deployed.as_ref());
     let moved = deployed.map(|deployed| rule::check_release_move(deployed, spec, catalog)).unwrap_or_default();
-    selection.findings.extend(moved.into_iter().map(desired::Finding::from));
+    selection.findings.extend(moved.into_iter());
     let applied = deployment.annotations().get("kubectl.kubernetes.io/last-applied-configuration");
     selection.findings.extend(applied.map(|text| desired::find_lost_nulls(text, &deployment.spec)).unwrap_or_default());
     selection

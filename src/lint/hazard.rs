@@ -12,19 +12,9 @@ mod tally;
 
 pub use cloud::{Cloud, Location, including_field, user_field};
 
+use osdpl_core::finding::Finding;
 use osdpl_core::desired::{OVERRIDES, list_node_layers};
 use osdpl_values::{Layer, Origin};
-
-/// A lint warning.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LintWarning {
-    /// The kind, one of [`KINDS`].
-    pub kind: &'static str,
-    /// The field of the resource.
-    pub field: String,
-    /// What is wrong, and what to do.
-    pub message: String,
-}
 
 /// The kind for a value whose type differs from that of the value it replaces.
 pub const TYPE_CHANGED: &str = "type-changed";
@@ -45,7 +35,7 @@ pub const KINDS: [(&str, &str); 8] = [
 const IDLE: [&str; 3] = ["no-effect", "preset-repeated", "null-nothing"];
 
 /// Returns all hazards of a cloud.
-pub fn lint_warnings(cloud: &Cloud<'_>) -> Vec<LintWarning> {
+pub fn lint_warnings(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut tally = tally::Tally::default();
     // The keys of a chart are only loaded if there are layers to check.
     let is_checked = |layers: &&Vec<Layer>| layers.iter().any(|layer| cloud.spot(&layer.origin).is_some());

@@ -44,7 +44,7 @@ pub use kinds::{likely_mistake, objects};
 pub use made_up::placeholder_facts_with;
 pub use place::keys_of_field;
 pub use release::{check_release_move, pinned_in_values_from, previous_release};
-pub use report::{Argument, Finding as Reported, Report, Summary, describe_kinds, report};
+pub use report::{Argument, Report, Summary, describe_kinds, report};
 pub use served::read_spec;
 
 use std::collections::BTreeSet;
@@ -53,48 +53,14 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::hazard::{self, Cloud};
 use osdpl_core::api::OpenStackDeploymentSpec;
-use osdpl_core::catalog::{Catalog, Level};
-use osdpl_core::desired::{self, Desired, Facts, Finding, Selection};
-
-/// A finding of one rule about a resource.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Violation {
-    /// The rule's name, one of [`rules`].
-    pub rule: &'static str,
-    /// An error refuses the resource, a warning does not.
-    pub level: Level,
-    /// The field, such as `spec.services.nova`; empty for the whole resource.
-    pub field: String,
-    /// What is wrong, and what to do.
-    pub message: String,
-}
-
-impl Violation {
-    /// Returns a finding that refuses the resource.
-    pub fn error(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { rule, level: Level::Error, field: field.into(), message: message.into() }
-    }
-
-    /// Returns a finding that does not refuse the resource.
-    pub fn warning(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { rule, level: Level::Warning, field: field.into(), message: message.into() }
-    }
-
-    fn of(rule: &'static str, finding: Finding) -> Self {
-        Self { rule, level: finding.level, field: finding.field, message: finding.message }
-    }
-}
-
-impl From<Violation> for Finding {
-    fn from(judged: Violation) -> Self {
-        Self { level: judged.level, field: judged.field, message: judged.message }
-    }
-}
+use osdpl_core::catalog::Catalog;
+use osdpl_core::desired::{self, Desired, Facts, Selection};
+use osdpl_core::finding::Finding;
 
 /// Returns the findings of all rules about a cloud, beside those of [`osdpl_core::desired::resolve`].
 ///
 /// Expiry is checked only if `now` is given.
-pub fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Violation> {
+pub fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let mut found = values::check(cloud);
     found.extend(certificate::check_values(cloud, now));
     let counts = replicas::check(cloud);
@@ -107,11 +73,11 @@ pub fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Violation> {
     found.extend(classes::check(cloud));
     // One wrong map can cause many unknown keys: a shortened report begins with the other findings.
     let unknown = unknown::check(cloud);
-    let fields: BTreeSet<&String> = unknown.iter().map(|finding| &finding.field).collect();
+    let fields: BTreeSet<&String> = unknown.iter().map(|finding| &finding.location.field).collect();
     let hazards = hazard::lint_warnings(cloud).into_iter();
     // An unknown key removes nothing anyway.
-    let hazards = hazards.filter(|found| found.kind != "null-nothing" || !fields.contains(&found.field));
-    let hazards = hazards.map(|found| Violation::warning(found.kind, found.field, found.message));
+    let hazards =
+        hazards.filter(|found| found.rule != "null-nothing" || !fields.contains(&found.location.field));
     found.extend(hazards.filter(|finding| !counts.iter().any(|count| count.covers(finding))));
     found.extend(unknown);
     found
@@ -121,7 +87,7 @@ pub fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Violation> {
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
     let mut layered = desired::resolve_with_layers(spec, catalog, selection, facts);
     let judged = check(&Cloud::new(spec, catalog, selection, facts, &layered), None);
-    layered.desired.findings.extend(judged.into_iter().map(Finding::from));
+    layered.desired.findings.extend(judged);
     layered.desired
 }
 

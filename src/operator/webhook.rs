@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use listener::TlsListener;
 use osdpl_core::api::{OpenStackDeploymentSpec, SchemaError};
 use osdpl_core::catalog::{Catalog, Level};
-use osdpl_core::desired::Finding;
+use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::rule::{ReviewInput, Schemas, spec_to_check};
 
@@ -201,7 +201,7 @@ mod tests {
     #[tokio::test]
     async fn a_broken_catalogue_locks_only_conflicting_presets() {
         let message = "the catalogue: ConfigMaps can't be listed".to_owned();
-        let finding = Finding { level: Level::Error, field: "the catalogue".into(), message };
+        let finding = Finding::new(Level::Error, "the catalogue", message);
         let reviewer = reviewer_with_findings(vec![finding], || Box::pin(std::future::ready(ClusterInfo::default())));
         let backends = json!({"conf": {"glance": {"DEFAULT": {"enabled_backends": "fast:rbd"}}}});
         let services = json!({"services": {"glance": {"releases": {"glance": {"values": backends}}}}});
@@ -240,7 +240,7 @@ mod tests {
     #[tokio::test]
     async fn catalogue_warnings_come_first_for_checked_resources_only() {
         let message = "ConfigMap openstack/edge: there is no service \"keystne\"".to_owned();
-        let finding = Finding { level: Level::Warning, field: "ConfigMap openstack/edge".into(), message };
+        let finding = Finding::new(Level::Warning, "ConfigMap openstack/edge", message);
         let reviewer =
             reviewer_with_findings(vec![finding.clone()], || Box::pin(std::future::ready(ClusterInfo::default())));
         let text: Value = serde_json::from_str(&warnings(&reviewer, Value::Null).await).unwrap();
@@ -254,7 +254,7 @@ mod tests {
     async fn an_unreadable_catalogue_allows_updates_but_rejects_new_resources() {
         let finding = |level| {
             let message = "the catalogue: ConfigMaps can't be listed".to_owned();
-            Finding { level, field: "the catalogue".into(), message }
+            Finding::new(level, "the catalogue", message)
         };
         let allowed_for = async |level, domain: &str, old: Value| {
             let reviewer =

@@ -53,7 +53,7 @@ fn reports(cases: &[(Value, &str, &[&str])]) {
     let catalog = catalogue();
     for (change, field, parts) in cases {
         let desired = resolved(&catalog, &kit(change));
-        let told: Vec<_> = desired.findings.iter().filter(|finding| finding.field == *field).collect();
+        let told: Vec<_> = desired.findings.iter().filter(|finding| finding.location.field == *field).collect();
         let fits = told.iter().any(|finding| parts.iter().all(|part| finding.message.contains(part)));
         assert!(fits, "{change}: nothing at {field} with {parts:?}: {:#?}", desired.findings);
     }

@@ -106,7 +106,7 @@ fn checks_presets_in_config_maps_like_specs() {
     });
     let deployment: OpenStackDeployment = serde_json::from_value(resource).unwrap();
     let told = question.resource(&deployment).into_iter().filter(|judged| judged.rule == "unknown-key");
-    let mut told: Vec<String> = told.map(|judged| format!("{}: {}", judged.field, judged.message)).collect();
+    let mut told: Vec<String> = told.map(|judged| format!("{}: {}", judged.location.field, judged.message)).collect();
     told.sort();
     let place = "spec.presets: ConfigMap openstack/edge, key presets.edge.yaml (fragments[0]): the values of chart keystone have no ";
     assert_eq!(told.len(), 2, "{told:#?}");

@@ -30,7 +30,7 @@ fn findings_of(features: &str, secrets: &[String]) -> Vec<String> {
     let report = checked(&[("cloud.yaml", &format!("{HEAD}{features}{}", secrets.concat()))]);
     assert_eq!(report.notes, Vec::<String>::new(), "each Secret was checked");
     let found = report.findings.iter().filter(|found| found.rule == "certificate");
-    found.map(|found| format!("{} {}: {}", found.level, found.field, found.message)).collect()
+    found.map(|found| format!("{} {}: {}", found.level.as_str(), found.field(), found.text())).collect()
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn findings_of(input: &str, site: &ClusterInfo) -> Vec<String> {
     let report = checked_at(&[("cloud.yaml", &resource(input))], catalog, schemas, site);
     let found =
         report.findings.iter().filter(|found| ["controllers", "storage-class", "address"].contains(&found.rule));
-    found.map(|found| format!("{} {}: {}", found.level, found.field, found.message)).collect()
+    found.map(|found| format!("{} {}: {}", found.level.as_str(), found.field(), found.text())).collect()
 }
 
 fn nodes(counts: &[(&str, usize)]) -> ClusterInfo {

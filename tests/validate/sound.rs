@@ -23,7 +23,7 @@ fn samples_have_no_errors_or_lint_warnings() {
     for (name, text) in samples() {
         let report = checked(&[(&name, &text)]);
         let doubted: Vec<_> =
-            report.findings.iter().filter(|found| found.level == "error" || found.rule != "catalogue").collect();
+            report.findings.iter().filter(|found| found.level.as_str() == "error" || found.rule != "catalogue").collect();
         assert!(doubted.is_empty(), "{name}: {doubted:?}");
         assert_eq!(report.summary.resources, 1, "{name}");
     }
@@ -64,7 +64,7 @@ fn reads_objects_next_to_a_resource() {
                  valuesFrom: [{kind: ConfigMap, name: sizes}]\n";
     let sizes = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sizes, namespace: openstack}\ndata:\n  values.yaml: |\n    pod: {replicas: 3}\n";
     let report = checked(&[("cloud.yaml", cloud), ("sizes.yaml", sizes)]);
-    let found: Vec<_> = report.findings.iter().map(|found| (found.line, found.rule, found.field.as_str())).collect();
+    let found: Vec<_> = report.findings.iter().map(|found| (found.line(), found.rule, found.field())).collect();
     assert_eq!(found, [(11, "hidden-key", "spec.services.nova.releases.nova.valuesFrom[0].pod.replicas")]);
     assert_eq!(report.notes, Vec::<String>::new(), "it was read");
     let alone = checked(&[("cloud.yaml", cloud)]);

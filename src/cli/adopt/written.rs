@@ -50,7 +50,7 @@ impl DescriptionFile<'_> {
         text.push_str("# `paused` to false when everything is as it should be.\n");
         let Self { name, namespace, described, note } = self;
         // The user should check guessed values here.
-        let guessed = described.findings.iter().filter(|finding| finding.field == "spec.openstackRelease");
+        let guessed = described.findings.iter().filter(|finding| finding.location.field == "spec.openstackRelease");
         let notes = note.iter().map(|note| (*note).to_owned()).chain(guessed.map(ToString::to_string));
         for line in notes.flat_map(|note| wrapped(&note)) {
             let _ = writeln!(text, "# {line}");

@@ -11,8 +11,9 @@ use crate::common::Document;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Level, did_you_mean};
 use osdpl_core::desired::{Desired, DesiredRelease, KeyState, classify_key, overridden_chart_version, resolve, select};
+use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
-use osdpl_lint::rule::{Kind, ReviewInput, Schemas, Violation, keys_of_field, placeholder_facts_with, read_spec};
+use osdpl_lint::rule::{Kind, ReviewInput, Schemas, keys_of_field, placeholder_facts_with, read_spec};
 use osdpl_values::expr::{Expression, Scope};
 use osdpl_values::{Path, Values, get};
 
@@ -54,7 +55,7 @@ pub struct Cloud {
     spec: Option<OpenStackDeploymentSpec>,
     desired: Desired,
     /// The findings of `osdpl validate` about the resource.
-    judged: Vec<Violation>,
+    judged: Vec<Finding>,
     scope: Scope<'static>,
 }
 
@@ -85,7 +86,7 @@ impl Cloud {
         let document = self.subject.document.as_ref().filter(|_| !self.subject.is_changed);
         let refused = self.judged.iter().filter(|judged| judged.level == Level::Error);
         refused.map(move |judged| {
-            let keys = keys_of_field(&judged.field);
+            let keys = keys_of_field(&judged.location.field);
             let place = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
             place.unwrap_or_default() + &format_finding(judged)
         })
@@ -160,12 +161,9 @@ impl Cloud {
     }
 }
 
-/// Formats a finding, without repeating the field if the message starts with it.
-fn format_finding(judged: &Violation) -> String {
-    if judged.field.is_empty() || judged.message.starts_with(&judged.field) {
-        return judged.message.clone();
-    }
-    format!("{}: {}", judged.field, judged.message)
+/// Formats a finding; that of the whole resource without a field.
+fn format_finding(judged: &Finding) -> String {
+    if judged.field().is_empty() { judged.text() } else { judged.to_string() }
 }
 
 /// Returns `None` if one of the messages contains the expected part.

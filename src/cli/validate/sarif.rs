@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use osdpl_lint::rule::{Report, Reported as Finding, rules};
+use osdpl_core::finding::Finding;
+use osdpl_lint::rule::{Report, rules};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
@@ -23,16 +24,17 @@ pub fn log(report: &Report) -> Value {
 }
 
 fn result(finding: &Finding) -> Value {
-    let Finding { file, line, level, rule, resource, field, message } = finding;
-    let index = rules().position(|(id, _)| id == *rule);
-    let text = if field.is_empty() { message.clone() } else { format!("{field}: {message}") };
+    let (line, level, rule, resource) = (finding.line(), finding.level.as_str(), finding.rule, finding.resource());
+    let (field, message) = (finding.field(), finding.text());
+    let index = rules().position(|(id, _)| id == rule);
+    let text = if field.is_empty() { message } else { format!("{field}: {message}") };
     json!({
         "ruleId": rule,
         "ruleIndex": index,
         "level": level,
         "message": { "text": text },
         "locations": [{
-            "physicalLocation": { "artifactLocation": { "uri": uri(file) }, "region": { "startLine": (*line).max(1) } },
+            "physicalLocation": { "artifactLocation": { "uri": uri(finding.file()) }, "region": { "startLine": line.max(1) } },
             "logicalLocations": [{ "name": field, "fullyQualifiedName": format!("{resource} {field}").trim() }],
         }],
     })

@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use osdpl_lint::rule::{Report, Reported as Finding};
+use osdpl_lint::rule::Report;
 
 /// Returns the report as text.
 pub fn text(report: &Report) -> String {
     let mut text = String::new();
-    for Finding { file, line, level, rule, field, message, .. } in &report.findings {
-        let field =
-            if field.is_empty() || message.starts_with(field.as_str()) { String::new() } else { format!("{field}: ") };
-        let _ = writeln!(text, "{file}:{line}: {level}: {field}{message} [{rule}]");
+    for finding in &report.findings {
+        let (file, line, level, rule) = (finding.file(), finding.line(), finding.level.as_str(), finding.rule);
+        let message = if finding.field().is_empty() { finding.text() } else { finding.to_string() };
+        let _ = writeln!(text, "{file}:{line}: {level}: {message} [{rule}]");
     }
     for note in &report.notes {
         let _ = writeln!(text, "note: {note}");

@@ -50,7 +50,7 @@ fn json_has_rule_and_location_of_findings() {
 #[test]
 fn sarif_describes_rules_and_escapes_file_names() {
     let mut report = reported(TWO);
-    report.findings[0].file = "./my cloud.yaml".into();
+    report.findings[0].location.source.as_mut().unwrap().file = "./my cloud.yaml".into();
     let log = sarif::log(&report);
     let run = &log["runs"][0];
     assert_eq!((&log["version"], &run["tool"]["driver"]["name"]), (&json!("2.1.0"), &json!("osdpl")));

@@ -71,7 +71,7 @@ fn warning(guess: &str, tags: BTreeMap<String, usize>) -> Finding {
         "the OpenStack release can't be determined from the images, which {what}: {guess}, the newest of the catalogue, is a guess; correct it before any \
          release is taken over"
     );
-    Finding { level: Level::Warning, field: FIELD.into(), message }
+    Finding::new(Level::Warning, FIELD, message)
 }
 
 #[cfg(test)]

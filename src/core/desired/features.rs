@@ -34,7 +34,7 @@ pub fn list_feature_secrets(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -
 }
 
 fn refused(field: &str, message: String) -> Finding {
-    Finding { level: Level::Error, field: field.to_owned(), message }
+    Finding::new(Level::Error, field, message)
 }
 
 /// Validates a value against a feature's schema.

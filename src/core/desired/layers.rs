@@ -133,7 +133,7 @@ impl<'a> Source<'a> {
     fn unreadable_facts(&self, expression: &str) -> Option<Finding> {
         let (release, problem) = super::written::unreadable(expression, self.facts)?;
         let field = format!("the facts of release {release}");
-        Some(Finding { level: Level::Error, field, message: problem.to_string() })
+        Some(Finding::new(Level::Error, field, problem.to_string()))
     }
 
     /// Returns the finding for a failed expression. If a Secret, a credential, facts or a Ceph is missing, the finding
@@ -148,7 +148,7 @@ impl<'a> Source<'a> {
         let declared = self.facts.ceph.as_ref();
         let ceph_problem = |name: &str| declared.and_then(|declared| declared.missing_reason(name));
         if let Some(message) = crate::ceph::ceph_names_in(error.expression()).find_map(ceph_problem) {
-            return Finding { level: Level::Error, field: "spec.features.storage.ceph".into(), message };
+            return Finding::new(Level::Error, "spec.features.storage.ceph", message);
         }
         let mut used = credentials_in(error.expression());
         let missing = used.find_map(|(service, name)| {
@@ -163,7 +163,7 @@ impl<'a> Source<'a> {
             };
             (place, format!("{error}; {remedy}"))
         });
-        Finding { level: Level::Error, field, message }
+        Finding::new(Level::Error, field, message)
     }
 
     /// Returns the finding for a key of a Secret that is not available, at the field that names it.
@@ -181,7 +181,7 @@ impl<'a> Source<'a> {
                 ),
             ),
         };
-        Finding { level: Level::Error, field, message }
+        Finding::new(Level::Error, field, message)
     }
 
     /// Adds the user's layers; a wrong `unset` is one of the `slips`, which do not prevent checking the values.
@@ -208,7 +208,7 @@ impl<'a> Source<'a> {
                 }
                 Some(Err(Unavailable::Missing(_))) if source.optional => {}
                 Some(Err(problem)) => {
-                    problems.push(Finding { level: Level::Error, field, message: problem.to_string() });
+                    problems.push(Finding::new(Level::Error, field, problem.to_string()));
                 }
                 None => {}
             }
@@ -240,11 +240,7 @@ fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, slips: &mut
     for (index, text) in overrides.unset.iter().enumerate() {
         match Path::parse(text) {
             Ok(path) => layer.unset.push((index, path)),
-            Err(error) => slips.push(Finding {
-                level: Level::Error,
-                field: format!("{field}.unset[{index}]"),
-                message: error.to_string(),
-            }),
+            Err(error) => slips.push(Finding::new(Level::Error, format!("{field}.unset[{index}]"), error.to_string())),
         }
     }
     layers.push(layer);

@@ -73,7 +73,7 @@ pub(super) fn layer(
             let message = format!(
                 "replaces {path}, which other values of {name} set: charts read only one list of nodes; move those values here"
             );
-            findings.push(Finding { level: Level::Warning, field: OVERRIDES_FIELD.into(), message });
+            findings.push(Finding::new(Level::Warning, OVERRIDES_FIELD, message));
         }
         osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
         // The values are in a list, and no path leads into a list.
@@ -96,7 +96,7 @@ pub fn list_node_layers<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Ve
 }
 
 fn refused(field: String, message: String) -> Finding {
-    Finding { level: Level::Error, field, message }
+    Finding::new(Level::Error, field, message)
 }
 
 /// Returns the `DaemonSets` that an entry is for; `None` if that is ambiguous.
@@ -142,7 +142,7 @@ fn conflicts(parts: &[Part<'_>], findings: &mut Vec<Finding>) {
                 "{path} is {value} here and {before} at {} for the same nodes; the later one wins, take one of them out",
                 other.field
             );
-            let finding = Finding { level: Level::Warning, field: part.field.clone(), message };
+            let finding = Finding::new(Level::Warning, part.field.clone(), message);
             if !findings.contains(&finding) {
                 findings.push(finding);
             }

@@ -121,7 +121,7 @@ impl Source<'_> {
             "the keys of these values are not checked, because those of chart {chart} {version} are not known, only those of {locked}; `osdpl render --manifests` shows the result"
         );
         let field = format!("spec.services.{}.releases.{}.version", self.service, self.name);
-        Some(Finding { level: Level::Note, field, message })
+        Some(Finding::new(Level::Note, field, message))
     }
 
     /// Builds the desired release; the paths are those that are secret now, and those that ever may have been.

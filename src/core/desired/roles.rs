@@ -17,7 +17,7 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
     for (name, role) in &spec.nodes.roles {
         let field = field_path("spec.nodes.roles", name);
         let mut refuse = |field: String, message: String| {
-            findings.push(Finding { level: Level::Error, field, message });
+            findings.push(Finding::new(Level::Error, field, message));
         };
         let labels = role_labels(name, role, catalog);
         if labels.is_empty() {

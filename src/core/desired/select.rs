@@ -80,7 +80,7 @@ fn fields(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<
 }
 
 pub(super) fn refused(field: impl Into<String>, message: impl Into<String>) -> Finding {
-    Finding { level: Level::Error, field: field.into(), message: message.into() }
+    Finding::new(Level::Error, field, message)
 }
 
 /// Returns the identity of a release: from the spec, else from the catalogue, else the resource's namespace and the
@@ -209,7 +209,7 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     for check in all.filter(applies) {
         if holds(Some(&check.when), scope, &check.field, &mut selection.findings) {
             let message = interpolate(&check.message, scope);
-            selection.findings.push(Finding { level: check.level, field: check.field.clone(), message });
+            selection.findings.push(Finding::new(check.level, check.field.clone(), message));
         }
     }
     if !selection.is_refused() {
@@ -220,7 +220,7 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
 /// Returns the features whose values were refused, as expressions name them.
 fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String> {
     let is_of = |finding: &Finding, field: &str| {
-        let below = finding.field.strip_prefix(field);
+        let below = finding.location.field.strip_prefix(field);
         finding.level == Level::Error && below.is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
     };
     let named = spec.features.keys().map(|name| format!("features.{name}"));

@@ -159,11 +159,7 @@ fn list(who: &Needers) -> String {
 }
 
 fn pulled_in(service: &str, who: &Needers) -> Finding {
-    Finding {
-        level: Level::Note,
-        field: format!("spec.services.{service}"),
-        message: format!("the service is part of the cloud because it is needed by {}", list(who)),
-    }
+    Finding::new(Level::Note, format!("spec.services.{service}"), format!("the service is part of the cloud because it is needed by {}", list(who)))
 }
 
 fn in_use(service: &str, who: &Needers, catalog: &Catalog) -> Finding {
@@ -180,7 +176,7 @@ fn missed(service: &str, who: &Needers) -> Finding {
          replacement",
         list(who)
     );
-    Finding { level: Level::Warning, field: format!("spec.services.{service}.enabled"), message }
+    Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), message)
 }
 
 fn unmet(service: &str, release: &str, who: &Needers) -> Finding {
@@ -220,13 +216,8 @@ fn without_effect<'a>(
     enabled: &'a BTreeSet<String>,
 ) -> impl Iterator<Item = Finding> + 'a {
     let unset = spec.services.iter().filter(|(name, own)| own.enabled.is_none() && !enabled.contains(*name));
-    unset.filter(|(name, _)| catalog.services.contains_key(*name)).map(|(service, _)| Finding {
-        level: Level::Warning,
-        field: format!("spec.services.{service}"),
-        message: "the service is in none of the presets and no other service needs it, so this has no effect; set \
-                  `enabled: true` to add it"
-            .into(),
-    })
+    unset.filter(|(name, _)| catalog.services.contains_key(*name)).map(|(service, _)| Finding::new(Level::Warning, format!("spec.services.{service}"), "the service is in none of the presets and no other service needs it, so this has no effect; set \
+                  `enabled: true` to add it"))
 }
 
 /// Returns warnings for enabled services that install nothing, because all their releases depend on a feature.
@@ -236,14 +227,10 @@ fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> 
         let releases = catalog.services.get(service).map(|entry| &entry.releases);
         releases.is_some_and(|all| !all.is_empty() && all.keys().all(|release| !chosen.releases.contains_key(release)))
     };
-    let warning = |service: &String| Finding {
-        level: Level::Warning,
-        field: format!("spec.services.{service}.enabled"),
-        message: format!(
+    let warning = |service: &String| Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), format!(
             "is true, and with these features nothing of {service} is part of the cloud; change the feature that its \
              releases depend on (`osdpl catalog services {service}` shows it), or take it out"
-        ),
-    };
+        ));
     named.map(|(service, _)| service).filter(|service| is_empty(service)).map(warning).collect()
 }
 

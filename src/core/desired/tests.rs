@@ -136,7 +136,7 @@ fn pins_images_under_the_names_of_the_chart() {
     facts.charts.insert("front".into(), Ok(chart.clone()));
     let with_unknown_chart = resolve(&spec, &catalog, &selection, &facts);
     assert!(
-        !with_unknown_chart.findings.iter().any(|finding| finding.field.contains("digests")),
+        !with_unknown_chart.findings.iter().any(|finding| finding.location.field.contains("digests")),
         "{:?}",
         with_unknown_chart.findings
     );
@@ -147,7 +147,7 @@ fn pins_images_under_the_names_of_the_chart() {
         json!({"api": format!("r.example.org/a/x:1@{digest}"), "db": format!("docker.io/c:2@{digest}"),
                "other": "r.example.org/b:1", "own": "elsewhere/own:1"})
     );
-    let fields = desired.findings.iter().map(|finding| finding.field.as_str());
+    let fields = desired.findings.iter().map(|finding| finding.location.field.as_str());
     let idle: Vec<_> = fields.filter(|field| field.contains("digests")).collect();
     assert_eq!(idle, ["spec.images.digests[quay.io/a/x:9]", "spec.images.digests[quay.io/own:1]"]);
 }

@@ -42,7 +42,7 @@ fn check_layers(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut
     let Some(tree) = catalog.keys().get(chart) else { return };
     for layer in layers {
         let Some(location) = location(layer, catalog) else { continue };
-        if !is_reported_per_release(layer) && findings.iter().any(|known| known.field == location) {
+        if !is_reported_per_release(layer) && findings.iter().any(|known| known.location.field == location) {
             continue;
         }
         let unknown = unknown(layer, tree, catalog, |_| false);
@@ -261,7 +261,7 @@ fn finding(field: String, chart: &str, unknown: &[Unknown<'_>]) -> Finding {
     let message = format!(
         "the values of chart {chart} have no {names}{more}: {NOTHING_READS_IT}; correct the name, or take it out"
     );
-    Finding { level: Level::Warning, field, message }
+    Finding::new(Level::Warning, field, message)
 }
 
 #[cfg(test)]

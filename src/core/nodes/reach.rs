@@ -37,7 +37,7 @@ pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, finding
 }
 
 fn warning(index: usize, message: String) -> Finding {
-    Finding { level: Level::Warning, field: format!("{OVERRIDES}[{index}]"), message }
+    Finding::new(Level::Warning, format!("{OVERRIDES}[{index}]"), message)
 }
 
 fn unreached(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {

@@ -43,7 +43,7 @@ pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, survey:
     }
     let findings = warnings.into_iter().map(|((field, message), names)| {
         let message = message.replace("{nodes}", &format_names(names.iter().map(String::as_str), names.len()));
-        Finding { level: Level::Warning, field, message }
+        Finding::new(Level::Warning, field, message)
     });
     survey.findings.extend(findings);
 }
@@ -56,7 +56,7 @@ fn has_role(role: &RoleNodes, name: &str, node: &Node) -> bool {
 /// Warns about names that no node has, and about a selector that matches no node.
 fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
     let field = format!("spec.nodes.roles.{name}");
-    let warning = |message| Some(Finding { level: Level::Warning, field: field.clone(), message });
+    let warning = |message| Some(Finding::new(Level::Warning, field.clone(), message));
     let missing: Vec<_> = role.names.iter().map(String::as_str).filter(|named| !nodes.contains_key(*named)).collect();
     let fits = |selector| nodes.values().any(|node| selector_matches(selector, &node.labels));
     match (missing.as_slice(), &role.selector) {

@@ -22,7 +22,7 @@ pub const WARNING: &str = "; warning: ";
 pub fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     let mut warnings: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
     let is_of_a_value = |field: &str| [".values.", ".valuesFrom[", ".unset["].iter().any(|part| field.contains(part));
-    warnings.sort_by_key(|finding| (is_about_unknown_keys(finding), is_of_a_value(&finding.field)));
+    warnings.sort_by_key(|finding| (is_about_unknown_keys(finding), is_of_a_value(&finding.location.field)));
     warnings
 }
 

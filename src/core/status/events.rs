@@ -151,7 +151,7 @@ fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = spec_warnings(report).into_iter().take(WARNINGS);
     let mut new_by_field: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (field, text) in warnings.map(|finding| (finding.field.as_str(), finding.to_string())) {
+    for (field, text) in warnings.map(|finding| (finding.location.field.as_str(), finding.to_string())) {
         if !known.contains(text.as_str()) {
             new_by_field.entry(field).or_default().push(text);
         }
@@ -172,7 +172,7 @@ fn pulled_in<'a>(
 ) -> impl Iterator<Item = Event> + 'a {
     let notes = report.findings.iter().filter(|finding| finding.level == Level::Note);
     notes.filter_map(|note| {
-        let service = note.field.strip_prefix("spec.services.")?;
+        let service = note.field().strip_prefix("spec.services.")?;
         let mut own = report.desired.releases.iter().filter(|(_, release)| release.service == service);
         let is_new = |name: &String| now.children.contains_key(name) && !before.children.contains_key(name);
         own.any(|(name, _)| is_new(name)).then(|| event(false, "ServiceAdded", note.to_string()))

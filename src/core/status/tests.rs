@@ -210,7 +210,7 @@ fn reports_loss_of_ready_and_of_pause() {
 
 #[test]
 fn reports_warning_once_and_keeps_it_in_ready() {
-    let warning = Finding { level: Level::Warning, field: "spec.a".into(), message: "spec.a is without effect".into() };
+    let warning = Finding::new(Level::Warning, "spec.a", "spec.a is without effect");
     let long = plan(&[("front", Step::Settling(vec!["word ".repeat(100)]))]);
     let observed = recorded("deployed");
     let (first, events) = reported_of(None, &long, &spec(), &observed, std::slice::from_ref(&warning), NOW);
@@ -227,7 +227,7 @@ fn reports_warning_once_and_keeps_it_in_ready() {
 fn reports_limited_warnings_once() {
     let warning = |number: usize| {
         let field = format!("spec.a[{number}]");
-        Finding { level: Level::Warning, message: format!("{field} is without effect"), field }
+        Finding::new(Level::Warning, field.clone(), format!("{field} is without effect"))
     };
     let warnings: Vec<Finding> = (0..11).map(warning).collect();
     let plan = plan(&[("front", Step::Ready)]);
@@ -239,7 +239,7 @@ fn reports_limited_warnings_once() {
     assert_eq!(events, 10);
     assert_eq!(report(Some(&first), &warnings).1, 0, "nothing is new");
     assert_eq!(report(Some(&first), &warnings[1..]).1, 1, "the last one is within the limit now");
-    let of_one_field = warnings[..2].iter().map(|finding| Finding { field: "spec.a".into(), ..finding.clone() });
+    let of_one_field = warnings[..2].iter().map(|finding| finding.clone().at_field("spec.a"));
     let of_one_field: Vec<_> = of_one_field.collect();
     let (_, events) = reported_of(None, &plan, &spec(), &recorded("deployed"), &of_one_field, NOW);
     let notes: Vec<_> = events.iter().filter(|event| event.reason == "SpecWarning").map(|event| &event.note).collect();
@@ -268,11 +268,7 @@ fn failed_pass_clears_ready_until_the_next_success() {
 
 #[test]
 fn known_warnings_are_not_repeated_after_failures() {
-    let warning = |at: usize| Finding {
-        level: Level::Warning,
-        field: "spec.a".into(),
-        message: format!("spec.a[{at}] is without effect"),
-    };
+    let warning = |at: usize| Finding::new(Level::Warning, "spec.a", format!("spec.a[{at}] is without effect"));
     let (warnings, all_ready) = ([warning(0), warning(1)], plan(&[("front", Step::Ready)]));
     let report = |before: Option<&_>| reported_of(before, &all_ready, &spec(), &recorded("deployed"), &warnings, NOW);
     let (ready, _) = report(None);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Cloud, LintWarning, Location};
+use super::{Cloud, Location};
+use osdpl_core::finding::Finding;
 use osdpl_core::catalog::{EqualSetting, entry_name};
 use osdpl_values::{Layer, Path, Values, get, trace};
 
@@ -21,7 +22,7 @@ struct CoupledValue {
 }
 
 /// Returns all contradictions that overrides cause.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<LintWarning> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     // Without layers to check there are no contradictions.
     if !cloud.layers.values().flatten().any(|layer| cloud.spot(&layer.origin).is_some()) {
         return Vec::new();
@@ -116,8 +117,8 @@ fn expanded(pattern: &Path, values: &Values) -> Vec<Path> {
 }
 
 /// Returns overrides that contradict another value, each with one such value.
-fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected: Option<&Value>) -> Vec<LintWarning> {
-    let mut found: BTreeMap<(&Location, &str), LintWarning> = BTreeMap::new();
+fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected: Option<&Value>) -> Vec<Finding> {
+    let mut found: BTreeMap<(&Location, &str), Finding> = BTreeMap::new();
     for own in values_set {
         let Some(spot) = &own.spot else { continue };
         let remedy = if coupling.remedy.is_empty() { "make them equal" } else { &coupling.remedy };
@@ -138,11 +139,7 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
         let message = format!("{before}{} {against}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
         // One location in an addition may set values of several releases.
         let of = spot.stands().map_or("", |_| own.release.as_str());
-        found.entry((spot, of)).or_insert_with(|| LintWarning {
-            kind: "contradiction",
-            field: spot.field.clone(),
-            message,
-        });
+        found.entry((spot, of)).or_insert_with(|| Finding::warning("contradiction", spot.field.clone(), message));
     }
     found.into_values().collect()
 }

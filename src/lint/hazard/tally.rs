@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{IDLE, LintWarning, Location};
+use super::{IDLE, Location};
+use osdpl_core::finding::Finding;
 
 /// A warning about one value of one release.
 pub struct Warning {
@@ -36,7 +37,7 @@ impl Tally {
     }
 
     /// Returns one hazard for each location and kind. A value that has an effect somewhere is not reported as idle.
-    pub fn hazards(self) -> Vec<LintWarning> {
+    pub fn hazards(self) -> Vec<Finding> {
         let mut hazards = Vec::new();
         for (spot, Entry { releases, warnings }) in self.0 {
             for (kind, (message, of)) in warnings {
@@ -50,7 +51,7 @@ impl Tally {
                     None if releases.len() > 1 => format!("{message} (of {of})"),
                     None => message,
                 };
-                hazards.push(LintWarning { kind, field: spot.field.clone(), message });
+                hazards.push(Finding::warning(kind, spot.field.clone(), message));
             }
         }
         hazards

@@ -49,7 +49,7 @@ fn hazards_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     let facts = Facts { credentials: serde_json::from_value(credentials).unwrap(), helm_major: 4, ..Facts::default() };
     let layered = resolve_with_layers(&spec, &catalog, &selection, &facts);
     let found = lint_warnings(&Cloud::new(&spec, &catalog, &selection, &facts, &layered));
-    found.iter().map(|LintWarning { kind, field, message }| format!("{kind} {field}: {message}")).collect()
+    found.iter().map(|finding| format!("{} {}: {}", finding.rule, finding.field(), finding.message)).collect()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::place::keys_of_field;
-use super::{Cloud, Violation};
+use super::Cloud;
+use osdpl_core::finding::Finding;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::observed::{ClusterInfo, Range};
@@ -60,11 +61,11 @@ fn texts(features: &Values) -> Vec<Text<'_>> {
 }
 
 /// Reports networks of the features that overlap each other, or the cluster's own pod and Service networks.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = invalid_texts(&cloud.spec.features);
     // The feature's own check has the better message.
-    found.retain(|judged| !cloud.selection.findings.iter().any(|finding| finding.field == judged.field));
-    found.retain(|judged| !is_free(&judged.field, cloud.catalog));
+    found.retain(|judged| !cloud.selection.findings.iter().any(|finding| finding.location.field == judged.location.field));
+    found.retain(|judged| !is_free(&judged.location.field, cloud.catalog));
     found.extend(overlaps(&cloud.selection.features, &cloud.spec.features, cloud.site()));
     found.extend(cluster_overlap(cloud.site()));
     found
@@ -92,7 +93,7 @@ fn is_free(field: &str, catalog: &Catalog) -> bool {
 }
 
 /// Reports the first pod network of the cluster that overlaps a Service network.
-fn cluster_overlap(site: &ClusterInfo) -> Option<Violation> {
+fn cluster_overlap(site: &ClusterInfo) -> Option<Finding> {
     let (pods, services): (Vec<_>, Vec<_>) =
         cluster_networks(site).into_iter().partition(|(_, range)| range.is_of_pods);
     let mut pairs = pods.iter().flat_map(|one| services.iter().map(move |other| (one, other)));
@@ -104,7 +105,7 @@ fn cluster_overlap(site: &ClusterInfo) -> Option<Violation> {
         services.cidr,
         services.description
     );
-    Some(Violation::warning("address", "", message))
+    Some(Finding::warning("address", "", message))
 }
 
 /// Returns the cluster's own networks, without those that can't be parsed.
@@ -124,10 +125,10 @@ fn describe(range: &Range, site: &ClusterInfo) -> String {
 
 /// Reports texts that look like a network or an address but are not valid: schema patterns can't check the range 0 to
 /// 255.
-fn invalid_texts(written: &Values) -> Vec<Violation> {
+fn invalid_texts(written: &Values) -> Vec<Finding> {
     let findings = texts(written).into_iter().filter_map(|Text { field, value: text, .. }| {
         let (part, problem) = text.split(',').find_map(|part| Some((part.trim(), problem(part.trim())?)))?;
-        Some(Violation::error("address", field, format!("{part:?}: {problem}")))
+        Some(Finding::error("address", field, format!("{part:?}: {problem}")))
     });
     findings.collect()
 }
@@ -155,7 +156,7 @@ fn problem(text: &str) -> Option<String> {
 ///
 /// An overlap is an error only if the user wrote both networks in this spec. Clouds may have run for years with a
 /// network of a preset or of the cluster that overlaps: pods need not reach what is behind a tunnel.
-fn overlaps(features: &Values, written: &Values, site: &ClusterInfo) -> Vec<Violation> {
+fn overlaps(features: &Values, written: &Values, site: &ClusterInfo) -> Vec<Finding> {
     let (mut networks, written) = (networks(features), networks(written));
     // Networks of refused features are not selected, but are checked as well.
     let refused = written.iter().filter(|(own, ..)| !networks.iter().any(|(field, ..)| field == own)).cloned();
@@ -172,7 +173,7 @@ fn overlaps(features: &Values, written: &Values, site: &ClusterInfo) -> Vec<Viol
                 "{text} overlaps {theirs} of {other}: packets for one would go to the other; choose another range"
             );
             let level = if is_written(field) && is_written(other) { Level::Error } else { Level::Warning };
-            Violation { level, ..Violation::warning("address", field.clone(), message) }
+            Finding { level, ..Finding::warning("address", field.clone(), message) }
         }));
         let clash = own.iter().find(|(other, _)| network.overlaps(other));
         found.extend(clash.map(|(_, range)| {
@@ -180,7 +181,7 @@ fn overlaps(features: &Values, written: &Values, site: &ClusterInfo) -> Vec<Viol
                 "{text} overlaps {}: pods of the cloud can reach only one of the two; choose another range",
                 describe(range, site)
             );
-            Violation::warning("address", field.clone(), message)
+            Finding::warning("address", field.clone(), message)
         }));
     }
     found

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{ReviewInput, Violation};
+use super::ReviewInput;
+use osdpl_core::finding::Finding;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, Level};
-use osdpl_core::desired::{Finding, find_excluded_presets, has_unknown_names};
+use osdpl_core::desired::{find_excluded_presets, has_unknown_names};
 
 /// The number of warnings in a response; the API server truncates all of them at 4096 characters in total.
 const WARNINGS: usize = 8;
@@ -49,13 +50,13 @@ impl ReviewInput<'_> {
         let is_lenient = !is_whole && !request["oldObject"].is_null();
         let settled = settled(&request["object"]["spec"]["presets"], self.catalog);
         let has_unknown_names = spec_to_check(review).is_some_and(|spec| has_unknown_names(&spec, self.catalog));
-        let is_open = |judged: &Violation| match judged.rule {
+        let is_open = |judged: &Finding| match judged.rule {
             OF_VALUES => true,
-            OF_CATALOGUE => has_unknown_names && !settled.contains(&judged.field),
+            OF_CATALOGUE => has_unknown_names && !settled.contains(&judged.location.field),
             _ => false,
         };
-        let is_downgraded = |judged: &&Violation| is_lenient && judged.level == Level::Error && is_open(judged);
-        let text = |judged: &Violation| Finding::from(judged.clone()).to_string();
+        let is_downgraded = |judged: &&Finding| is_lenient && judged.level == Level::Error && is_open(judged);
+        let text = |judged: &Finding| judged.to_string();
         let refused = found.iter().filter(|judged| judged.level == Level::Error && !is_downgraded(judged));
         let errors: Vec<String> = refused.map(text).collect();
         let downgraded = found.iter().filter(is_downgraded);
@@ -76,7 +77,7 @@ impl ReviewInput<'_> {
         json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response })
     }
 
-    fn judged(&self, request: &Value) -> Vec<Violation> {
+    fn judged(&self, request: &Value) -> Vec<Finding> {
         let (object, old) = (&request["object"], &request["oldObject"]);
         if !is_validated(request) {
             return Vec::new();
@@ -88,7 +89,7 @@ impl ReviewInput<'_> {
                 let message = format!(
                     "the operator can't parse the resource, so it is not validated: {error}; apply the operator's CRD"
                 );
-                return vec![Violation::warning("schema", "spec", message)];
+                return vec![Finding::warning("schema", "spec", message)];
             }
         };
         let deployed = old["status"]["openstackRelease"]["deployed"].as_str();

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{Cloud, Violation, beside};
+use super::{Cloud, beside};
+use osdpl_core::finding::Finding;
 use osdpl_core::catalog::CertificateKeys;
 use osdpl_core::desired::Certificate;
 use osdpl_values::Path;
@@ -65,7 +66,7 @@ pub(super) fn check(
     namespace: &str,
     beside: &[Value],
     now: Option<Timestamp>,
-) -> Vec<Violation> {
+) -> Vec<Finding> {
     let mut found = Vec::new();
     for certificate in certificates {
         let Some(secret) = beside::find_in(("Secret", &certificate.name), (&certificate.namespace, namespace), beside)
@@ -78,7 +79,7 @@ pub(super) fn check(
         let examined = check_certificate(certificate, &held);
         let problems = now.map_or_else(|| examined.problems.clone(), |now| examined.problems(now));
         let finding = |problem: String| {
-            Violation::error("certificate", &certificate.field, describe_problem(certificate, &problem))
+            Finding::error("certificate", &certificate.field, describe_problem(certificate, &problem))
         };
         found.extend(problems.into_iter().map(finding));
     }
@@ -86,7 +87,7 @@ pub(super) fn check(
 }
 
 /// Checks the certificates in values, where upstream's charts have those of an endpoint. Never reports their content.
-pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSet<Violation> {
+pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSet<Finding> {
     let mut found = BTreeSet::new();
     for (release, values) in &cloud.values {
         let endpoints = values.get("endpoints").and_then(Value::as_object).into_iter().flatten();
@@ -110,7 +111,7 @@ fn check_endpoint(
     path: &Path,
     named: &Value,
     now: Option<Timestamp>,
-) -> Vec<Violation> {
+) -> Vec<Finding> {
     let tls = named["tls"].as_object().into_iter().flatten();
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     let held: Held = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect();
@@ -142,7 +143,7 @@ fn check_endpoint(
     let before = cloud.before(release, &tls_path);
     problems
         .into_iter()
-        .map(|problem| Violation::warning("certificate", field.clone(), format!("{before}{problem}")))
+        .map(|problem| Finding::warning("certificate", field.clone(), format!("{before}{problem}")))
         .collect()
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Cloud, Violation};
+use super::Cloud;
+use osdpl_core::finding::Finding;
 use crate::hazard::user_field;
 use osdpl_core::catalog::SharedClaim;
 use osdpl_core::observed::Class;
@@ -19,10 +20,10 @@ const USUAL: &str = "general";
 const LEFT_TO_CLUSTER: &str = "default";
 
 /// Checks the classes of a cloud; returns nothing if those of the cluster are not known.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let Some(classes) = &cloud.site().classes else { return Vec::new() };
     let missing = requested(cloud).into_iter().filter_map(|(field, requested)| {
-        Some(Violation::warning("storage-class", field, missing(&requested, classes)?))
+        Some(Finding::warning("storage-class", field, missing(&requested, classes)?))
     });
     missing.chain(unshared(cloud, classes)).collect()
 }
@@ -100,7 +101,7 @@ fn is_there(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
 }
 
 /// Reports claims that pods on several nodes share, of a class whose volumes only one node can mount.
-fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Item = Violation> + 'a {
+fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Item = Finding> + 'a {
     let tables = &cloud.catalog.cross_checks;
     tables.shared.iter().filter_map(move |shared| {
         let values = cloud.values.get(shared.release.as_str())?;
@@ -119,6 +120,6 @@ fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Ite
             shared.release,
             shared.class
         );
-        Some(Violation::warning("storage-class", cloud.field(&shared.release, &shared.class), message))
+        Some(Finding::warning("storage-class", cloud.field(&shared.release, &shared.class), message))
     })
 }

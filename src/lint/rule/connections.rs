@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Cloud, Violation};
+use super::Cloud;
+use osdpl_core::finding::Finding;
 use osdpl_core::catalog::ConnectionPool;
 use osdpl_values::{Path, Values, get, leaves};
 
@@ -17,7 +18,7 @@ const OPTION: &str = "max_connections";
 const OF_A_POOL: [(&str, u64); 2] = [("max_pool_size", 5), ("max_overflow", 50)];
 
 /// Reports if the pools together need more connections than the database accepts.
-pub(super) fn check(cloud: &Cloud<'_>) -> Option<Violation> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
     let database = cloud.values.get("mariadb")?;
     let (path, limit) = limit(database).unwrap_or_else(|| (["conf", "database"].into_iter().collect(), DEFAULT_LIMIT));
     let mut requested: Vec<(&str, u64)> =
@@ -31,7 +32,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Option<Violation> {
              where these are unset), and the database accepts {limit}: services fail under load; reduce the pools, or raise {OPTION}",
             most.join(", ")
         );
-        Violation::warning("connections", cloud.field("mariadb", &path), message)
+        Finding::warning("connections", cloud.field("mariadb", &path), message)
     })
 }
 

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Cloud, Violation};
+use super::Cloud;
+use osdpl_core::finding::Finding;
 use osdpl_core::api::{OpenStackDeploymentSpec, RoleNodes};
 use osdpl_core::catalog::{Catalog, SeparateServers};
 use osdpl_core::desired::role_labels;
@@ -69,7 +70,7 @@ pub fn labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(St
 type Group = (String, (String, String), Effect, Nodes);
 
 /// Reports servers that have too few nodes; nothing if the nodes are neither counted nor named one by one in the spec.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut groups: BTreeMap<Group, Vec<(u64, String)>> = BTreeMap::new();
     for servers in cloud.values.iter().flat_map(|(release, values)| too_many(cloud, release, values)) {
         let Servers { field, label, nodes, effect, what, count } = servers;
@@ -77,7 +78,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
     }
     let findings = groups.into_iter().map(|((field, label, effect, nodes), mut servers)| {
         servers.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
-        Violation::warning("controllers", field, message(&label, nodes, effect, &servers))
+        Finding::warning("controllers", field, message(&label, nodes, effect, &servers))
     });
     findings.collect()
 }

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Cloud, Violation};
+use super::Cloud;
+use osdpl_core::finding::Finding;
 use osdpl_values::{Path, leaves_with_key};
 
 /// The fields of a schedule with their bounds and names for numbers (robfig/cron's standard parser, which Kubernetes
@@ -20,13 +21,13 @@ const NAMED: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily
 const KEYS: [&str; 3] = ["cron", "schedule", "crontab"];
 
 /// Checks the schedules of releases and of the spec's features.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let features = leaves_with_key(&cloud.spec.features, |key| KEYS.contains(&key)).into_iter();
     let of_features: Vec<(String, &Value, String)> = features
         .filter_map(|(path, value)| Some((format!("spec.features.{path}"), value, problem(&path, value, false)?)))
         .collect();
     // The schema's finding already says what belongs there.
-    let is_refused = |field: &String| cloud.selection.findings.iter().any(|finding| finding.field == *field);
+    let is_refused = |field: &String| cloud.selection.findings.iter().any(|finding| finding.location.field == *field);
     let reported = of_features.iter().filter(|(field, ..)| !is_refused(field));
     let mut found: Vec<(String, String)> =
         reported.map(|(field, _, problem)| (field.clone(), problem.clone())).collect();
@@ -44,7 +45,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
             }
         }
     }
-    found.into_iter().map(|(field, problem)| Violation::error("cron", field, problem)).collect()
+    found.into_iter().map(|(field, problem)| Finding::error("cron", field, problem)).collect()
 }
 
 fn problem(path: &Path, value: &Value, is_secret: bool) -> Option<String> {

@@ -5,11 +5,12 @@ use serde_json::Value;
 
 use super::lacking::Lacking;
 use super::served::{Served, typed};
-use super::{Violation, certificate, check_release_move};
+use super::{certificate, check_release_move};
+use osdpl_core::finding::Finding;
 use crate::hazard::Cloud;
 use osdpl_core::api::{self, OpenStackDeployment, OpenStackDeploymentSpec, SchemaError};
 use osdpl_core::catalog::{Catalog, Level};
-use osdpl_core::desired::{self, Finding};
+use osdpl_core::desired;
 use osdpl_core::observed::ClusterInfo;
 
 /// The API version of both kinds.
@@ -84,7 +85,7 @@ impl Schemas {
     }
 
     /// Returns what the API server would refuse of an object: its name, its fields and their values.
-    pub fn judge(&self, kind: Kind, object: &Value) -> Vec<Violation> {
+    pub fn judge(&self, kind: Kind, object: &Value) -> Vec<Finding> {
         self.served(kind, object).found
     }
 }
@@ -106,7 +107,7 @@ pub struct ReviewInput<'a> {
 
 impl ReviewInput<'_> {
     /// Validates one object offline, only from its content and the objects beside it.
-    pub fn document(&self, kind: Kind, object: &Value) -> Vec<Violation> {
+    pub fn document(&self, kind: Kind, object: &Value) -> Vec<Finding> {
         let Served { mut found, sound } = self.schemas.served(kind, object);
         let deployment = match kind {
             Kind::OpenStackDeployment => typed::<OpenStackDeployment>(object, &sound, &mut found),
@@ -124,11 +125,11 @@ impl ReviewInput<'_> {
             // The catalogue's message is more helpful than a schema's.
             let is_better = judged.level == Level::Error;
             found.retain(|known| {
-                known.field != judged.field || !is_better || !(known.rule == "schema" || is_release(known))
+                known.location.field != judged.location.field || !is_better || !(known.rule == "schema" || is_release(known))
             });
             let is_reported = found
                 .iter()
-                .any(|known| known.field == judged.field && (known.rule == "field" || known.message == judged.message));
+                .any(|known| known.location.field == judged.location.field && (known.rule == "field" || known.message == judged.message));
             found.extend((!is_reported).then_some(judged));
         }
         found.sort();
@@ -138,8 +139,8 @@ impl ReviewInput<'_> {
 }
 
 /// Whether this is the rule about the format of release names: the catalogue's finding lists the available releases.
-fn is_release(judged: &Violation) -> bool {
-    judged.rule == "cel" && judged.field == "spec.openstackRelease"
+fn is_release(judged: &Finding) -> bool {
+    judged.rule == "cel" && judged.location.field == "spec.openstackRelease"
 }
 
 impl ReviewInput<'_> {
@@ -155,7 +156,7 @@ impl ReviewInput<'_> {
     }
 
     /// Checks a resource whose spec has another OpenStack release than the deployed one.
-    pub(super) fn moved(&self, deployed: &str, deployment: &OpenStackDeployment) -> Vec<Violation> {
+    pub(super) fn moved(&self, deployed: &str, deployment: &OpenStackDeployment) -> Vec<Finding> {
         let mut found = check_release_move(deployed, &deployment.spec, self.catalog);
         if !found.is_empty() {
             let known = super::beside::values_from(&deployment.spec, named(deployment).1, self.beside);
@@ -166,18 +167,18 @@ impl ReviewInput<'_> {
 
     /// Returns the findings beyond the API server's own checks: the catalogue's, based on placeholder facts, and those
     /// of our rules.
-    pub fn resource(&self, deployment: &OpenStackDeployment) -> Vec<Violation> {
+    pub fn resource(&self, deployment: &OpenStackDeployment) -> Vec<Finding> {
         let (name, namespace) = named(deployment);
         let (spec, catalog) = (&deployment.spec, self.catalog);
         let selection = desired::select(name, namespace, spec, catalog);
         let mut facts = super::placeholder_facts_with(spec, catalog, &selection, self.beside);
         facts.site = self.site.clone();
         let layered = desired::resolve_with_layers(spec, catalog, &selection, &facts);
-        let mut found: Vec<Violation> =
-            layered.desired.findings.iter().map(|finding| Violation::of("catalogue", finding.clone())).collect();
+        let mut found: Vec<Finding> =
+            layered.desired.findings.clone();
         if !selection.is_refused() {
             found.extend(
-                layered.problems.iter().map(|finding| Violation::of("catalogue", with_credential_field(spec, finding))),
+                layered.problems.iter().map(|finding| with_credential_field(spec, finding)),
             );
         }
         let cloud = Cloud::new(spec, catalog, &selection, &facts, &layered);
@@ -196,11 +197,11 @@ fn named(deployment: &OpenStackDeployment) -> (&str, &str) {
 /// Moves a problem with a credential of the spec to the field that references it.
 fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let mut finding = problem.clone();
-    let credential = finding.field.strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
+    let credential = finding.location.field.strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
     if let Some((service, name)) = credential
         && spec.services.get(service).is_some_and(|service| service.credentials.contains_key(name))
     {
-        finding.field = format!("spec.services.{service}.credentials.{name}");
+        finding.location.field = format!("spec.services.{service}.credentials.{name}");
     }
     finding
 }

@@ -1,13 +1,13 @@
 //! Checks that names can be published in the public domain.
 
-use super::Violation;
+use osdpl_core::finding::Finding;
 use osdpl_core::api::OpenStackDeploymentSpec;
 
 /// Top-level names that resolvers do not look up in DNS: RFC 6761, 6762 and 7686.
 const PRIVATE: [&str; 4] = ["local", "localhost", "invalid", "onion"];
 
 /// Checks `spec.publicDomain` beyond its characters.
-pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Violation> {
+pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
     let Some(domain) = &spec.public_domain else { return Vec::new() };
     // A CEL rule already reports invalid characters.
     if !domain.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter)) {
@@ -18,28 +18,28 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Violation> {
     let mut found = Vec::new();
     if let Some(long) = labels.iter().find(|label| label.len() > 63) {
         let message = format!("{long:?} has more than 63 characters, which DNS does not allow; choose a shorter name");
-        found.push(Violation::error("domain", field, message));
+        found.push(Finding::error("domain", field, message));
     }
     if domain.ends_with("svc.cluster.local") || domain == "cluster.local" {
         let message = format!(
             "{domain} is the cluster's own domain, which can't be resolved outside; name one that your DNS answers for, such as cloud.example.org"
         );
-        found.push(Violation::error("domain", field, message));
+        found.push(Finding::error("domain", field, message));
     } else if ends_in_number(&labels) {
         let message = format!(
             "{domain} ends in a number, so that browsers take it for an IPv4 address and refuse every name in it; name a domain that your DNS answers for, such as cloud.example.org"
         );
-        found.push(Violation::warning("domain", field, message));
+        found.push(Finding::warning("domain", field, message));
     } else if labels.len() == 1 {
         let message = format!(
             "{domain} is a single label: browsers and certificates do not take it for a domain; name one below it, such as cloud.{domain}"
         );
-        found.push(Violation::warning("domain", field, message));
+        found.push(Finding::warning("domain", field, message));
     } else if let Some(end) = labels.last().filter(|end| PRIVATE.contains(end)) {
         let message = format!(
             "resolvers do not look up names in DNS that end in {end}; name a domain that your users' DNS answers for, such as cloud.example.org"
         );
-        found.push(Violation::warning("domain", field, message));
+        found.push(Finding::warning("domain", field, message));
     }
     found
 }

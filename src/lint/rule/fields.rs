@@ -3,14 +3,15 @@
 use serde_json::{Map, Value};
 
 use super::schema::field_path;
-use super::{Violation, keys_of_field, metadata};
+use super::{keys_of_field, metadata};
+use osdpl_core::finding::Finding;
 use osdpl_core::catalog::did_you_mean;
 
 /// The fields of every resource, beside those of its schema.
 const COMMON: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
 /// Returns a finding for every field of `object` that `schema`, which is that of the whole resource, does not know.
-pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Violation> {
+pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Finding> {
     let mut found = Vec::new();
     for key in object.as_object().into_iter().flat_map(|object| object.keys()) {
         if !COMMON.contains(&key.as_str()) {
@@ -24,12 +25,12 @@ pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Violation> {
     found
 }
 
-fn unknown(field: String, hint: &str) -> Violation {
-    Violation::error("field", field, format!("there is no such field{hint}; correct it, or take it out"))
+fn unknown(field: String, hint: &str) -> Finding {
+    Finding::error("field", field, format!("there is no such field{hint}")).with_remedy("correct it, or take it out")
 }
 
 /// Walks the value as far as the schema describes it.
-fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Violation>) {
+fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Finding>) {
     let is_open = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
         walk(item, &schema["items"], &format!("{field}[{index}]"), found);
@@ -70,8 +71,8 @@ fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> 
 }
 
 /// Whether a missing field is explained by a sibling reference in the form of a container's, which is already reported.
-pub(super) fn is_explained_by(missing: &Violation, reported: &Violation) -> bool {
-    let (field, reference) = (keys_of_field(&missing.field), keys_of_field(&reported.field));
+pub(super) fn is_explained_by(missing: &Finding, reported: &Finding) -> bool {
+    let (field, reference) = (keys_of_field(missing.field()), keys_of_field(reported.field()));
     let (Some((field, above)), Some((reference, sibling))) = (field.split_last(), reference.split_last()) else {
         return false;
     };
@@ -97,7 +98,7 @@ mod tests {
             "services": {"nova": {"enbled": false, "releases": {"nova": {"values": {"any": {"thing": 1}}}}}}}});
         let found: Vec<_> = unknown_fields(schema, &object)
             .iter()
-            .map(|judged| format!("{}: {}", judged.field, judged.message))
+            .map(|judged| judged.to_string())
             .collect();
         assert_eq!(
             found,

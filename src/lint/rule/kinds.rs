@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::document::VERSION;
-use super::{Kind, Violation};
+use super::Kind;
+use osdpl_core::finding::Finding;
 use osdpl_core::catalog::did_you_mean;
 
 /// The kinds of osdpl resources.
@@ -24,7 +25,7 @@ pub fn objects(value: &Value) -> Vec<(String, &Value)> {
 }
 
 /// Returns what is wrong with an object that is not an osdpl resource but most likely meant to be one.
-pub fn likely_mistake(object: &Value) -> Option<Violation> {
+pub fn likely_mistake(object: &Value) -> Option<Finding> {
     let (kind, version) = (object["kind"].as_str(), object["apiVersion"].as_str());
     if Kind::of(object).is_some() {
         return None;
@@ -32,7 +33,7 @@ pub fn likely_mistake(object: &Value) -> Option<Violation> {
     match (kind, version) {
         (Some(kind), None) if KINDS.contains(&kind) => {
             let message = format!("it is missing; write apiVersion: {VERSION}");
-            Some(Violation::error("resource", "apiVersion", message))
+            Some(Finding::error("resource", "apiVersion", message))
         }
         (kind, Some(version)) if version.starts_with("osdpl.dev/") => {
             let (kind, known) = (kind.unwrap_or_default(), KINDS.join(" and "));
@@ -40,7 +41,7 @@ pub fn likely_mistake(object: &Value) -> Option<Violation> {
                 "there is no kind {kind:?} of osdpl{}; there are {known}: correct it",
                 did_you_mean(kind, KINDS)
             );
-            Some(Violation::error("resource", "kind", message))
+            Some(Finding::error("resource", "kind", message))
         }
         _ => None,
     }

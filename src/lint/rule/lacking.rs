@@ -1,7 +1,7 @@
 //! A resource that something was taken out of ([`Sound`]) is judged as if that had never been written. What is said of it for this very reason is left out:
 //! the advice would be wrong, and what is true of it is told once the mistake is mended.
 
-use super::Violation;
+use osdpl_core::finding::Finding;
 use super::place::keys_of_field;
 use super::sound::Sound;
 use osdpl_core::catalog::{Catalog, Check};
@@ -40,11 +40,11 @@ impl<'a> Lacking<'a> {
     }
 
     /// Whether what is said may only follow of what is not there.
-    pub fn explains(&self, judged: &Violation) -> bool {
+    pub fn explains(&self, judged: &Finding) -> bool {
         if !self.presets && self.features.is_empty() {
             return false;
         }
-        let keys = keys_of_field(&judged.field);
+        let keys = keys_of_field(&judged.location.field);
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         match (judged.rule, &keys[..]) {
             ("catalogue", ["spec", "services", service] | ["spec", "services", service, "enabled"])
@@ -100,9 +100,9 @@ impl<'a> Lacking<'a> {
 }
 
 /// Whether a finding is a check's: its message begins as the check's does.
-fn is_of(judged: &Violation, check: &Check) -> bool {
+fn is_of(judged: &Finding, check: &Check) -> bool {
     let begins = check.message.split("${").next().unwrap_or_default();
-    judged.field == check.field && judged.level == check.level && judged.message.starts_with(begins)
+    judged.location.field == check.field && judged.level == check.level && judged.message.starts_with(begins)
 }
 
 /// Whether a text has these words, and no letter behind them, nor one of these.

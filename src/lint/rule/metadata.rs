@@ -3,7 +3,8 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
-use super::{Violation, schema::field_path};
+use super::schema::field_path;
+use osdpl_core::finding::Finding;
 use osdpl_core::catalog::{LABEL, did_you_mean};
 use osdpl_values::yaml::redact_literals;
 
@@ -34,12 +35,12 @@ pub(super) fn unknown(object: &Value) -> impl Iterator<Item = (String, String)> 
 }
 
 /// Checks an object's name, namespace, labels and annotations as the API server does.
-pub(super) fn check(object: &Value) -> Vec<Violation> {
+pub(super) fn check(object: &Value) -> Vec<Finding> {
     let metadata = &object["metadata"];
     if !metadata.is_null() && !metadata.is_object() {
         return vec![wrong("metadata", "must be a map; write name and namespace below it")];
     }
-    let mut found: Vec<Violation> =
+    let mut found: Vec<Finding> =
         name(&metadata["name"]).into_iter().chain(namespace(&metadata["namespace"])).collect();
     for part in ["labels", "annotations"] {
         let field = format!("metadata.{part}");
@@ -57,7 +58,7 @@ pub(super) fn check(object: &Value) -> Vec<Violation> {
     found
 }
 
-fn name(name: &Value) -> Option<Violation> {
+fn name(name: &Value) -> Option<Finding> {
     let message = match name {
         Value::Null => "is required; give the resource a name, such as cloud".to_owned(),
         Value::String(name) if name.is_empty() => "is required; give the resource a name, such as cloud".to_owned(),
@@ -70,7 +71,7 @@ fn name(name: &Value) -> Option<Violation> {
     Some(wrong("metadata.name", message))
 }
 
-fn namespace(namespace: &Value) -> Option<Violation> {
+fn namespace(namespace: &Value) -> Option<Finding> {
     let message = match namespace {
         Value::Null => return None,
         Value::String(name) if name.len() <= 63 && is_label(name) => return None,
@@ -90,7 +91,7 @@ fn is_label(text: &str) -> bool {
 }
 
 /// Checks a `ConfigMap` that adds to the catalogue; returns nothing for other objects.
-pub(super) fn of_addition(object: &Value) -> Vec<Violation> {
+pub(super) fn of_addition(object: &Value) -> Vec<Finding> {
     let label = &object["metadata"]["labels"][LABEL];
     if object["kind"] != "ConfigMap" || label.is_null() || label == "false" {
         return Vec::new();
@@ -100,7 +101,7 @@ pub(super) fn of_addition(object: &Value) -> Vec<Violation> {
         return vec![wrong(&field_path("metadata.labels", LABEL), message)];
     }
     let texts = object["data"].as_object().into_iter().flatten().filter(|(_, value)| !value.is_string());
-    let mut found: Vec<Violation> = texts
+    let mut found: Vec<Finding> = texts
         .map(|(key, _)| {
             wrong(&field_path("data", key), "must be a text; write `|` behind the key and the file below it")
         })
@@ -114,6 +115,6 @@ pub(super) fn of_addition(object: &Value) -> Vec<Violation> {
     found
 }
 
-fn wrong(field: &str, message: impl Into<String>) -> Violation {
-    Violation::error("schema", field, message)
+fn wrong(field: &str, message: impl Into<String>) -> Finding {
+    Finding::error("schema", field, message)
 }

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::Violation;
+use osdpl_core::finding::Finding;
 use super::schema::field_path;
 
 /// Removes every null that the API server drops or refuses, and reports each.
 ///
 /// Nulls in free-form values are kept, because helm reads them as "remove the chart's default". Nulls in lists are kept
 /// for the schema check.
-pub(super) fn remove_nulls(schema: &Value, object: &mut Value) -> Vec<Violation> {
+pub(super) fn remove_nulls(schema: &Value, object: &mut Value) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(spec) = object.get_mut("spec") {
         walk(&schema["properties"]["spec"], spec, "spec", &mut found);
@@ -17,7 +17,7 @@ pub(super) fn remove_nulls(schema: &Value, object: &mut Value) -> Vec<Violation>
     found
 }
 
-fn walk(schema: &Value, value: &mut Value, field: &str, found: &mut Vec<Violation>) {
+fn walk(schema: &Value, value: &mut Value, field: &str, found: &mut Vec<Finding>) {
     match value {
         Value::Object(map) => {
             let known = schema["properties"].as_object();
@@ -26,8 +26,8 @@ fn walk(schema: &Value, value: &mut Value, field: &str, found: &mut Vec<Violatio
                 let Some(schema) = known.and_then(|known| known.get(key)).or(entries) else { return true };
                 let field = field_path(field, key);
                 if value.is_null() {
-                    let message = "the value is null: the API server drops or refuses the key; write a value, or take the key out";
-                    found.push(Violation::error("schema", field, message));
+                    let message = "the value is null: the API server drops or refuses the key";
+                    found.push(Finding::error("schema", field, message).with_remedy("write a value, or take the key out"));
                     return false;
                 }
                 walk(schema, value, &field, found);

@@ -2,8 +2,9 @@
 
 use super::file::{Content, Document};
 use super::schema::field_path;
-use super::{Report, Reported, kinds};
-use osdpl_core::catalog::{Level, RejectedAddition};
+use super::{Report, kinds};
+use osdpl_core::catalog::RejectedAddition;
+use osdpl_core::finding::{CATALOGUE, Finding, SourceLine};
 
 impl Report {
     /// Adds their problems, each at the key that it is about, or at its line in a block of text.
@@ -16,15 +17,9 @@ impl Report {
                 let line = location
                     .as_ref()
                     .map_or(1, |(document, parent)| line(document, parent, &field, key.and_then(|(_, line)| line)));
-                self.findings.push(Reported {
-                    file: location.as_ref().map(|(document, _)| document.file.clone()).unwrap_or_default(),
-                    line,
-                    level: Level::Error.as_str(),
-                    rule: "catalogue",
-                    resource: source.clone(),
-                    field,
-                    message: problem,
-                });
+                let file = location.as_ref().map(|(document, _)| document.file.clone()).unwrap_or_default();
+                let line = SourceLine { file, line, resource: source.clone() };
+                self.findings.push(Finding::error(CATALOGUE, field, problem).at_line(line));
             }
         }
         self.settle();

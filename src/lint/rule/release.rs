@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Violation;
+use osdpl_core::finding::Finding;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::Unavailable;
@@ -23,7 +23,7 @@ pub fn previous_release(deployment: &OpenStackDeployment) -> Option<&str> {
 /// Checks a spec whose OpenStack release differs from the deployed one.
 ///
 /// Database migrations only go forward, and ordered upgrades are not implemented yet.
-pub fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Violation> {
+pub fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {
     let wanted = &spec.openstack_release;
     let Some(release) = catalog.openstack.get(wanted).filter(|_| deployed != wanted) else { return Vec::new() };
     let from = &release.upgrades_from;
@@ -34,7 +34,7 @@ pub fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec, catalo
     } else {
         format!(" (and {wanted} is reached from {} only: no release may be skipped)", from.join(" or "))
     };
-    let mut found = vec![Violation::error(
+    let mut found = vec![Finding::error(
         "release-move",
         FIELD,
         format!("{deployed} is deployed, and moving to {wanted} is not supported yet{way}; set it back to {deployed}"),
@@ -51,7 +51,7 @@ pub fn pinned_in_values_from(
     deployed: &str,
     spec: &OpenStackDeploymentSpec,
     known: &BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
-) -> Vec<Violation> {
+) -> Vec<Finding> {
     let wanted = &spec.openstack_release;
     if deployed == wanted {
         return Vec::new();
@@ -74,11 +74,11 @@ pub fn pinned_in_values_from(
     found.collect()
 }
 
-fn pinned_warning(field: String, which: &str, (deployed, wanted): (&str, &str)) -> Violation {
+fn pinned_warning(field: String, which: &str, (deployed, wanted): (&str, &str)) -> Finding {
     let message = format!(
         "{which} pinned, so that they do not change when spec.openstackRelease moves from {deployed} to {wanted}; take them out, or name those of {wanted}"
     );
-    Violation::warning("image-pinned", field, message)
+    Finding::warning("image-pinned", field, message)
 }
 
 /// Returns the tags whose image names do not contain the wanted release.
@@ -126,7 +126,7 @@ mod tests {
         let files = osdpl_core::testing::files(&[("values/openstack/2026.1.yaml", newer)]);
         let catalog = Catalog::load(&files).unwrap();
         let found = check_release_move(deployed, &serde_json::from_value(spec).unwrap(), &catalog);
-        found.iter().map(|judged| format!("{} {}: {}", judged.rule, judged.field, judged.message)).collect()
+        found.iter().map(|judged| format!("{} {}: {}", judged.rule, judged.location.field, judged.message)).collect()
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         let spec = serde_json::from_value(spec).unwrap();
         let found = pinned_in_values_from("2025.2", &spec, &known);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].field, "spec.services.front.releases.front.valuesFrom[2]");
+        assert_eq!(found[0].field(), "spec.services.front.releases.front.valuesFrom[2]");
         assert!(
             found[0].message.starts_with("the images of front in it are pinned, so that they do not change"),
             "{found:?}"

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Cloud, Violation};
+use super::Cloud;
+use osdpl_core::finding::Finding;
 use crate::hazard::TYPE_CHANGED;
 use osdpl_core::catalog::{KeyTree, KeyType};
 use osdpl_values::{Path, Values, get, leaves};
@@ -12,13 +13,13 @@ pub(super) struct Count {
     /// The prefix of the message, if the field is not specific enough.
     before: String,
     /// The finding.
-    pub judged: Violation,
+    pub judged: Finding,
 }
 
 impl Count {
     /// Whether another finding reports the same value again.
-    pub fn covers(&self, other: &Violation) -> bool {
-        other.rule == TYPE_CHANGED && other.field == self.judged.field && other.message.starts_with(&self.before)
+    pub fn covers(&self, other: &Finding) -> bool {
+        other.rule == TYPE_CHANGED && other.field() == self.judged.location.field && other.message.starts_with(&self.before)
     }
 }
 
@@ -44,7 +45,7 @@ fn invalid_counts(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Coun
         let message = format!(
             "{before}{shown} is not a number of pods: the API server refuses the workload in the middle of the upgrade of {release}; write a whole number, 0 or more"
         );
-        Some(Count { before, judged: Violation::error("values", cloud.field(release, &path), message) })
+        Some(Count { before, judged: Finding::error("values", cloud.field(release, &path), message) })
     };
     leaves(counts).into_iter().filter_map(finding).collect()
 }

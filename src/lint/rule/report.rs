@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::file::{Content, Document, ParsedDocument};
-use super::{Kind, ReviewInput, Schemas, Violation, beside, is_deployment, kinds, metadata, read_spec};
+use super::{Kind, ReviewInput, Schemas, beside, is_deployment, kinds, metadata, read_spec};
+use osdpl_core::finding::{Finding, SourceLine};
 use osdpl_core::catalog::{Catalog, LABEL, Level};
 use osdpl_core::observed::ClusterInfo;
 use osdpl_values::yaml;
@@ -34,26 +35,6 @@ pub struct Summary {
     pub errors: usize,
     /// The number of warnings.
     pub warnings: usize,
-}
-
-/// One finding.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Finding {
-    /// The file as it was named, `stdin` for standard input.
-    pub file: String,
-    /// The line, from 1, of the field or of its nearest parent.
-    pub line: u64,
-    /// `error`, `warning` or `note`.
-    pub level: &'static str,
-    /// The rule's name; `osdpl validate -o sarif` describes each.
-    pub rule: &'static str,
-    /// The kind and name of the resource; empty if the document could not be parsed.
-    pub resource: String,
-    /// The field; empty for the whole resource.
-    pub field: String,
-    /// What is wrong, and what to do.
-    pub message: String,
 }
 
 /// Validates all documents; each sees the others, as if all were applied to one cluster.
@@ -106,15 +87,15 @@ fn names(question: &ReviewInput) -> BTreeSet<String> {
 }
 
 /// Returns the finding for a document that is not YAML: only a warning in a folder, which may contain templates.
-fn yaml_finding(document: &Document, error: &yaml::Error) -> Violation {
+fn yaml_finding(document: &Document, error: &yaml::Error) -> Finding {
     let problem = &error.message;
     if document.is_ours || document.is_named {
-        return Violation::error("yaml", "", format!("{problem}; correct the YAML"));
+        return Finding::error("yaml", "", format!("{problem}; correct the YAML"));
     }
     let message = format!(
         "{problem}; correct the YAML, or move the file elsewhere if it is not a manifest: its content was not validated"
     );
-    Violation::warning("yaml", "", message)
+    Finding::warning("yaml", "", message)
 }
 
 /// An argument of `osdpl validate`, with its documents.
@@ -155,11 +136,16 @@ impl Report {
 
     /// Sorts and deduplicates the findings, and counts them.
     pub(super) fn settle(&mut self) {
-        self.findings.sort();
+        self.findings.sort_by(|one, other| order(one).cmp(&order(other)));
         self.findings.dedup();
         let count = |level| self.findings.iter().filter(|finding| finding.level == level).count();
-        (self.summary.errors, self.summary.warnings) = (count("error"), count("warning"));
+        (self.summary.errors, self.summary.warnings) = (count(Level::Error), count(Level::Warning));
     }
+}
+
+/// The order of findings: by file, line, level and rule.
+fn order(finding: &Finding) -> (&str, u64, &str, &str, &Finding) {
+    (finding.file(), finding.line(), finding.level.as_str(), finding.rule, finding)
 }
 
 fn describe_missing(named: &Argument<'_>, values: &[&Value]) -> String {
@@ -197,8 +183,8 @@ fn describe_kind(value: &Value) -> String {
 }
 
 fn finding_without_line(file: &str, message: String) -> Finding {
-    let (resource, field) = (String::new(), String::new());
-    Finding { file: file.to_owned(), line: 1, level: Level::Error.as_str(), rule: "resource", resource, field, message }
+    let line = SourceLine { file: file.to_owned(), line: 1, resource: String::new() };
+    Finding::error("resource", "", message).at_line(line)
 }
 
 /// The location of an object.
@@ -221,8 +207,8 @@ impl Location<'_> {
         format!("{}:{line}", self.document.file)
     }
 
-    fn report(&self, resource: &str, judged: Violation, report: &mut Report) {
-        report.findings.push(finding(self.document, self.line(&judged.field), resource, judged));
+    fn report(&self, resource: &str, judged: Finding, report: &mut Report) {
+        report.findings.push(finding(self.document, self.line(&judged.location.field), resource, judged));
     }
 
     /// Reports a resource that is already defined in the same file.
@@ -235,7 +221,7 @@ impl Location<'_> {
         let message = format!(
             "{name} is already defined on line {first}, and the one that is applied last replaces the other; give this one another name, or take one of them out"
         );
-        self.report(&name, Violation::error("resource", "metadata.name", message), report);
+        self.report(&name, Finding::error("resource", "metadata.name", message), report);
     }
 
     fn judge(&self, object: &Value, names: &BTreeSet<String>, question: &ReviewInput<'_>, report: &mut Report) {
@@ -260,7 +246,7 @@ impl Location<'_> {
     fn check_other(&self, object: &Value, names: &BTreeSet<String>, report: &mut Report) {
         let kind = object["kind"].as_str().unwrap_or("something without a kind");
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let wrong: Vec<Violation> =
+        let wrong: Vec<Finding> =
             kinds::likely_mistake(object).into_iter().chain(metadata::of_addition(object)).collect();
         // Objects that a resource references were read with it.
         let is_read =
@@ -281,15 +267,6 @@ fn describe_resource(kind: Kind, object: &Value) -> String {
     format!("{} {namespace}{name}", kind.name()).trim_end().to_owned()
 }
 
-fn finding(document: &Document, line: u64, resource: &str, judged: Violation) -> Finding {
-    let Violation { rule, level, field, message } = judged;
-    Finding {
-        file: document.file.clone(),
-        line,
-        level: level.as_str(),
-        rule,
-        resource: resource.to_owned(),
-        field,
-        message,
-    }
+fn finding(document: &Document, line: u64, resource: &str, judged: Finding) -> Finding {
+    judged.at_line(SourceLine { file: document.file.clone(), line, resource: resource.to_owned() })
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Violation;
+use osdpl_core::finding::Finding;
 use osdpl_core::catalog::schema::{
     Nulls, SchemaViolation, ViolationKind, field_description, validate, violation_message,
 };
@@ -12,7 +12,7 @@ use osdpl_core::desired::redact_url_logins;
 pub use osdpl_core::catalog::schema::field_path;
 
 /// Returns all violations of `schema` in `value` at `field`. Unknown fields have a rule of their own.
-pub fn check(schema: &Value, value: &Value, field: &str) -> Vec<Violation> {
+pub fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> {
     let found = validate(schema, value, field, Nulls::Dropped);
     let is_misshapen = |field: &str| {
         found.iter().any(|fault| {
@@ -29,7 +29,7 @@ pub fn check(schema: &Value, value: &Value, field: &str) -> Vec<Violation> {
     let judged = found.map(|fault| {
         // A URL may contain a password.
         let message = redact_url_logins(&violation_message(fault, field_description(schema, &fault.explained, field)));
-        Violation::error("schema", fault.field.clone(), message)
+        Finding::error("schema", fault.field.clone(), message)
     });
     judged.collect()
 }

@@ -7,14 +7,15 @@ use serde_json::{Map, Value, json};
 use super::document::VERSION;
 use super::place::quoted;
 use super::sound::Sound;
-use super::{Kind, Schemas, Violation, fields, metadata, nulls, schema};
+use super::{Kind, Schemas, fields, metadata, nulls, schema};
+use osdpl_core::finding::Finding;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_values::normalize_numbers;
 use osdpl_values::yaml::redact_literals;
 
 /// What the API server would say, and the resource without what it says it of.
 pub(super) struct Served {
-    pub found: Vec<Violation>,
+    pub found: Vec<Finding>,
     pub sound: Sound,
 }
 
@@ -29,14 +30,14 @@ impl Schemas {
         let nulls = nulls::remove_nulls(schema, &mut whole);
         // `status` is the operator's.
         if object["spec"].is_null() {
-            found.push(Violation::error("schema", "spec", "is required; say what is wanted"));
+            found.push(Finding::error("schema", "spec", "is required; say what is wanted"));
         }
         let said = schema::check(&schema["properties"]["spec"], &whole["spec"], "spec");
-        let is_below = |judged: &Violation| found.iter().any(|told| fields::is_explained_by(judged, told));
-        let said: Vec<Violation> = said.into_iter().filter(|judged| !is_below(judged)).collect();
+        let is_below = |judged: &Finding| found.iter().any(|told| fields::is_explained_by(judged, told));
+        let said: Vec<Finding> = said.into_iter().filter(|judged| !is_below(judged)).collect();
         found.extend(said.into_iter().map(|judged| self.with_releases(judged)));
-        let is_told = |null: &Violation| found.iter().any(|known| known.field == null.field);
-        let nulls: Vec<Violation> = nulls.into_iter().filter(|null| !is_told(null)).collect();
+        let is_told = |null: &Finding| found.iter().any(|known| known.field() == null.field());
+        let nulls: Vec<Finding> = nulls.into_iter().filter(|null| !is_told(null)).collect();
         found.extend(nulls);
         let is_misshapen = found.iter().any(|judged| judged.rule == "schema");
         let newest = self.releases().last().map(String::as_str);
@@ -44,7 +45,7 @@ impl Schemas {
         let lacking = Sound::lacking(schema, &whole, newest);
         let sound = self.mended(kind, whole);
         for sound in std::iter::once(&sound).chain(&lacking) {
-            let said: Vec<Violation> =
+            let said: Vec<Finding> =
                 broken(schema, sound, is_misshapen).filter(|said| !found.contains(said)).collect();
             found.extend(said);
         }
@@ -63,49 +64,50 @@ impl Schemas {
     }
 
     /// With the releases that there are, where one is missing, or is none of them with quotes either.
-    fn with_releases(&self, judged: Violation) -> Violation {
+    fn with_releases(&self, judged: Finding) -> Finding {
         let is_release = |text: &str| self.releases().iter().any(|release| text == format!("{release:?}"));
         let said = match judged.message.split_once("; put it in quotes: ") {
             Some((said, release)) if !is_release(release) => said,
             None if judged.message.starts_with("is required") => "is required",
             _ => return judged,
         };
-        if judged.field != "spec.openstackRelease" {
+        if judged.location.field != "spec.openstackRelease" {
             return judged;
         }
         let releases: Vec<String> = self.releases().iter().map(|release| format!("{release:?}")).collect();
         let message =
             format!("{said}; set it to one of the OpenStack releases that there are: {}", releases.join(", "));
-        Violation { message, ..judged }
+        Finding { message, ..judged }
     }
 }
 
 /// What the rules of a schema say of a resource. What has no sound shape can't be computed with either, and the shape has been told of.
-fn broken(schema: &Value, sound: &Sound, is_misshapen: bool) -> impl Iterator<Item = Violation> {
+fn broken(schema: &Value, sound: &Sound, is_misshapen: bool) -> impl Iterator<Item = Finding> {
     let errors = Validator::new().validate(schema, &sound.object, None).err().into_iter().flatten();
     let errors = errors.filter(move |error| error.kind == ErrorKind::ValidationFailure || !is_misshapen);
     errors.filter_map(|error| {
-        sound.judged(Violation::error("cel", quoted(&sound.object, &error.field_path), error.message))
+        sound.judged(Finding::error("cel", quoted(&sound.object, &error.field_path), error.message))
     })
 }
 
 impl Sound {
     /// What was found in the sound resource, at its place in the one that was written; `None` for what only follows of what was told.
-    pub(super) fn judged(&self, judged: Violation) -> Option<Violation> {
+    pub(super) fn judged(&self, judged: Finding) -> Option<Finding> {
         let is_of_name = judged.message.starts_with("there is no ");
-        Some(Violation { field: self.written(&judged.field, is_of_name)?, ..judged })
+        let field = self.written(judged.field(), is_of_name)?;
+        Some(judged.at_field(field))
     }
 }
 
 /// That an object is of another version.
-fn version(kind: Kind, object: &Value) -> Option<Violation> {
+fn version(kind: Kind, object: &Value) -> Option<Finding> {
     let version = &object["apiVersion"];
     let message = match version {
         Value::String(version) if version == VERSION => return None,
         Value::Null => format!("there is none, so that nobody knows what this is; write apiVersion: {VERSION}"),
         _ => format!("there is no version {version} of {}; write {VERSION}", kind.name()),
     };
-    Some(Violation::error("schema", "apiVersion", message))
+    Some(Finding::error("schema", "apiVersion", message))
 }
 
 /// The spec of a resource as the API server keeps it: to it 60.0 is as good an integer as 60 (kube-openapi's `IsFloat64AJSONInteger`).
@@ -125,7 +127,7 @@ pub fn read_spec(object: &Value) -> Result<OpenStackDeploymentSpec, serde_json::
 
 /// The sound resource as its type; why not, where nothing has said so already. Of its metadata the name and the namespace are all that is asked for, and
 /// its status is the operator's.
-pub(super) fn typed<T: DeserializeOwned>(object: &Value, sound: &Sound, found: &mut Vec<Violation>) -> Option<T> {
+pub(super) fn typed<T: DeserializeOwned>(object: &Value, sound: &Sound, found: &mut Vec<Finding>) -> Option<T> {
     // A list would be taken for the fields in their order.
     if !sound.object["spec"].is_object() {
         return None;
@@ -140,7 +142,7 @@ pub(super) fn typed<T: DeserializeOwned>(object: &Value, sound: &Sound, found: &
         Err(error) => {
             if found.is_empty() {
                 let message = format!("{}; correct it", redact_literals(&error.to_string()));
-                found.push(Violation::error("schema", "", message));
+                found.push(Finding::error("schema", "", message));
             }
             None
         }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Cloud, Violation};
+use super::Cloud;
+use osdpl_core::finding::Finding;
 use crate::hazard::Location;
 use osdpl_core::desired::{self, is_reported_per_release, list_node_layers};
 use osdpl_values::{Layer, Path};
 
 /// Returns all unknown keys, including those in `unset`.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut reported = BTreeSet::new();
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(name, _)| cloud.tree(name).is_some()) {
@@ -22,7 +23,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
                 |path: &Path| !is_reported_per_release(layer) && reported.contains(&place(&spot, layer, path));
             for (path, finding) in desired::find_unknown_keys(layer, chart, cloud.catalog, is_reported) {
                 let judged = unknown_key(&spot, layer, &path, finding);
-                if reported.insert(judged.field.clone()) || is_reported_per_release(layer) && !found.contains(&judged) {
+                if reported.insert(judged.location.field.clone()) || is_reported_per_release(layer) && !found.contains(&judged) {
                     found.push(judged);
                 }
             }
@@ -33,11 +34,11 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
 
 /// Returns the finding for an unknown key: at the user's own field, or at the one that includes what was added to the
 /// catalogue.
-fn unknown_key(spot: &Location, layer: &Layer, path: &Path, finding: desired::Finding) -> Violation {
+fn unknown_key(spot: &Location, layer: &Layer, path: &Path, finding: Finding) -> Finding {
     if let Some(location) = spot.stands() {
-        return Violation::warning("unknown-key", spot.field.clone(), format!("{location}: {}", finding.message));
+        return Finding::warning("unknown-key", spot.field.clone(), format!("{location}: {}", finding.message));
     }
-    Violation { field: place(spot, layer, path), ..Violation::of("unknown-key", finding) }
+    Finding { rule: "unknown-key", ..finding.at_field(place(spot, layer, path)) }
 }
 
 /// Returns the user's own field.
@@ -65,7 +66,7 @@ mod tests {
         let selection = select("cloud", "openstack", &spec, &catalog);
         let before = SEARCHES.get();
         let desired = crate::rule::resolve(&spec, &catalog, &selection, &Facts::default());
-        let found = desired.findings.iter().filter(|finding| finding.field.starts_with("spec.common.values.nothing"));
+        let found = desired.findings.iter().filter(|finding| finding.location.field.starts_with("spec.common.values.nothing"));
         assert_eq!(found.count(), 20, "{:?}", desired.findings);
         assert_eq!(SEARCHES.get() - before, 20, "one for each");
     }

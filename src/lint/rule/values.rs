@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Cloud, Violation};
+use super::Cloud;
+use osdpl_core::finding::Finding;
 use osdpl_core::catalog::{Level, Rule, SeparateServers};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, get};
 
 /// Returns the violated rules of a cloud.
-pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Violation> {
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let rules = &cloud.catalog.cross_checks.rules;
     let scope = scope(cloud, rules.iter().flat_map(|rule| &rule.releases).map(String::as_str));
     let are_selected = |rule: &&Rule| rule.releases.iter().all(|name| cloud.values.contains_key(name.as_str()));
@@ -29,7 +30,7 @@ pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a
 }
 
 /// Reports servers of a release that decide by majority and have an even number.
-fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Violation> {
+fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
     let Some((_, entry)) = cloud.catalog.release(release) else { return Vec::new() };
     let of_chart = cloud.catalog.cross_checks.apart.iter().filter(|apart| apart.chart == entry.chart);
     let found = of_chart.filter_map(|SeparateServers { what, replicas, even, .. }| {
@@ -40,7 +41,7 @@ fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Violation> {
     found.collect()
 }
 
-fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Violation> {
+fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Finding> {
     // If a value is unset, the chart's default holds, which is not known here.
     if !rule.when.evaluate_condition(scope).unwrap_or_default() {
         return None;
@@ -50,7 +51,7 @@ fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Viola
 }
 
 /// Returns the finding for a value of a release, with the value itself unless it is secret.
-fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Level, &str)) -> Violation {
+fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Level, &str)) -> Finding {
     let (_, is_secret) = cloud.decided(release, path);
     let value = cloud.values.get(release).and_then(|values| get(values, path));
     let value = value.filter(|value| !is_secret && !value.is_object());
@@ -58,8 +59,8 @@ fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Lev
     let current = value.map(|value| format!("{path} of {release} is {value}: ")).unwrap_or_default();
     let location =
         cloud.spot_of(release, path).and_then(|spot| Some(format!("{}: ", spot.stands()?))).unwrap_or_default();
-    Violation {
+    Finding {
         level,
-        ..Violation::warning("values", cloud.field(release, path), format!("{location}{current}{message}"))
+        ..Finding::warning("values", cloud.field(release, path), format!("{location}{current}{message}"))
     }
 }

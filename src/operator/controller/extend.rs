@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::Context;
 use super::memory::Memory;
 use osdpl_core::catalog::{Addition, Catalog, ExtendedCatalog, LABEL, Level, RejectedAddition, extend_catalog};
-use osdpl_core::desired::Finding;
+use osdpl_core::finding::Finding;
 use osdpl_core::files;
 
 /// The catalogue, its own part and the whole.
@@ -203,7 +203,7 @@ fn told(refused: &RejectedAddition, stands: bool, is_suspect: bool) -> Finding {
         ),
     };
     let message = format!("{}; {rest}", refused.message.replace('\n', "; "));
-    Finding { level, field: refused.source.clone(), message }
+    Finding::new(level, refused.source.clone(), message)
 }
 
 /// What is said where nothing is known of what is added.
@@ -211,11 +211,11 @@ fn unknown(why: &str) -> Finding {
     let message = format!(
         "the catalogue: ConfigMaps with the label {LABEL} can't be listed, so that it is not known what they add to it: {why}; nothing is changed until the operator may list and watch them"
     );
-    Finding { level: Level::Error, field: "the catalogue".into(), message }
+    Finding::new(Level::Error, "the catalogue", message)
 }
 
 fn warning(field: &str, message: &str) -> Finding {
-    Finding { level: Level::Warning, field: field.to_owned(), message: message.to_owned() }
+    Finding::new(Level::Warning, field, message)
 }
 
 impl Context {

@@ -13,7 +13,7 @@ use crate::helm::RunningJob;
 use crate::tasks::Observation;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::Finding;
+use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Answered, Answers, Charts, Helm, Kept, RENDERING, Read, Snapshot};
 

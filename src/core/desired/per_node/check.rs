@@ -39,8 +39,8 @@ pub(in crate::desired) fn check(
                 check_values(release, given).map(|(below, message)| refused(format!("{field}{below}"), message)),
             );
             if !wanted.contains_key(name) {
-                let message = "the release is not part of this cloud, so this has no effect; take it out".into();
-                findings.push(Finding { level: Level::Warning, field, message });
+                let message = "the release is not part of this cloud, so this has no effect; take it out";
+                findings.push(Finding::new(Level::Warning, field, message));
             }
         }
     }

@@ -114,7 +114,7 @@ fn checks_added_presets_but_not_built_in_ones() {
     catalog.added.insert("presets/edge.yaml".into(), source.into());
     let mut findings = Vec::new();
     check_layers(&[layer("presets/small.yaml"), layer("presets/edge.yaml")], "front", &catalog, &mut findings);
-    let fields: Vec<&str> = findings.iter().map(|finding| finding.field.as_str()).collect();
+    let fields: Vec<&str> = findings.iter().map(|finding| finding.location.field.as_str()).collect();
     assert_eq!(fields, [format!("{source} (fragments[0])")]);
     // A fragment has values for each release, and several of them may be wrong.
     for _ in 0..2 {

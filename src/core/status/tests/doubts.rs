@@ -3,7 +3,7 @@
 use super::*;
 
 fn warning(field: &str, message: &str) -> Finding {
-    Finding { level: Level::Warning, field: field.into(), message: message.into() }
+    Finding::new(Level::Warning, field, message)
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn rejects_invalid_networks_and_addresses() {
     let messages = |text: &str| {
         let features = json!({"any": {"nodes": [text]}});
         let found = invalid_texts(features.as_object().unwrap()).into_iter();
-        found.map(|judged| format!("{}: {}", judged.field, judged.message)).collect::<Vec<_>>()
+        found.map(|judged| format!("{}: {}", judged.location.field, judged.message)).collect::<Vec<_>>()
     };
     for (text, expected) in [
         ("10.0.0.0/40", "spec.features.any.nodes[0]: \"10.0.0.0/40\": the prefix length is invalid (0 to 32 for IPv4"),
@@ -62,7 +62,7 @@ fn reports_overlapping_feature_networks_once() {
     assert!(names_networks(&spec) && !names_networks(&OpenStackDeploymentSpec::default()));
     let messages = |written: &Values| -> Vec<_> {
         let found = overlaps(features, written, &ClusterInfo::default()).into_iter();
-        found.map(|judged| format!("{} {}: {}", judged.level.as_str(), judged.field, judged.message)).collect()
+        found.map(|judged| format!("{} {}: {}", judged.level.as_str(), judged.location.field, judged.message)).collect()
     };
     let partial = messages(json!({"octavia": features["octavia"]}).as_object().unwrap());
     assert_eq!((partial.len(), partial[0].starts_with("warning spec.features.")), (1, true), "{partial:?}");
@@ -81,7 +81,7 @@ fn warns_about_overlap_with_cluster_networks() {
     let site = ClusterInfo { networks: vec![range], ..ClusterInfo::default() };
     let found = overlaps(features.as_object().unwrap(), &Values::new(), &site);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!((found[0].level, found[0].field.as_str()), (Level::Warning, "spec.features.network.tunnelNetwork"));
+    assert_eq!((found[0].level, found[0].field()), (Level::Warning, "spec.features.network.tunnelNetwork"));
     assert!(found[0].message.starts_with("10.96.10.0/24 overlaps 10.96.0.0/12 of Services: "), "{found:?}");
 }
 
