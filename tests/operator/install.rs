@@ -161,7 +161,7 @@ fn installs_in_dependency_order_without_barriers() {
         world.cluster().remove_rule("rabbitmq-rabbitmq-0").await.unwrap();
         // None of them completes before all have started: waiting for the completion of one would never end.
         let are_submitted = |cloud: &OpenStackDeployment| {
-            TOGETHER.iter().all(|release| cloud.child(release).status != "absent").then_some(())
+            TOGETHER.iter().all(|release| cloud.child(release).revision.is_some()).then_some(())
         };
         world.until("the releases that waited for the broker are submitted", are_submitted).await;
         for release in TOGETHER {
