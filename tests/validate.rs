@@ -74,8 +74,14 @@ fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas
     let is_usual = |message: &str| is_below && usual.findings.iter().any(|found| found.text() == message);
     report.findings.iter().filter(|found| !is_usual(&found.text())).fold(String::new(), |mut text, found| {
         let field = if found.field().is_empty() { String::new() } else { format!("{}: ", found.field()) };
-        let _ =
-            writeln!(text, "=> {}: {}: {field}{} [{}]", found.line(), found.level.as_str(), settled(&found.text()), found.rule);
+        let _ = writeln!(
+            text,
+            "=> {}: {}: {field}{} [{}]",
+            found.line(),
+            found.level.as_str(),
+            settled(&found.text()),
+            found.rule
+        );
         text
     })
 }

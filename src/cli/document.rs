@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 use super::common::{display_name, read};
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_lint::rule::{
-    Content, ParsedDocument, describe_kinds, is_deployment, keys_of_field, likely_mistake, objects,
-    read_spec, split_documents,
-};
 use osdpl_core::finding::Finding;
+use osdpl_lint::rule::{
+    Content, ParsedDocument, describe_kinds, is_deployment, keys_of_field, likely_mistake, objects, read_spec,
+    split_documents,
+};
 use osdpl_values::yaml::redact_literals;
 
 /// A resource that was read from a file.

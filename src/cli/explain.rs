@@ -183,7 +183,7 @@ impl Arguments {
 
 /// Resolves a file with placeholder credentials.
 fn offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
-    let Offline { deployment, selection, facts, desired } = Offline::resolve_leniently(document, catalog)?;
+    let Offline { deployment, selection, facts, desired, .. } = Offline::resolve_leniently(document, catalog)?;
     Ok(Cloud { name: deployment.name_any(), spec: deployment.spec, selection, facts, desired, is_offline: true })
 }
 

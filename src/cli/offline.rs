@@ -9,9 +9,10 @@ use super::document::Document;
 use super::validate::now;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Catalog, ExtendedCatalog, Level};
-use osdpl_core::desired::{Blocked, ChartInfo, Desired, Facts, Finding, Selection, select};
+use osdpl_core::desired::{Blocked, ChartInfo, Desired, Facts, Finding, Selection};
 use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::rule::{self, Argument, Kind, Report, ReviewInput, Schemas, keys_of_field};
+use osdpl_lint::{Evaluation, Input};
 
 /// A resolved resource of a file with the objects beside it; credentials and Ceph are placeholders.
 pub struct Offline {
@@ -19,6 +20,8 @@ pub struct Offline {
     pub selection: Selection,
     pub facts: Facts,
     pub desired: Desired,
+    /// Descriptions of the placeholders among the facts.
+    placeholders: Vec<String>,
 }
 
 /// A refused resource with its findings, which have been printed.
@@ -40,7 +43,8 @@ impl Offline {
     /// Resolves the resource again with these charts.
     pub fn with_charts(mut self, catalog: &Catalog, charts: BTreeMap<String, Result<ChartInfo, Blocked>>) -> Self {
         let mut before = std::mem::take(&mut self.desired.findings);
-        let resolve_with = |facts: &Facts| rule::resolve(&self.deployment.spec, catalog, &self.selection, facts);
+        let input = Input::of_resource(&self.deployment, &self.deployment.spec, catalog);
+        let resolve_with = |facts: &Facts| input.resolve(&self.selection, facts);
         // Findings about the locked charts may not apply to these.
         let of_locked = resolve_with(&self.facts).findings;
         before.retain(|finding| !of_locked.contains(finding));
@@ -77,6 +81,9 @@ impl Offline {
     }
 
     fn report_missing(&self, document: &Document) {
+        for placeholder in &self.placeholders {
+            eprintln!("placeholder: {placeholder}");
+        }
         for unseen in rule::missing_sources(&self.deployment.spec, &self.selection.namespace, &document.beside) {
             eprintln!("unknown: {unseen}: its values are left out");
         }
@@ -99,18 +106,16 @@ impl Offline {
         let schemas = Schemas::new(catalog)?;
         let validation = Validation::new(document, catalog, &schemas, site);
         let deployment = validation.deployment()?;
-        let (name, namespace) = (deployment.metadata.name.clone(), deployment.metadata.namespace.clone());
-        let spec = &deployment.spec;
-        let selection = select(&name.unwrap_or_default(), &namespace.unwrap_or_default(), spec, catalog);
-        if selection.is_refused() {
-            refuse(validation.findings(), Some(document))?;
-        }
-        let mut facts = rule::placeholder_facts_with(spec, catalog, &selection, &document.beside);
-        facts.site = site.clone();
-        let mut desired = rule::resolve(spec, catalog, &selection, &facts);
-        // These findings also cover the status and the certificates of the file.
-        desired.findings = validation.findings();
-        Ok(Self { deployment, selection, facts, desired })
+        let (findings, evaluation) = validation.review();
+        let is_refused = evaluation.as_ref().is_none_or(|evaluation| evaluation.selection.is_refused());
+        let Some(Evaluation { selection, facts, placeholders, desired }) = evaluation.filter(|_| !is_refused) else {
+            return Err(refuse(findings, Some(document))
+                .err()
+                .unwrap_or_else(|| anyhow::anyhow!("the resource is refused")));
+        };
+        // These findings also cover the fields of the file.
+        let desired = Desired { findings, ..desired };
+        Ok(Self { deployment, selection, facts, desired, placeholders })
     }
 }
 
@@ -147,7 +152,12 @@ impl<'a> Validation<'a> {
 
     /// Returns all findings.
     fn findings(&self) -> Vec<Finding> {
-        self.validator.document(Kind::OpenStackDeployment, &self.document.object())
+        self.review().0
+    }
+
+    /// Returns all findings, and the evaluation of the parts that could be parsed.
+    fn review(&self) -> (Vec<Finding>, Option<Evaluation>) {
+        self.validator.review(Kind::OpenStackDeployment, &self.document.object())
     }
 
     fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
@@ -195,7 +205,8 @@ fn refuse(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Re
 /// Formats findings; those of a file are sorted and get their lines.
 fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
     if let Some(document) = document {
-        findings.sort_by_key(|finding| document.number(keys_of_field(&finding.location.field).iter().map(String::as_str)));
+        findings
+            .sort_by_key(|finding| document.number(keys_of_field(&finding.location.field).iter().map(String::as_str)));
     }
     let line = |finding: &Finding| {
         let keys = keys_of_field(&finding.location.field);
@@ -223,7 +234,8 @@ mod tests {
         let document = Document::of("c.yaml", &text, None).unwrap();
         let resolved = Offline::resolve(&document, &catalog, &ClusterInfo::default()).unwrap();
         let fields = |offline: &Offline| {
-            let mut fields: Vec<_> = offline.desired.findings.iter().map(|finding| finding.location.field.clone()).collect();
+            let mut fields: Vec<_> =
+                offline.desired.findings.iter().map(|finding| finding.location.field.clone()).collect();
             fields.sort();
             fields
         };

@@ -15,9 +15,9 @@ use super::output::{self, Format};
 use compare::{Cloud, Comparison};
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, did_you_mean};
-use osdpl_core::desired::{find_excluded_presets, select};
-use osdpl_core::placeholder;
-use osdpl_lint::rule;
+use osdpl_core::desired::find_excluded_presets;
+use osdpl_core::observed::ClusterInfo;
+use osdpl_lint::{Evaluation, Input};
 
 #[derive(Args)]
 pub struct Arguments {
@@ -110,9 +110,9 @@ fn cloud(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog) 
         bail!("{}: {} can't be beside {}: {why}", presets.join(","), presets[*later], presets[*earlier]);
     }
     let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };
-    let selection = select("cloud", "openstack", &spec, catalog);
     // Errors are reported among the findings; the rest is compared anyway.
-    let desired = rule::resolve(&spec, catalog, &selection, &placeholder::facts(catalog, &selection));
+    let input = Input::of_spec(&spec, catalog);
+    let Evaluation { selection, desired, .. } = input.evaluate_offline(&[], &ClusterInfo::default());
     Ok(Cloud { presets: presets.to_vec(), selection, desired })
 }
 

@@ -138,7 +138,7 @@ impl Arguments {
         let namespace = &self.resource.namespace;
         let catalog = self.catalog.load_for(file, namespace.as_deref())?;
         let document = Document::read(file)?.within(namespace.clone());
-        let Offline { deployment, selection, facts, desired } =
+        let Offline { deployment, selection, facts, desired, .. } =
             Offline::of(&document, &catalog, &ClusterInfo::default())?;
         let jobs = desired.releases.iter().map(|(name, release)| (name.clone(), release.plain_jobs.clone()));
         let jobs = jobs.collect();

@@ -50,7 +50,7 @@ pub use written::{Written, fact_config_maps};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
-use crate::ceph::DeclaredCeph;
+use crate::ceph::{DeclaredCeph, ObjectStore};
 pub use crate::finding::Finding;
 use crate::observed::{ClusterInfo, ReleaseKey};
 use osdpl_values::expr::Scope;
@@ -97,6 +97,12 @@ pub struct ExternalService {
 }
 
 impl Selection {
+    /// Returns Ceph's object store if the features ask for one and its release is part of the cloud.
+    pub fn object_store(&self) -> Option<ObjectStore> {
+        let storage = self.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
+        ObjectStore::from_feature(&storage["ceph"]).filter(|_| self.releases.contains_key("ceph-rgw"))
+    }
+
     /// Whether any finding is an error.
     pub fn is_refused(&self) -> bool {
         self.findings.iter().any(|finding| finding.level == Level::Error)

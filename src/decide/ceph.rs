@@ -84,8 +84,8 @@ pub fn declared(objects: &Objects, spec: &OpenStackDeploymentSpec, selection: &S
     let reference = references(spec, &selection.namespace).into_iter().next().filter(|_| is_used)?;
     let data = objects.all(&reference).map_err(|problem| problem.to_string());
     let object = format!("{}/{}", reference.namespace, reference.name);
-    let gateway = data.as_ref().ok().and_then(|data| store::of_secret(&object, data, selection));
-    Some(ceph::read_declared_ceph(&object, data, selection.releases.keys().map(String::as_str)).with_gateway(gateway))
+    let releases = selection.releases.keys().map(String::as_str);
+    Some(ceph::read_declared_ceph(&object, data, releases, selection.object_store().as_ref()))
 }
 
 /// An object that Rook makes.

@@ -79,7 +79,7 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::openstack::{access, has_nova};
 use osdpl_core::plan::{self, Step, Wait};
 use osdpl_core::rollout::{self, NextRollouts};
-use osdpl_lint::rule;
+use osdpl_lint::Input;
 use spec::{anchored, frozen, is_fetching, known, policy};
 
 /// How long a refusal is remembered after it could be tried again.
@@ -267,7 +267,8 @@ fn resolved(
     if let Some(known) = draft.kept.resolved.as_ref().filter(same) {
         return (Arc::clone(known), BTreeMap::new());
     }
-    let mut desired = rule::resolve(spec, catalog, selection, &facts);
+    let input = Input::of_resource(&draft.snapshot.deployment, spec, catalog);
+    let mut desired = input.resolve(selection, &facts);
     let assumed = draft.snapshot.assumed.as_ref();
     let recorded = assumed.map(|assumed| assume::adjust(draft, assumed, &mut desired, observed)).unwrap_or_default();
     let desired = Arc::new(desired);
@@ -351,13 +352,7 @@ fn warnings(
     policy: &plan::Policy,
 ) -> Vec<osdpl_core::finding::Finding> {
     let snapshot = draft.snapshot;
-    let deployment = &snapshot.deployment;
     let mut findings = Vec::new();
-    if let Some(deployed) = rule::previous_release(deployment) {
-        let held = named::values_from(&snapshot.objects, &deployment.spec, &selection.namespace);
-        let pinned = rule::pinned_in_values_from(deployed, &deployment.spec, &held);
-        findings.extend(pinned.into_iter());
-    }
     findings.extend(annotations::unknown_names(policy, names, observed));
     let mut certificates = (*draft.kept.certificates).clone();
     let (expired, again) = certificates.check(&snapshot.objects, selection, snapshot.now);

@@ -97,7 +97,11 @@ pub fn held(rollout: &mut osdpl_core::api::RolloutStatus, evicted: Vec<String>, 
 
 fn unguarded(strategy: &Strategy) -> Finding {
     let Strategy { namespace, name, .. } = strategy;
-    Finding::new(Level::Warning, "spec.nodes.rollout", format!(
+    Finding::new(
+        Level::Warning,
+        "spec.nodes.rollout",
+        format!(
             "DaemonSet {namespace}/{name} has another update strategy than OnDelete by another hand, which is respected: Kubernetes replaces its pods by itself, and not in batches; see kubectl -n {namespace} get daemonset {name} --show-managed-fields -o yaml"
-        ))
+        ),
+    )
 }

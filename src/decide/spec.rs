@@ -7,21 +7,14 @@ use kube::ResourceExt;
 
 use osdpl_core::api::{ADOPT, APPROVE, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS, reason};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{self, Desired, RejectedMoves, Selection, select};
+use osdpl_core::desired::{Desired, RejectedMoves, Selection};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{Decision, Plan, Policy, State, Step, Wait, classify, settle_step};
-use osdpl_lint::rule;
+use osdpl_lint::Input;
 
 /// Selects services and releases for a spec of this resource, with what is wrong with it.
 pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
-    let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-    let mut selection = select(&name, &namespace, spec, catalog);
-    let deployed = deployment.status.as_ref().and_then(|status| status.openstack_release.deployed.as_ref());
-    let moved = deployed.map(|deployed| rule::check_release_move(deployed, spec, catalog)).unwrap_or_default();
-    selection.findings.extend(moved.into_iter());
-    let applied = deployment.annotations().get("kubectl.kubernetes.io/last-applied-configuration");
-    selection.findings.extend(applied.map(|text| desired::find_lost_nulls(text, &deployment.spec)).unwrap_or_default());
-    selection
+    Input::of_resource(deployment, spec, catalog).select()
 }
 
 /// The spec, corrected by the releases that exist, and its selection; `first` is the selection without that.

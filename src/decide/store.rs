@@ -17,15 +17,9 @@ const RELEASE: &str = "ceph-rgw";
 /// The service that it belongs to, and its credential: the password of the gateways' user.
 const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");
 
-/// The object store that the features ask for, where its release is part of the cloud.
-fn wanted(selection: &Selection) -> Option<ObjectStore> {
-    let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
-    ObjectStore::from_feature(&storage["ceph"]).filter(|_| selection.releases.contains_key(RELEASE))
-}
-
 /// Who runs the gateways of a Rook, or why that is not known; none where no object store is asked for.
 pub fn of_rook(objects: &Objects, rook: &RookSettings, selection: &Selection) -> Option<Result<Gateway, NotReady>> {
-    let store = wanted(selection)?;
+    let store = selection.object_store()?;
     let place = format!("{}/{}", rook.namespace, store.name());
     let missing = || {
         NotReady::Rook(format!(
@@ -34,22 +28,7 @@ pub fn of_rook(objects: &Objects, rook: &RookSettings, selection: &Selection) ->
     };
     let seen = objects.rooks(STORE).map_err(NotReady::Rook);
     let gateway = seen.and_then(|all| Gateway::rook(&place, &all.get(store.name()).ok_or_else(missing)?["status"]));
-    Some(gateway.and_then(|gateway| public(gateway, &store)))
-}
-
-/// The same of a Secret that describes a Ceph.
-pub fn of_secret(
-    object: &str,
-    data: &BTreeMap<String, Vec<u8>>,
-    selection: &Selection,
-) -> Option<Result<Gateway, NotReady>> {
-    let store = wanted(selection)?;
-    Some(Gateway::external(object, data).map_err(NotReady::from).and_then(|gateway| public(gateway, &store)))
-}
-
-fn public(gateway: Gateway, store: &ObjectStore) -> Result<Gateway, NotReady> {
-    let wrong = |complaint| NotReady::Rook(format!("spec.features.storage.ceph.objectStore.publicUrl: {complaint}"));
-    gateway.with_public(store.public_url()).map_err(wrong)
+    Some(gateway.and_then(|gateway| gateway.published_by(&store)))
 }
 
 /// Keystone as the gateways see it: within the cluster by its Service, from outside by the name that users use, where there is one.
@@ -80,7 +59,7 @@ fn objects(store: &ObjectStore, keystone: &Keystone, declared: &DeclaredCeph, se
 
 /// What stays while this is wanted: the objects, of which only the names count, and the object store that was given Keystone.
 pub fn kept(declared: Option<&DeclaredCeph>, selection: &Selection) -> (Vec<Object>, Option<ReleaseKey>) {
-    let Some((declared, store)) = declared.zip(wanted(selection)) else { return (Vec::new(), None) };
+    let Some((declared, store)) = declared.zip(selection.object_store()) else { return (Vec::new(), None) };
     let nobody = Keystone { url: String::new(), password: String::new() };
     let configured = rook(selection).map(|rook| ReleaseKey::new(rook.namespace, store.name()));
     (objects(&store, &nobody, declared, selection), configured)
@@ -102,7 +81,7 @@ pub fn held(selection: &Selection, releases: &BTreeMap<&str, &str>) -> Vec<Objec
 
 /// Plans what the gateways need, whether or not they run yet: they can't before they know Keystone.
 pub fn hand_back(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
-    let Some(store) = wanted(selection) else { return };
+    let Some(store) = selection.object_store() else { return };
     let Some(keystone) = keystone(&store, selection, facts) else { return };
     let rook = rook(selection);
     let live = draft.snapshot.objects.rooks(STORE).ok().and_then(|all| all.get(store.name()));

@@ -1,14 +1,19 @@
-//! Evaluates a spec: the one path from a spec to the desired state and the findings.
+//! Evaluates a spec: the one path from a spec to the desired state and its findings.
+//!
+//! The operator, the webhook and every command use it. In a cluster the caller selects first ([`Input::select`]), reads
+//! the facts that the selection needs, and resolves with them ([`Input::resolve`]). Offline the facts come from files
+//! ([`Input::evaluate_offline`]).
 
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
 use serde_json::Value;
 
 use crate::hazard::Cloud;
-use crate::rule;
-use osdpl_core::api::OpenStackDeploymentSpec;
-use osdpl_core::catalog::{Catalog, Level};
+use crate::{facts, rule};
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
+use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{self, Desired, Facts, Selection};
-use osdpl_core::finding::{CATALOGUE, Finding};
+use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 
 /// A spec with its context.
@@ -26,98 +31,101 @@ pub struct Input<'a> {
     pub deployed: Option<&'a str>,
     /// The annotation `kubectl.kubernetes.io/last-applied-configuration`, if there is one.
     pub last_applied: Option<&'a str>,
-    /// The source of the facts that the spec does not contain.
-    pub source: FactsSource<'a>,
     /// The current time; without it expiry is not checked.
     pub now: Option<Timestamp>,
 }
 
-/// The source of the facts that a spec does not contain.
-#[derive(Clone, Copy)]
-pub enum FactsSource<'a> {
-    /// The facts were read from a cluster.
-    Cluster(&'a Facts),
-    /// Only files are known: facts that they lack are placeholders.
-    Files {
-        /// The Secrets and `ConfigMap`s that are applied together with the resource.
-        objects: &'a [Value],
-        /// The cluster, as far as it is known.
-        site: &'a ClusterInfo,
-    },
-}
-
-/// The result of evaluating a spec.
+/// The result of evaluating a spec offline.
 pub struct Evaluation {
     /// The services, features and releases that the spec selects.
     pub selection: Selection,
-    /// The facts: those of the cluster, or those of the files with placeholders.
+    /// The facts: those of the files, and placeholders.
     pub facts: Facts,
-    /// The desired state; its findings are in `findings`.
+    /// Descriptions of the placeholders, one sentence each.
+    pub placeholders: Vec<String>,
+    /// The desired state with all findings.
     pub desired: Desired,
-    /// All findings.
-    pub findings: Vec<Finding>,
 }
 
-impl Input<'_> {
-    /// Selects the services, features and releases, from which the caller learns the facts to read.
+impl<'a> Input<'a> {
+    /// Creates the input for a spec without a resource: the cloud `cloud` in the namespace `openstack`.
+    pub fn of_spec(spec: &'a OpenStackDeploymentSpec, catalog: &'a Catalog) -> Self {
+        let (name, namespace) = ("cloud", "openstack");
+        Self { name, namespace, spec, catalog, deployed: None, last_applied: None, now: None }
+    }
+
+    /// Creates the input for a resource, evaluated with this spec instead of its own.
+    pub fn of_resource(
+        deployment: &'a OpenStackDeployment,
+        spec: &'a OpenStackDeploymentSpec,
+        catalog: &'a Catalog,
+    ) -> Self {
+        let metadata = &deployment.metadata;
+        let deployed = deployment.status.as_ref().and_then(|status| status.openstack_release.deployed.as_deref());
+        let applied = deployment.annotations().get("kubectl.kubernetes.io/last-applied-configuration");
+        Self {
+            name: metadata.name.as_deref().unwrap_or("cloud"),
+            namespace: metadata.namespace.as_deref().unwrap_or("openstack"),
+            deployed,
+            last_applied: applied.map(String::as_str),
+            ..Self::of_spec(spec, catalog)
+        }
+    }
+
+    /// Selects the services, features and releases of the spec.
     pub fn select(&self) -> Selection {
         let mut selection = desired::select(self.name, self.namespace, self.spec, self.catalog);
         let moved = self.deployed.map(|deployed| rule::check_release_move(deployed, self.spec, self.catalog));
-        selection.findings.extend(moved.unwrap_or_default());
+        selection.findings.extend(moved.into_iter().flatten());
+        let lost = self.last_applied.map(|text| desired::find_lost_nulls(text, self.spec));
+        selection.findings.extend(lost.into_iter().flatten());
         selection
-            .findings
-            .extend(self.last_applied.map(|text| desired::find_lost_nulls(text, self.spec)).unwrap_or_default());
-        selection
     }
 
-    fn facts(&self, selection: &Selection) -> Facts {
-        match self.source {
-            FactsSource::Cluster(facts) => facts.clone(),
-            FactsSource::Files { objects, site } => {
-                let facts = rule::placeholder_facts_with(self.spec, self.catalog, selection, objects);
-                Facts { site: site.clone(), ..facts }
-            }
+    /// Returns the desired state for the selection that [`Input::select`] returned and the facts of a cluster, with all
+    /// findings.
+    pub fn resolve(&self, selection: &Selection, facts: &Facts) -> Desired {
+        self.resolve_with_problems(selection, facts).0
+    }
+
+    /// Evaluates the spec without a cluster. The facts come from the Secrets and `ConfigMap`s that are applied together
+    /// with the resource, and from what is known of the cluster; the facts that they lack are placeholders.
+    pub fn evaluate_offline(&self, objects: &[Value], site: &ClusterInfo) -> Evaluation {
+        let selection = self.select();
+        let facts = facts::facts(self.spec, self.catalog, &selection, objects);
+        let facts = Facts { site: site.clone(), ..facts };
+        let (mut desired, problems) = self.resolve_with_problems(&selection, &facts);
+        if !selection.is_refused() {
+            // In a cluster these problems block the releases until the objects exist.
+            desired.findings.extend(problems.iter().map(|problem| with_credential_field(self.spec, problem)));
         }
+        let certificates = &selection.certificates;
+        desired.findings.extend(rule::check_certificates(certificates, &selection.namespace, objects, self.now));
+        let placeholders = facts::describe_placeholders(self.catalog, &selection, objects);
+        Evaluation { selection, facts, placeholders, desired }
     }
-}
 
-/// Evaluates a spec completely.
-pub fn evaluate(input: &Input<'_>) -> Evaluation {
-    evaluate_selection(input, input.select())
-}
-
-/// Evaluates a spec whose selection the caller has made with [`Input::select`].
-pub fn evaluate_selection(input: &Input<'_>, selection: Selection) -> Evaluation {
-    let Input { spec, catalog, .. } = *input;
-    let facts = input.facts(&selection);
-    let mut layered = desired::resolve_with_layers(spec, catalog, &selection, &facts);
-    let mut findings = std::mem::take(&mut layered.desired.findings);
-    if let FactsSource::Files { objects, .. } = input.source {
-        // In a cluster, the releases are blocked for these problems until the objects exist.
-        let is_refused = |finding: &Finding| finding.rule == CATALOGUE && finding.level == Level::Error;
-        if !selection.findings.iter().any(is_refused) {
-            findings.extend(layered.problems.iter().map(|finding| with_credential_field(spec, finding)));
+    /// Returns the desired state, and why releases are blocked.
+    fn resolve_with_problems(&self, selection: &Selection, facts: &Facts) -> (Desired, Vec<Finding>) {
+        let Self { spec, catalog, now, .. } = *self;
+        let mut layered = desired::resolve_with_layers(spec, catalog, selection, facts);
+        let mut found = rule::check(&Cloud::new(spec, catalog, selection, facts, &layered), now);
+        if let Some(deployed) = self.deployed {
+            found.extend(rule::pinned_in_values_from(deployed, spec, &facts.values_from));
         }
-        findings.extend(rule::check_certificates(&selection.certificates, input.namespace, objects, input.now));
+        layered.desired.findings.extend(found);
+        (layered.desired, layered.problems.into_iter().collect())
     }
-    // Images in `valuesFrom` are pinned to the deployed OpenStack release.
-    if let Some(deployed) = input.deployed {
-        findings.extend(rule::pinned_in_values_from(deployed, spec, &facts.values_from));
-    }
-    findings.extend(rule::check(&Cloud::new(spec, catalog, &selection, &facts, &layered), input.now));
-    let desired = layered.desired;
-    Evaluation { selection, facts, desired, findings }
 }
 
-/// Moves a problem with a credential of the spec to the field that references it.
+/// Moves a problem with a credential of the spec to the field that names its Secret.
 fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let credential = problem.field().strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
-    match credential {
-        Some((service, name))
-            if spec.services.get(service).is_some_and(|service| service.credentials.contains_key(name)) =>
-        {
-            problem.clone().at_field(format!("spec.services.{service}.credentials.{name}"))
-        }
-        _ => problem.clone(),
+    let named = credential.filter(|(service, name)| {
+        spec.services.get(*service).is_some_and(|service| service.credentials.contains_key(*name))
+    });
+    match named {
+        Some((service, name)) => problem.clone().at_field(format!("spec.services.{service}.credentials.{name}")),
+        None => problem.clone(),
     }
 }

@@ -12,8 +12,8 @@ mod tally;
 
 pub use cloud::{Cloud, Location, including_field, user_field};
 
-use osdpl_core::finding::Finding;
 use osdpl_core::desired::{OVERRIDES, list_node_layers};
+use osdpl_core::finding::Finding;
 use osdpl_values::{Layer, Origin};
 
 /// The kind for a value whose type differs from that of the value it replaces.

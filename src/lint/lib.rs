@@ -3,5 +3,9 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod evaluate;
+mod facts;
 pub mod hazard;
 pub mod rule;
+
+pub use evaluate::{Evaluation, Input};

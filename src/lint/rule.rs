@@ -6,7 +6,7 @@
 
 mod address;
 mod admission;
-mod beside;
+pub(crate) mod beside;
 mod certificate;
 mod classes;
 mod connections;
@@ -18,7 +18,6 @@ mod fields;
 mod file;
 mod kinds;
 mod lacking;
-mod made_up;
 mod metadata;
 mod nulls;
 mod place;
@@ -35,13 +34,13 @@ mod values;
 pub use address::{check_network, names_networks};
 pub use admission::spec_to_check;
 pub use beside::missing_sources;
+pub(crate) use certificate::check as check_certificates;
 pub use certificate::{CertificateCheck, Held, check_certificate, describe_problem};
 pub use connections::count_connections;
 pub use controllers::labels as node_labels;
 pub use document::{Kind, ReviewInput, Schemas, is_deployment};
 pub use file::{Content, Document, ParsedDocument, split_documents};
 pub use kinds::{likely_mistake, objects};
-pub use made_up::placeholder_facts_with;
 pub use place::keys_of_field;
 pub use release::{check_release_move, pinned_in_values_from, previous_release};
 pub use report::{Argument, Report, Summary, describe_kinds, report};
@@ -52,15 +51,12 @@ use std::collections::BTreeSet;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::hazard::{self, Cloud};
-use osdpl_core::api::OpenStackDeploymentSpec;
-use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{self, Desired, Facts, Selection};
 use osdpl_core::finding::Finding;
 
 /// Returns the findings of all rules about a cloud, beside those of [`osdpl_core::desired::resolve`].
 ///
 /// Expiry is checked only if `now` is given.
-pub fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
+pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let mut found = values::check(cloud);
     found.extend(certificate::check_values(cloud, now));
     let counts = replicas::check(cloud);
@@ -76,19 +72,10 @@ pub fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let fields: BTreeSet<&String> = unknown.iter().map(|finding| &finding.location.field).collect();
     let hazards = hazard::lint_warnings(cloud).into_iter();
     // An unknown key removes nothing anyway.
-    let hazards =
-        hazards.filter(|found| found.rule != "null-nothing" || !fields.contains(&found.location.field));
+    let hazards = hazards.filter(|found| found.rule != "null-nothing" || !fields.contains(&found.location.field));
     found.extend(hazards.filter(|finding| !counts.iter().any(|count| count.covers(finding))));
     found.extend(unknown);
     found
-}
-
-/// Resolves a selection and adds the findings of all rules.
-pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
-    let mut layered = desired::resolve_with_layers(spec, catalog, selection, facts);
-    let judged = check(&Cloud::new(spec, catalog, selection, facts, &layered), None);
-    layered.desired.findings.extend(judged);
-    layered.desired
 }
 
 /// Every rule's name and description.

@@ -50,8 +50,9 @@ fn adds_compute_for_services_with_instances() {
         assert!(missing.is_empty(), "{service}: {missing:?}");
         for name in core.iter().chain(more).filter(|name| **name != service) {
             let field = format!("spec.services.{name}");
-            let is_note =
-                |finding: &&osdpl_core::desired::Finding| finding.level == Level::Note && finding.location.field == field;
+            let is_note = |finding: &&osdpl_core::desired::Finding| {
+                finding.level == Level::Note && finding.location.field == field
+            };
             let note =
                 desired.findings.iter().find(is_note).unwrap_or_else(|| panic!("{service}: nothing about {name}"));
             assert!(note.message.starts_with("the service is part of the cloud because it is needed by "), "{note}");
@@ -83,7 +84,8 @@ fn warns_without_hypervisors_and_refuses_missing_images() {
     spec["services"]["libvirt"] = json!({"enabled": false});
     let desired = resolved(&catalog, &spec);
     assert_eq!(refusals(&desired), Vec::<String>::new());
-    let warned = desired.findings.iter().find(|finding| finding.location.field == "spec.services.libvirt.enabled").unwrap();
+    let warned =
+        desired.findings.iter().find(|finding| finding.location.field == "spec.services.libvirt.enabled").unwrap();
     assert_eq!(warned.level, Level::Warning);
     assert!(warned.message.contains("nova (libvirt/libvirt)"), "{warned}");
 

@@ -36,7 +36,8 @@ fn with(catalog: &Catalog, service: &str, tls: &Value) -> Desired {
 }
 
 fn is_refused(desired: &Desired, field: &str, service: &str) -> bool {
-    let refusals = desired.findings.iter().filter(|finding| finding.level == Level::Error && finding.location.field == field);
+    let refusals =
+        desired.findings.iter().filter(|finding| finding.level == Level::Error && finding.location.field == field);
     refusals.map(|finding| &finding.message).any(|message| message.contains(service))
 }
 

@@ -22,8 +22,11 @@ fn samples() -> Vec<(String, String)> {
 fn samples_have_no_errors_or_lint_warnings() {
     for (name, text) in samples() {
         let report = checked(&[(&name, &text)]);
-        let doubted: Vec<_> =
-            report.findings.iter().filter(|found| found.level.as_str() == "error" || found.rule != "catalogue").collect();
+        let doubted: Vec<_> = report
+            .findings
+            .iter()
+            .filter(|found| found.level.as_str() == "error" || found.rule != "catalogue")
+            .collect();
         assert!(doubted.is_empty(), "{name}: {doubted:?}");
         assert_eq!(report.summary.resources, 1, "{name}");
     }

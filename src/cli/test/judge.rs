@@ -10,10 +10,11 @@ use super::value::CheckedValue;
 use crate::common::Document;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Level, did_you_mean};
-use osdpl_core::desired::{Desired, DesiredRelease, KeyState, classify_key, overridden_chart_version, resolve, select};
+use osdpl_core::desired::{Desired, DesiredRelease, KeyState, classify_key, overridden_chart_version};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
-use osdpl_lint::rule::{Kind, ReviewInput, Schemas, keys_of_field, placeholder_facts_with, read_spec};
+use osdpl_lint::Evaluation;
+use osdpl_lint::rule::{Kind, ReviewInput, Schemas, keys_of_field, read_spec};
 use osdpl_values::expr::{Expression, Scope};
 use osdpl_values::{Path, Values, get};
 
@@ -65,19 +66,14 @@ impl Cloud {
         let Basis { catalog, schemas } = &*basis;
         let (object, beside) = (&subject.object, subject.beside());
         let validator = ReviewInput { catalog, schemas, beside, site: &ClusterInfo::default(), now: None };
-        let judged = validator.document(Kind::OpenStackDeployment, object);
-        let (mut desired, mut scope) = (Desired::default(), Scope::new(Values::new()));
-        // A resource that is not well-formed is refused and not resolved.
+        let (judged, evaluation) = validator.review(Kind::OpenStackDeployment, object);
+        // A resource that is not well-formed is refused and not evaluated.
         let spec = read_spec(object).ok();
-        if let Some(spec) = &spec {
-            let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
-            let selection = select(text("name"), text("namespace"), spec, catalog);
-            if !selection.is_refused() {
-                desired =
-                    resolve(spec, catalog, &selection, &placeholder_facts_with(spec, catalog, &selection, beside));
-            }
-            scope = selection.scope;
-        }
+        let (desired, scope) = match evaluation.filter(|_| spec.is_some()) {
+            Some(Evaluation { selection, desired, .. }) if !selection.is_refused() => (desired, selection.scope),
+            Some(Evaluation { selection, .. }) => (Desired::default(), selection.scope),
+            None => (Desired::default(), Scope::new(Values::new())),
+        };
         Self { basis, subject, spec, desired, judged, scope }
     }
 

@@ -177,7 +177,7 @@ impl CephUses {
             .map(|(consumer, key)| (format!("{}.key", consumer.name()), SecretContent::Text(key.clone())));
         let contents: BTreeMap<String, SecretContent> = open.chain(keys).collect();
         let data = contents.iter().map(|(key, content)| (key.clone(), content.text().into_bytes())).collect();
-        let declared = read_declared_ceph(&format!("{namespace}/{name}"), Ok(data), releases);
+        let declared = read_declared_ceph(&format!("{namespace}/{name}"), Ok(data), releases, None);
         match declared.not_ready_reason() {
             Some(trouble) => Err(vec![trouble.to_string()]),
             None => Ok(CephDeclaration {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ceph, Cluster, Consumer, Gateway, SecretError, external, mirantis, variables};
+use super::{Ceph, Cluster, Consumer, Gateway, ObjectStore, SecretError, external, mirantis, variables};
 use osdpl_values::Values;
 
 /// The Ceph that the spec declares.
@@ -121,12 +121,15 @@ impl DeclaredCeph {
     }
 }
 
-/// Reads a Secret. `object` is its `namespace/name`, `data` is its data or the reason why it can't be read, and
-/// `releases` are the catalogue's names of the desired releases.
+/// Reads the Secret that describes a Ceph, with the gateways of the object store if there is one.
+///
+/// `object` is its `namespace/name`, `data` is its data or the reason why it can't be read, and `releases` are the
+/// catalogue's names of the desired releases.
 pub fn read_declared_ceph<'a>(
     object: &str,
     data: Result<BTreeMap<String, Vec<u8>>, String>,
     releases: impl Iterator<Item = &'a str>,
+    store: Option<&ObjectStore>,
 ) -> DeclaredCeph {
     let data = match data {
         Ok(data) => data,
@@ -136,7 +139,9 @@ pub fn read_declared_ceph<'a>(
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let lacking = read.as_ref().map(|ceph| lacking(ceph, releases)).unwrap_or_default();
+    let gateway = store.map(|store| Gateway::external(object, &data).map_err(NotReady::from)?.published_by(store));
     DeclaredCeph { lacking, secrets: possible_keys(&data), ..DeclaredCeph::of(read.map_err(NotReady::from)) }
+        .with_gateway(gateway)
 }
 
 fn lacking<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<SecretError> {

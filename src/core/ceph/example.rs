@@ -4,26 +4,18 @@ use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Gateway, Layout, Monitors, Pool, Url, User};
 
-/// Returns a placeholder Ceph with upstream's names, which `osdpl render` uses.
+/// Returns a placeholder Ceph. Every name in it says that it is a placeholder, wherever it is shown.
 pub fn example() -> Ceph {
     let key = CephxKey::placeholder();
-    let pool = |consumer| match consumer {
-        Consumer::Glance => "glance.images",
-        Consumer::Cinder => "cinder.volumes",
-        Consumer::CinderBackup => "cinder.backups",
-        Consumer::Nova => "vms",
-        Consumer::Manila => "manila",
-        Consumer::Gnocchi => "gnocchi.metrics",
-    };
     let user = |consumer: Consumer| {
         let name = if consumer == Consumer::Nova { Consumer::Cinder.user() } else { consumer.user() };
-        let pools = vec![Pool { name: pool(consumer).to_owned(), role: None, device_class: None }];
-        (consumer, User { name: name.to_owned(), key: key.clone(), pools })
+        let pools = vec![Pool { name: format!("placeholder.{}", consumer.name()), role: None, device_class: None }];
+        (consumer, User { name: format!("placeholder.{name}"), key: key.clone(), pools })
     };
     let users: BTreeMap<Consumer, User> = Consumer::ALL.map(user).into();
     let fsid = Some("00000000-0000-0000-0000-000000000000".to_owned());
     Ceph {
-        object: "the example".into(),
+        object: "the placeholder".into(),
         layout: Layout::Documented,
         monitors: Monitors::example(),
         fsid,
@@ -32,8 +24,18 @@ pub fn example() -> Ceph {
     }
 }
 
+impl Ceph {
+    /// Replaces all keys by placeholders.
+    pub fn hide_keys(&mut self) {
+        for user in self.users.values_mut() {
+            user.key = CephxKey::placeholder();
+        }
+        self.admin = None;
+    }
+}
+
 /// Returns placeholder gateways.
 pub fn example_gateway() -> Gateway {
-    let url = Url { scheme: "http".into(), host: "rgw.example.org".into(), port: 80 };
+    let url = Url { scheme: "http".into(), host: "rgw.placeholder.invalid".into(), port: 80 };
     Gateway::External { internal: url.clone(), public: url }
 }

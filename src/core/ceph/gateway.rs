@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Ceph, CephxKey, Kind, NotReady, Object, SecretData, SecretError, ValueError};
+use super::{Ceph, CephxKey, Kind, NotReady, Object, ObjectStore, SecretData, SecretError, ValueError};
 
 /// The address of an HTTP server, without path and query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,11 +111,20 @@ impl Gateway {
         Ok(Self::External { internal: url.clone(), public: url })
     }
 
+    /// Replaces the address for users by that of the feature, if it has one.
+    ///
+    /// # Errors
+    /// If the feature's `publicUrl` is not a URL.
+    pub fn published_by(self, store: &ObjectStore) -> Result<Self, NotReady> {
+        self.with_public(store.public_url())
+            .map_err(|problem| NotReady::Rook(format!("spec.features.storage.ceph.objectStore.publicUrl: {problem}")))
+    }
+
     /// Replaces the address for users.
     ///
     /// # Errors
     /// If the text is not a URL.
-    pub fn with_public(self, text: Option<&str>) -> Result<Self, ValueError> {
+    fn with_public(self, text: Option<&str>) -> Result<Self, ValueError> {
         let Some(public) = text.map(Url::parse).transpose()? else { return Ok(self) };
         Ok(match self {
             Self::External { internal, .. } => Self::External { internal, public },

@@ -273,8 +273,9 @@ fn variables_have_digests_and_no_keys() {
 
 #[test]
 fn reports_missing_users_and_collects_secrets() {
-    let read =
-        |data: Data| read_declared_ceph("openstack/ceph", Ok(data), ["glance", "libvirt", "keystone"].into_iter());
+    let read = |data: Data| {
+        read_declared_ceph("openstack/ceph", Ok(data), ["glance", "libvirt", "keystone"].into_iter(), None)
+    };
     let lacking = read(good());
     assert_eq!(
         lacking.not_ready_reason().unwrap().to_string(),

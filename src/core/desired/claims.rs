@@ -56,10 +56,16 @@ pub(super) fn finding(
     }
     let kept = kept.into_iter().map(|(class, names)| format!("the claims of {} keep class {class}", names.join(", ")));
     let lines: Vec<String> = kept.chain(mixed).collect();
-    (!lines.is_empty()).then(|| Finding::new(Level::Warning, "spec.storageClass", format!(
-            "{}, because the class of a claim can't change; {wanted} applies only to releases without claims",
-            lines.join("; ")
-        )))
+    (!lines.is_empty()).then(|| {
+        Finding::new(
+            Level::Warning,
+            "spec.storageClass",
+            format!(
+                "{}, because the class of a claim can't change; {wanted} applies only to releases without claims",
+                lines.join("; ")
+            ),
+        )
+    })
 }
 
 fn several(name: &str, classes: &BTreeMap<String, Vec<String>>) -> String {

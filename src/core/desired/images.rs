@@ -64,9 +64,15 @@ fn rewritten(images: &Images, image: &str) -> Option<String> {
 
 /// Warns about digests for texts that can't be an image of a chart: an image has a registry or path, and a tag.
 pub fn check_names(images: &Images) -> Vec<Finding> {
-    let finding = |image: &String| Finding::new(Level::Warning, format!("spec.images.digests[{image}]"), format!(
-            "pins nothing: {image:?} is not an image name as charts use it; write it with its registry and tag, such as quay.io/airshipit/nova:2026.1-ubuntu_noble, or take it out"
-        ));
+    let finding = |image: &String| {
+        Finding::new(
+            Level::Warning,
+            format!("spec.images.digests[{image}]"),
+            format!(
+                "pins nothing: {image:?} is not an image name as charts use it; write it with its registry and tag, such as quay.io/airshipit/nova:2026.1-ubuntu_noble, or take it out"
+            ),
+        )
+    };
     images.digests.keys().filter(|image| !is_image(image)).map(finding).collect()
 }
 
@@ -95,10 +101,16 @@ pub fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<
     };
     let named = images.digests.keys().filter(|image| is_image(image));
     let unused = named.filter(|image| rewritten(images, image).is_none_or(|name| !used.contains(&*name)));
-    let finding = |image: &String| Finding::new(Level::Warning, format!("spec.images.digests[{image}]"), format!(
-            "pins nothing: no release has the image {image}{}; write it as its chart does, with the tag and before spec.images.mirrors, or take it out",
-            near(image)
-        ));
+    let finding = |image: &String| {
+        Finding::new(
+            Level::Warning,
+            format!("spec.images.digests[{image}]"),
+            format!(
+                "pins nothing: no release has the image {image}{}; write it as its chart does, with the tag and before spec.images.mirrors, or take it out",
+                near(image)
+            ),
+        )
+    };
     unused.map(finding).collect()
 }
 

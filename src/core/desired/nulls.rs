@@ -43,7 +43,11 @@ fn warning(path: &Path) -> Finding {
     let keys = path.keys();
     let start = keys.iter().position(|key| key == "values").map_or(keys.len(), |position| position + 1);
     let below: Path = keys[start..].iter().cloned().collect();
-    Finding::new(Level::Warning, path.to_string(), format!(
+    Finding::new(
+        Level::Warning,
+        path.to_string(),
+        format!(
             "the null was stripped by client-side `kubectl apply`, so the chart's default stays; use `kubectl apply --server-side`, or add {below} to `unset` beside `values`"
-        ))
+        ),
+    )
 }

@@ -159,7 +159,11 @@ fn list(who: &Needers) -> String {
 }
 
 fn pulled_in(service: &str, who: &Needers) -> Finding {
-    Finding::new(Level::Note, format!("spec.services.{service}"), format!("the service is part of the cloud because it is needed by {}", list(who)))
+    Finding::new(
+        Level::Note,
+        format!("spec.services.{service}"),
+        format!("the service is part of the cloud because it is needed by {}", list(who)),
+    )
 }
 
 fn in_use(service: &str, who: &Needers, catalog: &Catalog) -> Finding {
@@ -216,8 +220,14 @@ fn without_effect<'a>(
     enabled: &'a BTreeSet<String>,
 ) -> impl Iterator<Item = Finding> + 'a {
     let unset = spec.services.iter().filter(|(name, own)| own.enabled.is_none() && !enabled.contains(*name));
-    unset.filter(|(name, _)| catalog.services.contains_key(*name)).map(|(service, _)| Finding::new(Level::Warning, format!("spec.services.{service}"), "the service is in none of the presets and no other service needs it, so this has no effect; set \
-                  `enabled: true` to add it"))
+    unset.filter(|(name, _)| catalog.services.contains_key(*name)).map(|(service, _)| {
+        Finding::new(
+            Level::Warning,
+            format!("spec.services.{service}"),
+            "the service is in none of the presets and no other service needs it, so this has no effect; set \
+                  `enabled: true` to add it",
+        )
+    })
 }
 
 /// Returns warnings for enabled services that install nothing, because all their releases depend on a feature.
@@ -227,10 +237,16 @@ fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> 
         let releases = catalog.services.get(service).map(|entry| &entry.releases);
         releases.is_some_and(|all| !all.is_empty() && all.keys().all(|release| !chosen.releases.contains_key(release)))
     };
-    let warning = |service: &String| Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), format!(
-            "is true, and with these features nothing of {service} is part of the cloud; change the feature that its \
+    let warning = |service: &String| {
+        Finding::new(
+            Level::Warning,
+            format!("spec.services.{service}.enabled"),
+            format!(
+                "is true, and with these features nothing of {service} is part of the cloud; change the feature that its \
              releases depend on (`osdpl catalog services {service}` shows it), or take it out"
-        ));
+            ),
+        )
+    };
     named.map(|(service, _)| service).filter(|service| is_empty(service)).map(warning).collect()
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{Cloud, Location};
-use osdpl_core::finding::Finding;
 use osdpl_core::catalog::{EqualSetting, entry_name};
+use osdpl_core::finding::Finding;
 use osdpl_values::{Layer, Path, Values, get, trace};
 
 /// A coupled value of a release.

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::place::keys_of_field;
 use super::Cloud;
-use osdpl_core::finding::Finding;
+use super::place::keys_of_field;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Level};
+use osdpl_core::finding::Finding;
 use osdpl_core::observed::{ClusterInfo, Range};
 use osdpl_values::Values;
 use osdpl_values::expr::network::Network;
@@ -64,7 +64,9 @@ fn texts(features: &Values) -> Vec<Text<'_>> {
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = invalid_texts(&cloud.spec.features);
     // The feature's own check has the better message.
-    found.retain(|judged| !cloud.selection.findings.iter().any(|finding| finding.location.field == judged.location.field));
+    found.retain(|judged| {
+        !cloud.selection.findings.iter().any(|finding| finding.location.field == judged.location.field)
+    });
     found.retain(|judged| !is_free(&judged.location.field, cloud.catalog));
     found.extend(overlaps(&cloud.selection.features, &cloud.spec.features, cloud.site()));
     found.extend(cluster_overlap(cloud.site()));

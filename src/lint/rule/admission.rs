@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::ReviewInput;
-use osdpl_core::finding::Finding;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{find_excluded_presets, has_unknown_names};
+use osdpl_core::finding::Finding;
 
 /// The number of warnings in a response; the API server truncates all of them at 4096 characters in total.
 const WARNINGS: usize = 8;
@@ -93,8 +93,7 @@ impl ReviewInput<'_> {
             }
         };
         let deployed = old["status"]["openstackRelease"]["deployed"].as_str();
-        let mut found = deployed.map(|deployed| self.moved(deployed, &deployment)).unwrap_or_default();
-        found.extend(self.resource(&deployment));
+        let mut found = self.evaluate(&deployment, deployed).desired.findings;
         found.sort();
         found.dedup();
         found

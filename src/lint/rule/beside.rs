@@ -15,7 +15,7 @@ use osdpl_values::yaml;
 type Known = BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>;
 
 /// Returns the values of the spec's `valuesFrom`, as far as the objects are given.
-pub(super) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Known {
+pub(crate) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Known {
     let releases = spec.services.values().flat_map(|service| service.releases.values());
     let mut known = Known::new();
     for source in releases.flat_map(|release| &release.values_from) {
@@ -65,12 +65,12 @@ fn kind(kind: ValuesKind) -> &'static str {
 }
 
 /// Returns the object of this kind and name in the namespace of the resource.
-pub(super) fn find<'a>(kind: &str, name: &str, namespace: &str, beside: &'a [Value]) -> Option<&'a Value> {
+pub(crate) fn find<'a>(kind: &str, name: &str, namespace: &str, beside: &'a [Value]) -> Option<&'a Value> {
     find_in((kind, name), (namespace, namespace), beside)
 }
 
 /// Returns the object of this kind and name in a namespace; an object without a namespace is in that of the resource.
-pub(super) fn find_in<'a>(
+pub(crate) fn find_in<'a>(
     (kind, name): (&str, &str),
     (namespace, default_namespace): (&str, &str),
     beside: &'a [Value],
@@ -81,11 +81,20 @@ pub(super) fn find_in<'a>(
     })
 }
 
+/// Returns the data of a Secret.
+///
+/// # Errors
+/// The first key whose value is not text.
+pub(crate) fn data(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, Unavailable> {
+    let maps = ["data", "stringData"].into_iter().filter_map(|field| secret[field].as_object());
+    maps.flat_map(|map| map.keys()).map(|key| Ok((key.clone(), text(secret, key)?.into_bytes()))).collect()
+}
+
 /// Returns the text of a key of a Secret or `ConfigMap`.
 ///
 /// # Errors
 /// If there is no such key, or its value is not text.
-pub(super) fn text(object: &Value, key: &str) -> Result<String, Unavailable> {
+pub(crate) fn text(object: &Value, key: &str) -> Result<String, Unavailable> {
     let kind = object["kind"].as_str().unwrap_or_default();
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if let Some(plain) = object["stringData"][key].as_str() {

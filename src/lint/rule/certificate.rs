@@ -8,9 +8,9 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{Cloud, beside};
-use osdpl_core::finding::Finding;
 use osdpl_core::catalog::CertificateKeys;
 use osdpl_core::desired::Certificate;
+use osdpl_core::finding::Finding;
 use osdpl_values::Path;
 
 /// The keys of the certificate, its private key and its CA in the values of upstream's charts (helm-toolkit's
@@ -61,7 +61,7 @@ impl CertificateCheck {
 
 /// Checks the certificates whose Secrets are `beside` a resource of this namespace. Expiry is checked only if `now` is
 /// given.
-pub(super) fn check(
+pub(crate) fn check(
     certificates: &[Certificate],
     namespace: &str,
     beside: &[Value],

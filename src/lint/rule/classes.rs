@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Cloud;
-use osdpl_core::finding::Finding;
 use crate::hazard::user_field;
 use osdpl_core::catalog::SharedClaim;
+use osdpl_core::finding::Finding;
 use osdpl_core::observed::Class;
 use osdpl_values::{Values, get, leaves_with_key};
 
@@ -22,9 +22,9 @@ const LEFT_TO_CLUSTER: &str = "default";
 /// Checks the classes of a cloud; returns nothing if those of the cluster are not known.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let Some(classes) = &cloud.site().classes else { return Vec::new() };
-    let missing = requested(cloud).into_iter().filter_map(|(field, requested)| {
-        Some(Finding::warning("storage-class", field, missing(&requested, classes)?))
-    });
+    let missing = requested(cloud)
+        .into_iter()
+        .filter_map(|(field, requested)| Some(Finding::warning("storage-class", field, missing(&requested, classes)?)));
     missing.chain(unshared(cloud, classes)).collect()
 }
 

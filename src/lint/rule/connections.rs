@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Cloud;
-use osdpl_core::finding::Finding;
 use osdpl_core::catalog::ConnectionPool;
+use osdpl_core::finding::Finding;
 use osdpl_values::{Path, Values, get, leaves};
 
 /// Upstream's default limit (`conf.database.my` of the chart mariadb).

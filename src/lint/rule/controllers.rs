@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::Cloud;
-use osdpl_core::finding::Finding;
 use osdpl_core::api::{OpenStackDeploymentSpec, RoleNodes};
 use osdpl_core::catalog::{Catalog, SeparateServers};
 use osdpl_core::desired::role_labels;
+use osdpl_core::finding::Finding;
 use osdpl_values::{Path, Values, get};
 
 /// The label by which upstream's charts select the nodes of APIs and similar pods (`labels.*` of their values).

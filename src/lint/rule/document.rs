@@ -5,12 +5,10 @@ use serde_json::Value;
 
 use super::lacking::Lacking;
 use super::served::{Served, typed};
-use super::{certificate, check_release_move};
-use osdpl_core::finding::Finding;
-use crate::hazard::Cloud;
-use osdpl_core::api::{self, OpenStackDeployment, OpenStackDeploymentSpec, SchemaError};
+use crate::evaluate::{Evaluation, Input};
+use osdpl_core::api::{self, OpenStackDeployment, SchemaError};
 use osdpl_core::catalog::{Catalog, Level};
-use osdpl_core::desired;
+use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 
 /// The API version of both kinds.
@@ -108,6 +106,12 @@ pub struct ReviewInput<'a> {
 impl ReviewInput<'_> {
     /// Validates one object offline, only from its content and the objects beside it.
     pub fn document(&self, kind: Kind, object: &Value) -> Vec<Finding> {
+        self.review(kind, object).0
+    }
+
+    /// Validates one object as [`Self::document`] does, and returns the evaluation of a cloud whose parts could be
+    /// parsed.
+    pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
         let Served { mut found, sound } = self.schemas.served(kind, object);
         let deployment = match kind {
             Kind::OpenStackDeployment => typed::<OpenStackDeployment>(object, &sound, &mut found),
@@ -116,25 +120,30 @@ impl ReviewInput<'_> {
                 None
             }
         };
-        let deployed = object["status"]["openstackRelease"]["deployed"].as_str().zip(deployment.as_ref());
-        let moved = deployed.into_iter().flat_map(|(deployed, own)| self.moved(deployed, own));
-        let beyond = moved.chain(deployment.iter().flat_map(|deployment| self.resource(deployment)));
+        let evaluation = deployment.as_ref().map(|deployment| {
+            let deployed = object["status"]["openstackRelease"]["deployed"].as_str();
+            self.evaluate(deployment, deployed)
+        });
+        let beyond = evaluation.iter().flat_map(|evaluation| evaluation.desired.findings.iter().cloned());
         let lacking = Lacking::of(&sound, self.catalog);
         let beyond = beyond.filter(|judged| !lacking.explains(judged));
         for judged in beyond.filter_map(|judged| sound.judged(judged)) {
             // The catalogue's message is more helpful than a schema's.
             let is_better = judged.level == Level::Error;
             found.retain(|known| {
-                known.location.field != judged.location.field || !is_better || !(known.rule == "schema" || is_release(known))
+                known.location.field != judged.location.field
+                    || !is_better
+                    || !(known.rule == "schema" || is_release(known))
             });
-            let is_reported = found
-                .iter()
-                .any(|known| known.location.field == judged.location.field && (known.rule == "field" || known.message == judged.message));
+            let is_reported = found.iter().any(|known| {
+                known.location.field == judged.location.field
+                    && (known.rule == "field" || known.message == judged.message)
+            });
             found.extend((!is_reported).then_some(judged));
         }
         found.sort();
         found.dedup();
-        found
+        (found, evaluation)
     }
 }
 
@@ -148,60 +157,15 @@ impl ReviewInput<'_> {
     pub(super) fn certificates(&self, kind: Kind, object: &Value) -> Vec<String> {
         let sound = self.schemas.sound(kind, object);
         let deployment = typed::<OpenStackDeployment>(object, &sound, &mut Vec::new());
-        let selected = deployment.filter(|_| kind == Kind::OpenStackDeployment).map(|deployment| {
-            let (name, namespace) = named(&deployment);
-            desired::select(name, namespace, &deployment.spec, self.catalog)
-        });
+        let selected = deployment
+            .filter(|_| kind == Kind::OpenStackDeployment)
+            .map(|deployment| Input::of_resource(&deployment, &deployment.spec, self.catalog).select());
         selected.into_iter().flat_map(|selection| selection.certificates).map(|certificate| certificate.name).collect()
     }
 
-    /// Checks a resource whose spec has another OpenStack release than the deployed one.
-    pub(super) fn moved(&self, deployed: &str, deployment: &OpenStackDeployment) -> Vec<Finding> {
-        let mut found = check_release_move(deployed, &deployment.spec, self.catalog);
-        if !found.is_empty() {
-            let known = super::beside::values_from(&deployment.spec, named(deployment).1, self.beside);
-            found.extend(super::pinned_in_values_from(deployed, &deployment.spec, &known));
-        }
-        found
+    /// Evaluates a resource offline. `deployed` is the deployed OpenStack release, if it is known.
+    pub fn evaluate(&self, deployment: &OpenStackDeployment, deployed: Option<&str>) -> Evaluation {
+        let input = Input { deployed, now: self.now, ..Input::of_resource(deployment, &deployment.spec, self.catalog) };
+        input.evaluate_offline(self.beside, self.site)
     }
-
-    /// Returns the findings beyond the API server's own checks: the catalogue's, based on placeholder facts, and those
-    /// of our rules.
-    pub fn resource(&self, deployment: &OpenStackDeployment) -> Vec<Finding> {
-        let (name, namespace) = named(deployment);
-        let (spec, catalog) = (&deployment.spec, self.catalog);
-        let selection = desired::select(name, namespace, spec, catalog);
-        let mut facts = super::placeholder_facts_with(spec, catalog, &selection, self.beside);
-        facts.site = self.site.clone();
-        let layered = desired::resolve_with_layers(spec, catalog, &selection, &facts);
-        let mut found: Vec<Finding> =
-            layered.desired.findings.clone();
-        if !selection.is_refused() {
-            found.extend(
-                layered.problems.iter().map(|finding| with_credential_field(spec, finding)),
-            );
-        }
-        let cloud = Cloud::new(spec, catalog, &selection, &facts, &layered);
-        found.extend(certificate::check(&selection.certificates, namespace, self.beside, self.now));
-        found.extend(super::check(&cloud, self.now));
-        found
-    }
-}
-
-/// Returns the name and the namespace of a resource, or their defaults.
-fn named(deployment: &OpenStackDeployment) -> (&str, &str) {
-    let metadata = &deployment.metadata;
-    (metadata.name.as_deref().unwrap_or("cloud"), metadata.namespace.as_deref().unwrap_or("openstack"))
-}
-
-/// Moves a problem with a credential of the spec to the field that references it.
-fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
-    let mut finding = problem.clone();
-    let credential = finding.location.field.strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
-    if let Some((service, name)) = credential
-        && spec.services.get(service).is_some_and(|service| service.credentials.contains_key(name))
-    {
-        finding.location.field = format!("spec.services.{service}.credentials.{name}");
-    }
-    finding
 }

@@ -1,7 +1,7 @@
 //! Checks that names can be published in the public domain.
 
-use osdpl_core::finding::Finding;
 use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::finding::Finding;
 
 /// Top-level names that resolvers do not look up in DNS: RFC 6761, 6762 and 7686.
 const PRIVATE: [&str; 4] = ["local", "localhost", "invalid", "onion"];

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::schema::field_path;
 use super::{keys_of_field, metadata};
-use osdpl_core::finding::Finding;
 use osdpl_core::catalog::did_you_mean;
+use osdpl_core::finding::Finding;
 
 /// The fields of every resource, beside those of its schema.
 const COMMON: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
@@ -96,10 +96,7 @@ mod tests {
         let object = serde_json::json!({"foo": 1, "kind": "OpenStackDeployment", "presets": [], "metadata": {"lables": {"a": "b"}}, "spec": {
             "nodes": {"overrides": [{"nmae": "a"}]},
             "services": {"nova": {"enbled": false, "releases": {"nova": {"values": {"any": {"thing": 1}}}}}}}});
-        let found: Vec<_> = unknown_fields(schema, &object)
-            .iter()
-            .map(|judged| judged.to_string())
-            .collect();
+        let found: Vec<_> = unknown_fields(schema, &object).iter().map(|judged| judged.to_string()).collect();
         assert_eq!(
             found,
             [

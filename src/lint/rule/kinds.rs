@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::document::VERSION;
 use super::Kind;
-use osdpl_core::finding::Finding;
+use super::document::VERSION;
 use osdpl_core::catalog::did_you_mean;
+use osdpl_core::finding::Finding;
 
 /// The kinds of osdpl resources.
 const KINDS: [&str; 2] = ["OpenStackDeployment", "NodeMaintenance"];

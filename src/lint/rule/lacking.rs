@@ -1,10 +1,10 @@
 //! A resource that something was taken out of ([`Sound`]) is judged as if that had never been written. What is said of it for this very reason is left out:
 //! the advice would be wrong, and what is true of it is told once the mistake is mended.
 
-use osdpl_core::finding::Finding;
 use super::place::keys_of_field;
 use super::sound::Sound;
 use osdpl_core::catalog::{Catalog, Check};
+use osdpl_core::finding::Finding;
 use osdpl_values::expr::Expression;
 
 /// What the rest of the resource is judged by, and is not there.

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
 use super::schema::field_path;
-use osdpl_core::finding::Finding;
 use osdpl_core::catalog::{LABEL, did_you_mean};
+use osdpl_core::finding::Finding;
 use osdpl_values::yaml::redact_literals;
 
 /// The fields that the API server knows (`k8s.io/apimachinery` `ObjectMeta`).

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use osdpl_core::finding::Finding;
 use super::schema::field_path;
+use osdpl_core::finding::Finding;
 
 /// Removes every null that the API server drops or refuses, and reports each.
 ///
@@ -27,7 +27,9 @@ fn walk(schema: &Value, value: &mut Value, field: &str, found: &mut Vec<Finding>
                 let field = field_path(field, key);
                 if value.is_null() {
                     let message = "the value is null: the API server drops or refuses the key";
-                    found.push(Finding::error("schema", field, message).with_remedy("write a value, or take the key out"));
+                    found.push(
+                        Finding::error("schema", field, message).with_remedy("write a value, or take the key out"),
+                    );
                     return false;
                 }
                 walk(schema, value, &field, found);

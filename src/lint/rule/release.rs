@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use osdpl_core::finding::Finding;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::Unavailable;
+use osdpl_core::finding::Finding;
 use osdpl_values::{Values, get};
 
 const FIELD: &str = "spec.openstackRelease";

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Cloud;
-use osdpl_core::finding::Finding;
 use crate::hazard::TYPE_CHANGED;
 use osdpl_core::catalog::{KeyTree, KeyType};
+use osdpl_core::finding::Finding;
 use osdpl_values::{Path, Values, get, leaves};
 
 /// An invalid number of pods.
@@ -19,7 +19,9 @@ pub(super) struct Count {
 impl Count {
     /// Whether another finding reports the same value again.
     pub fn covers(&self, other: &Finding) -> bool {
-        other.rule == TYPE_CHANGED && other.field() == self.judged.location.field && other.message.starts_with(&self.before)
+        other.rule == TYPE_CHANGED
+            && other.field() == self.judged.location.field
+            && other.message.starts_with(&self.before)
     }
 }
 

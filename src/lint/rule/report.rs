@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::file::{Content, Document, ParsedDocument};
 use super::{Kind, ReviewInput, Schemas, beside, is_deployment, kinds, metadata, read_spec};
-use osdpl_core::finding::{Finding, SourceLine};
 use osdpl_core::catalog::{Catalog, LABEL, Level};
+use osdpl_core::finding::{Finding, SourceLine};
 use osdpl_core::observed::ClusterInfo;
 use osdpl_values::yaml;
 

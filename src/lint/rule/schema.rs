@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use osdpl_core::finding::Finding;
 use osdpl_core::catalog::schema::{
     Nulls, SchemaViolation, ViolationKind, field_description, validate, violation_message,
 };
 use osdpl_core::desired::redact_url_logins;
+use osdpl_core::finding::Finding;
 
 pub use osdpl_core::catalog::schema::field_path;
 

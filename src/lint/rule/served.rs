@@ -8,8 +8,8 @@ use super::document::VERSION;
 use super::place::quoted;
 use super::sound::Sound;
 use super::{Kind, Schemas, fields, metadata, nulls, schema};
-use osdpl_core::finding::Finding;
 use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::finding::Finding;
 use osdpl_values::normalize_numbers;
 use osdpl_values::yaml::redact_literals;
 
@@ -45,8 +45,7 @@ impl Schemas {
         let lacking = Sound::lacking(schema, &whole, newest);
         let sound = self.mended(kind, whole);
         for sound in std::iter::once(&sound).chain(&lacking) {
-            let said: Vec<Finding> =
-                broken(schema, sound, is_misshapen).filter(|said| !found.contains(said)).collect();
+            let said: Vec<Finding> = broken(schema, sound, is_misshapen).filter(|said| !found.contains(said)).collect();
             found.extend(said);
         }
         Served { found, sound }

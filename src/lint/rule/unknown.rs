@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Cloud;
-use osdpl_core::finding::Finding;
 use crate::hazard::Location;
 use osdpl_core::desired::{self, is_reported_per_release, list_node_layers};
+use osdpl_core::finding::Finding;
 use osdpl_values::{Layer, Path};
 
 /// Returns all unknown keys, including those in `unset`.
@@ -23,7 +23,9 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
                 |path: &Path| !is_reported_per_release(layer) && reported.contains(&place(&spot, layer, path));
             for (path, finding) in desired::find_unknown_keys(layer, chart, cloud.catalog, is_reported) {
                 let judged = unknown_key(&spot, layer, &path, finding);
-                if reported.insert(judged.location.field.clone()) || is_reported_per_release(layer) && !found.contains(&judged) {
+                if reported.insert(judged.location.field.clone())
+                    || is_reported_per_release(layer) && !found.contains(&judged)
+                {
                     found.push(judged);
                 }
             }
@@ -65,8 +67,9 @@ mod tests {
         let spec = serde_json::from_value(spec).unwrap();
         let selection = select("cloud", "openstack", &spec, &catalog);
         let before = SEARCHES.get();
-        let desired = crate::rule::resolve(&spec, &catalog, &selection, &Facts::default());
-        let found = desired.findings.iter().filter(|finding| finding.location.field.starts_with("spec.common.values.nothing"));
+        let desired = crate::Input::of_spec(&spec, &catalog).resolve(&selection, &Facts::default());
+        let found =
+            desired.findings.iter().filter(|finding| finding.location.field.starts_with("spec.common.values.nothing"));
         assert_eq!(found.count(), 20, "{:?}", desired.findings);
         assert_eq!(SEARCHES.get() - before, 20, "one for each");
     }

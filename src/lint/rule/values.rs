@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Cloud;
-use osdpl_core::finding::Finding;
 use osdpl_core::catalog::{Level, Rule, SeparateServers};
+use osdpl_core::finding::Finding;
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, get};
 
@@ -59,8 +59,5 @@ fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Lev
     let current = value.map(|value| format!("{path} of {release} is {value}: ")).unwrap_or_default();
     let location =
         cloud.spot_of(release, path).and_then(|spot| Some(format!("{}: ", spot.stands()?))).unwrap_or_default();
-    Finding {
-        level,
-        ..Finding::warning("values", cloud.field(release, path), format!("{location}{current}{message}"))
-    }
+    Finding { level, ..Finding::warning("values", cloud.field(release, path), format!("{location}{current}{message}")) }
 }

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use super::Context;
 use super::memory::Memory;
 use osdpl_core::catalog::{Addition, Catalog, ExtendedCatalog, LABEL, Level, RejectedAddition, extend_catalog};
-use osdpl_core::finding::Finding;
 use osdpl_core::files;
+use osdpl_core::finding::Finding;
 
 /// The catalogue, its own part and the whole.
 pub struct Book {

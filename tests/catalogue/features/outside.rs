@@ -124,7 +124,11 @@ fn external_name_servers_use_their_masters() {
     reached["masters"] = masters;
     let desired = resolved(&catalogue(), &kit(&spec(reached)));
     assert_eq!(refusals(&desired), Vec::<String>::new());
-    assert!(!desired.findings.iter().any(|finding| finding.location.field.contains("dnsService")), "{:?}", desired.findings);
+    assert!(
+        !desired.findings.iter().any(|finding| finding.location.field.contains("dnsService")),
+        "{:?}",
+        desired.findings
+    );
     let text = at(&desired.releases["designate"].values, "conf.pools").unwrap().as_str().unwrap();
     let pools: Value = osdpl_values::yaml::parse("pools", text).unwrap();
     let masters = json!([{"host": "192.0.2.9", "port": 53}, {"host": "2001:db8::1", "port": 5354}]);

@@ -1,0 +1,110 @@
+//! The facts of a resource that is evaluated without a cluster: those of its files, and placeholders for the rest.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::rule::beside;
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::{Catalog, KeyTree};
+use osdpl_core::ceph::{self, DeclaredCeph};
+use osdpl_core::desired::{Blocked, ChartInfo, Facts, Selection, overridden_chart_version};
+use osdpl_core::placeholder;
+
+/// Returns the images of the locked charts, which `spec.images` rewrites; nothing for charts of another version.
+fn charts(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
+    let tags = ["images".to_owned(), "tags".to_owned()];
+    let fact = |name: &String| {
+        let chart = &catalog.release(name).filter(|_| overridden_chart_version(spec, catalog, name).is_none())?.1.chart;
+        let version = catalog.lock.get(chart)?.version.clone();
+        let tags = catalog.keys().get(chart)?.find(&tags);
+        let images = tags.into_iter().flat_map(KeyTree::texts);
+        let images = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).collect();
+        Some((name.clone(), Ok(ChartInfo { version, images, ..ChartInfo::default() })))
+    };
+    selection.releases.keys().filter_map(fact).collect()
+}
+
+/// Returns the facts of a resource from the objects that are applied together with it, and placeholders for what they
+/// lack.
+///
+/// `valuesFrom` and the description of Ceph are read from these objects. Credentials and cephx keys stay placeholders
+/// even if the objects have them: the objects are only checked for usability, and their content is not used.
+pub(crate) fn facts(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+    beside: &[Value],
+) -> Facts {
+    let mut facts = placeholder::facts(catalog, selection);
+    if spec.images.rewrites() {
+        facts.charts = charts(spec, catalog, selection);
+    }
+    facts.values_from = beside::values_from(spec, &selection.namespace, beside);
+    if let Some(declared) = ceph(selection, beside) {
+        facts.ceph = Some(declared);
+    }
+    let problem = |name: &str, key: &str| {
+        let secret = beside::find("Secret", name, &selection.namespace, beside)?;
+        beside::text(secret, key).err()
+    };
+    for field in &selection.secrets {
+        if let Some(problem) = problem(&field.name, &field.key) {
+            facts.secrets.insert((field.name.clone(), field.key.clone()), Err(problem));
+        }
+    }
+    for (service, service_spec) in &spec.services {
+        for (name, given) in &service_spec.credentials {
+            if let Some(problem) = problem(&given.name, &given.key) {
+                facts.credentials.entry(service.clone()).or_default().remove(name);
+                facts.missing.insert((service.clone(), name.clone()), problem.to_string());
+            }
+        }
+    }
+    facts
+}
+
+/// Returns the Ceph of the Secret that the spec names, or the placeholder with the address that the spec contains.
+/// `None` if the cloud uses no Ceph.
+fn ceph(selection: &Selection, beside: &[Value]) -> Option<DeclaredCeph> {
+    let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
+    let store = selection.object_store();
+    let secret = storage["ceph"]["secret"]["name"].as_str();
+    let secret = secret.and_then(|name| Some((name, beside::find("Secret", name, &selection.namespace, beside)?)));
+    let Some((name, secret)) = secret else {
+        let gateway = store.map(|store| ceph::example_gateway().published_by(&store));
+        return Some(DeclaredCeph::of(Ok(ceph::example())).with_gateway(gateway));
+    };
+    let object = format!("{}/{name}", selection.namespace);
+    let data = beside::data(secret).map_err(|problem| problem.to_string());
+    let releases = selection.releases.keys().map(String::as_str);
+    let mut declared = ceph::read_declared_ceph(&object, data, releases, store.as_ref());
+    if let Ok(ceph) = &mut declared.settings {
+        ceph.hide_keys();
+    }
+    Some(declared)
+}
+
+/// Describes the placeholders among the facts of a resource, one sentence each.
+pub(crate) fn describe_placeholders(catalog: &Catalog, selection: &Selection, beside: &[Value]) -> Vec<String> {
+    let mut found = Vec::new();
+    let credentials = osdpl_core::credentials::list_needed_credentials(catalog, selection);
+    if credentials.into_iter().next().is_some() || !selection.secrets.is_empty() {
+        found.push("credentials and the Secrets that features name: only the cluster has them".to_owned());
+    }
+    let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph");
+    let Some(storage) = storage else { return found };
+    let secret = storage["ceph"]["secret"]["name"].as_str();
+    match secret {
+        Some(name) if beside::find("Secret", name, &selection.namespace, beside).is_some() => {}
+        Some(name) => found.push(format!(
+            "Ceph's monitors, users and pools: Secret {name}, which spec.features.storage.ceph.secret names, is not in the file"
+        )),
+        None => found.push("Ceph's monitors, users and pools: Rook's objects are only in the cluster".to_owned()),
+    }
+    found
+}
