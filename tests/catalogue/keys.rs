@@ -105,7 +105,8 @@ fn checks_presets_in_config_maps_like_specs() {
         "spec": {"openstackRelease": "2026.1", "presets": ["core", "edge"]},
     });
     let deployment: OpenStackDeployment = serde_json::from_value(resource).unwrap();
-    let told = question.resource(&deployment).into_iter().filter(|judged| judged.rule == "unknown-key");
+    let told =
+        question.evaluate(&deployment, None).desired.findings.into_iter().filter(|judged| judged.rule == "unknown-key");
     let mut told: Vec<String> = told.map(|judged| format!("{}: {}", judged.location.field, judged.message)).collect();
     told.sort();
     let place = "spec.presets: ConfigMap openstack/edge, key presets.edge.yaml (fragments[0]): the values of chart keystone have no ";

@@ -46,7 +46,7 @@ fn external(own: bool) -> DeclaredCeph {
         held.extend(data(&[("nova.key", nova)]));
     }
     let gateway = Gateway::external("openstack/ceph", &held).unwrap();
-    read_declared_ceph("openstack/ceph", Ok(held), RELEASES.into_iter()).with_gateway(Some(Ok(gateway)))
+    read_declared_ceph("openstack/ceph", Ok(held), RELEASES.into_iter(), None).with_gateway(Some(Ok(gateway)))
 }
 
 /// A Ceph that Rook runs.

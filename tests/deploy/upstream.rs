@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use osdpl_core::catalog::{Catalog, KeyTree, Level, Rule};
 use osdpl_core::desired::{Desired, DesiredRelease, select};
 use osdpl_core::placeholder;
-use osdpl_lint::rule;
+use osdpl_lint::Input;
 use osdpl_values::{self as values, Values};
 use serde_json::{Value, json};
 
@@ -156,7 +156,7 @@ fn everything(catalog: &Catalog, release: &str, kind: &Kind) -> Desired {
     let desired = resolved(catalog, &spec);
     let typed = serde_json::from_value(spec).unwrap();
     let selection = select("cloud", "openstack", &typed, catalog);
-    let judged = rule::resolve(&typed, catalog, &selection, &placeholder::facts(catalog, &selection));
+    let judged = Input::of_spec(&typed, catalog).resolve(&selection, &placeholder::facts(catalog, &selection));
     for said in [&desired, &judged] {
         assert_eq!(refusals(said), Vec::<String>::new(), "{release} {}", kind.name);
     }

@@ -124,7 +124,7 @@ impl Gateway {
     ///
     /// # Errors
     /// If the text is not a URL.
-    fn with_public(self, text: Option<&str>) -> Result<Self, ValueError> {
+    pub fn with_public(self, text: Option<&str>) -> Result<Self, ValueError> {
         let Some(public) = text.map(Url::parse).transpose()? else { return Ok(self) };
         Ok(match self {
             Self::External { internal, .. } => Self::External { internal, public },

@@ -7,7 +7,7 @@ use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{Selection, select};
 use osdpl_core::placeholder;
-use osdpl_lint::rule;
+use osdpl_lint::Input;
 
 use super::others::{OTHERS, UNANSWERED};
 use super::{WHOLE, Whole, shipped};
@@ -81,7 +81,7 @@ fn every_openstack_release_has_a_valid_whole_cloud() {
     for whole in &WHOLE {
         let (spec, selection) = (spec(whole, &catalog), selection(whole, &catalog));
         let facts = placeholder::facts(&catalog, &selection);
-        let desired = rule::resolve(&spec, &catalog, &selection, &facts);
+        let desired = Input::of_spec(&spec, &catalog).resolve(&selection, &facts);
         let refused: Vec<_> = desired.findings.iter().filter(|finding| finding.level == Level::Error).collect();
         assert!(refused.is_empty(), "{}: {refused:?}", whole.openstack);
     }
