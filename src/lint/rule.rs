@@ -56,7 +56,7 @@ use osdpl_core::finding::Finding;
 /// Returns the findings of all rules about a cloud, beside those of [`osdpl_core::desired::resolve`].
 ///
 /// Expiry is checked only if `now` is given.
-pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
+pub fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let mut found = values::check(cloud);
     found.extend(certificate::check_values(cloud, now));
     let counts = replicas::check(cloud);
