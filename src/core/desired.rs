@@ -24,7 +24,6 @@ mod resolve;
 mod roles;
 mod select;
 mod services;
-mod threads;
 mod unknown;
 mod written;
 
