@@ -11,8 +11,8 @@
 mod functions;
 pub mod network;
 mod numbers;
+mod parser;
 mod pattern;
-mod reader;
 mod scalar;
 mod scope;
 mod ssh;
@@ -38,7 +38,7 @@ pub struct Expression {
 struct Compiled {
     tree: IdedExpr,
     /// The chain of field names, if the expression is nothing else.
-    chain: Option<reader::Chain>,
+    chain: Option<parser::Chain>,
     is_secret: bool,
 }
 
@@ -196,7 +196,7 @@ impl Expression {
 }
 
 fn compile(source: &str) -> Result<Compiled, Error> {
-    let tree = reader::tree(source)?;
+    let tree = parser::parse(source)?;
     let names = tree.references();
     // Comprehensions such as `list.exists(item, …)` declare a variable.
     let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
@@ -205,7 +205,7 @@ fn compile(source: &str) -> Result<Compiled, Error> {
     }
     let is_secret = names.has_variable(CREDENTIALS) || names.has_function(functions::SECRET);
     drop(names);
-    Ok(Compiled { chain: reader::Chain::of(&tree), tree, is_secret })
+    Ok(Compiled { chain: parser::Chain::of(&tree), tree, is_secret })
 }
 
 impl fmt::Debug for Expression {
