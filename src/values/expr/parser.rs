@@ -45,8 +45,9 @@ pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
         );
         return Err(Error::Syntax { expression: source.chars().take(40).chain(['…']).collect(), problem });
     }
-    let problem = |_| Error::Syntax { expression: source.to_owned(), problem: syntax::problem(source) };
-    Parser::new().parse(source).map_err(problem)
+    Parser::new()
+        .parse(source)
+        .map_err(|errors| Error::Syntax { expression: source.to_owned(), problem: syntax::problem(source, &errors) })
 }
 
 /// Counts operators, calls and selections, including those in strings; several in a row are one.
