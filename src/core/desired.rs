@@ -42,9 +42,9 @@ pub use resolve::{ResolvedLayers, redact, resolve, resolve_with_layers};
 pub use roles::role_labels;
 pub use select::{find_excluded_presets, select};
 pub use unknown::{
-    KeyState, classify_key, classify_key_in, find_unknown_keys, is_about_unknown_keys, is_reported_per_release,
-    is_unknown_key_in, warn_unknown_keys,
+    KeyState, classify_key, classify_key_in, find_unknown_keys, is_reported_per_release, is_unknown_key_in,
 };
+pub(crate) use unknown::{is_about_unknown_keys, warn_unknown_keys};
 pub use written::{Written, fact_config_maps};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
@@ -52,7 +52,7 @@ use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
 use crate::ceph::DeclaredCeph;
 use crate::observed::{ClusterInfo, ReleaseKey};
 use osdpl_values::expr::Scope;
-use osdpl_values::{Layer, Path, Values};
+use osdpl_values::{Path, Values};
 
 /// A problem or remark about the spec.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -275,9 +275,6 @@ pub enum Provider {
     /// A service outside of the cluster.
     External(String),
 }
-
-/// The origin and layer list of one release, for provenance.
-pub type Layers = Vec<Layer>;
 
 /// Returns the overrides that the spec has for one release.
 pub(crate) fn release_overrides<'a>(

@@ -5,8 +5,7 @@
 //!
 //! Pure module. Expressions of users are compiled when the catalogue is loaded, so that a wrong one is a load error and
 //! not a surprise at reconcile. Only files of the catalogue, presets and features may hold expressions. Values of users
-//! may not, because scripts contain `${…}`. `src/expr/functions.rs` lists the functions beyond CEL's own
-//! ([`FUNCTIONS`]).
+//! may not, because scripts contain `${…}`. `src/values/expr/functions.rs` lists the functions beyond CEL's own.
 
 mod functions;
 pub mod network;
@@ -18,7 +17,7 @@ mod scope;
 mod ssh;
 mod syntax;
 
-pub use functions::{FUNCTIONS, Secrets};
+pub use functions::Secrets;
 pub use pattern::{matches, pattern_error};
 pub use scalar::Template;
 pub use scope::Scope;
@@ -112,7 +111,7 @@ impl Error {
 const CREDENTIALS: &str = "credentials";
 
 /// The variables that an expression may use.
-pub const VARIABLES: [&str; 10] =
+pub(crate) const VARIABLES: [&str; 10] =
     ["spec", "features", "openstack", "services", CREDENTIALS, "ceph", "facts", "releases", "release", "values"];
 
 impl Expression {
