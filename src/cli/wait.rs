@@ -2,6 +2,7 @@
 //! intervention is needed.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -12,7 +13,7 @@ use kube::{Api, ResourceExt};
 
 use super::common::Target;
 use super::output;
-use super::span::{DurationArgument, span};
+use super::span::{describe, span};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition};
 
 /// The exit code if manual intervention is needed.
@@ -23,8 +24,8 @@ pub struct Arguments {
     #[command(flatten)]
     target: Target,
     /// How long to wait: hours, minutes and seconds such as 1h30m, 5m or 60s, or a number of seconds.
-    #[arg(long, value_name = "SPAN", default_value_t = DurationArgument::seconds(1800), value_parser = span)]
-    timeout: DurationArgument,
+    #[arg(long, value_name = "SPAN", default_value = "30m", value_parser = span)]
+    timeout: Duration,
 }
 
 impl Arguments {
@@ -55,8 +56,8 @@ impl Arguments {
             }
             ExitCode::FAILURE
         };
-        let ended = tokio::time::timeout(self.timeout.duration(), follow).await;
-        ended.with_context(|| format!("{name} is not Ready after {}; see `osdpl status`", self.timeout))
+        let ended = tokio::time::timeout(self.timeout, follow).await;
+        ended.with_context(|| format!("{name} is not Ready after {}; see `osdpl status`", describe(&self.timeout)))
     }
 }
 

@@ -21,7 +21,6 @@ pub use compare::{Comparison, compare_release};
 pub use describe::{CloudInventory, Description, Invent, SecretContent, Secrets};
 pub use found::{IdentifiedReleases, InstalledRelease, identify_releases, main_namespace};
 pub use owner::find_other_controller;
-pub use residue::{RemainingOverrides, compute_overrides};
 pub use shipped::{Shipped, find_default_credentials};
 
 #[cfg(test)]

@@ -24,7 +24,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use added::{Addition, ExtendedCatalog, LABEL, RejectedAddition, extend_catalog};
-pub use check::{credentials_in, releases_of_facts};
+pub use check::credentials_in;
+pub(crate) use check::releases_of_facts;
 pub use checks::{ConnectionPool, EqualSetting, Judgements, Rule, SeparateServers, SettingPath, SharedClaim};
 pub use component::Component;
 #[cfg(debug_assertions)]
@@ -34,7 +35,8 @@ pub use error::{Error, Errors, did_you_mean, nearest_name};
 pub use file::{CertificateKeys, CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
 pub use fragment::{Body, Fragment, ReleaseIndex, ValuesForEvery};
 pub use keys::{ANY_KEY, KeyTree, KeyType, Keys, READ_MARKER, TEXT_PREFIX, entry_name, entry_shape, is_short};
-pub use secrets::{MARK as SECRET_MARK, SecretField};
+pub(crate) use secrets::MARK as SECRET_MARK;
+pub use secrets::SecretField;
 pub use text::{Files, LazyTree, Text};
 
 use crate::drift::ToleratedChanges;
@@ -268,7 +270,7 @@ impl Catalog {
     }
 
     /// Returns the Secret keys that these features reference, in the order of their fields.
-    pub fn secret_references(&self, features: &Values) -> Vec<SecretField> {
+    pub(crate) fn secret_references(&self, features: &Values) -> Vec<SecretField> {
         let known = features.iter().filter_map(|(name, value)| Some((name, &self.features.get(name)?.schema, value)));
         let marked = known.filter(|(_, schema, _)| schema.contains_text(SECRET_MARK));
         marked.flat_map(|(name, schema, value)| secrets::secrets(name, schema, value)).collect()
@@ -277,11 +279,6 @@ impl Catalog {
     /// Returns the known keys of the charts.
     pub fn keys(&self) -> &Keys {
         &self.release_index.keys
-    }
-
-    /// Whether `chart` has a key at `path`; `true` if the chart's keys are unknown.
-    pub fn has_key(&self, chart: &str, path: &Path) -> bool {
-        self.keys().get(chart).is_none_or(|tree| tree.has_path(path))
     }
 }
 

@@ -21,24 +21,26 @@ mod variables;
 
 use std::collections::BTreeMap;
 
-pub use admin::{ADMIN_SECRET, Admin};
+pub(crate) use admin::ADMIN_SECRET;
+pub use admin::Admin;
 pub use declared::{DeclaredCeph, NotReady, read_declared_ceph};
 pub use example::{example, example_gateway};
 pub use external::external;
 pub use gateway::{Gateway, Url};
 pub use key::CephxKey;
-pub use mirantis::mirantis;
+pub(crate) use mirantis::mirantis;
 pub use monitors::Monitors;
 pub use objects::{Kind, Object, chart_owned_secrets, desired_objects, mountable_objects};
 pub use problem::{SecretError, ValueError};
 pub use rook::{Cluster, ENDPOINTS, Manifest, RookSettings, consumers, contains};
-pub use store::{KEYSTONE_USER, Keystone, ObjectStore};
-pub use variables::{ceph_names_in, uses_ceph, variables};
+pub use store::{Keystone, ObjectStore};
+pub(crate) use variables::ceph_names_in;
+pub use variables::{uses_ceph, variables};
 
 use problem::SecretData;
 
 /// The ConfigMap that every chart mounts `ceph.conf` from; upstream's default of `ceph_client.configmap`.
-pub const CONFIG_MAP: &str = "ceph-etc";
+pub(crate) const CONFIG_MAP: &str = "ceph-etc";
 
 /// A service that uses Ceph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -185,7 +187,7 @@ impl Ceph {
     }
 
     /// Whether a consumer has a user, or its chart creates one.
-    pub fn has_user_for(&self, consumer: Consumer) -> bool {
+    pub(crate) fn has_user_for(&self, consumer: Consumer) -> bool {
         self.users.contains_key(&consumer) || self.admin.is_some()
     }
 
@@ -195,18 +197,18 @@ impl Ceph {
     }
 
     /// Returns the consumer whose key libvirt uses for volumes. The connection data from cinder names cinder's user.
-    pub fn volume_consumer(&self) -> Option<Consumer> {
+    pub(crate) fn volume_consumer(&self) -> Option<Consumer> {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
 
     /// Whether disks of instances have another user than volumes, so that libvirt needs two keys.
-    pub fn has_own_nova(&self) -> bool {
+    pub(crate) fn has_own_nova(&self) -> bool {
         let name = |consumer| self.users.get(&consumer).map(|user| user.name.as_str());
         name(Consumer::Nova).is_some() && self.volume_consumer().and_then(name) != name(Consumer::Nova)
     }
 
     /// Returns the problem of a consumer without a user that a release needs.
-    pub fn missing_user_error(&self, consumer: Consumer) -> SecretError {
+    pub(crate) fn missing_user_error(&self, consumer: Consumer) -> SecretError {
         let key = match (self.layout, consumer) {
             (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),
             (Layout::Documented, _) => format!("{}.key", consumer.name()),
@@ -236,7 +238,7 @@ impl User {
 }
 
 /// Returns the fsid in a `ceph.conf`.
-pub fn fsid_of(configuration: &str) -> Option<&str> {
+pub(crate) fn fsid_of(configuration: &str) -> Option<&str> {
     setting(configuration, "fsid")
 }
 

@@ -24,7 +24,6 @@ mod resolve;
 mod roles;
 mod select;
 mod services;
-mod threads;
 mod unknown;
 mod written;
 
@@ -43,9 +42,9 @@ pub use resolve::{ResolvedLayers, redact, resolve, resolve_with_layers};
 pub use roles::role_labels;
 pub use select::{find_excluded_presets, select};
 pub use unknown::{
-    KeyState, classify_key, classify_key_in, find_unknown_keys, is_about_unknown_keys, is_reported_per_release,
-    is_unknown_key_in, warn_unknown_keys,
+    KeyState, classify_key, classify_key_in, find_unknown_keys, is_reported_per_release, is_unknown_key_in,
 };
+pub(crate) use unknown::{is_about_unknown_keys, warn_unknown_keys};
 pub use written::{Written, fact_config_maps};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
@@ -54,7 +53,7 @@ use crate::ceph::{DeclaredCeph, ObjectStore};
 pub use crate::finding::Finding;
 use crate::observed::{ClusterInfo, ReleaseKey};
 use osdpl_values::expr::Scope;
-use osdpl_values::{Layer, Path, Values};
+use osdpl_values::{Path, Values};
 
 /// The services, features and releases that a spec selects, before any value is merged.
 #[derive(Debug)]
@@ -262,9 +261,6 @@ pub enum Provider {
     /// A service outside of the cluster.
     External(String),
 }
-
-/// The origin and layer list of one release, for provenance.
-pub type Layers = Vec<Layer>;
 
 /// Returns the overrides that the spec has for one release.
 pub(crate) fn release_overrides<'a>(

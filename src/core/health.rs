@@ -29,7 +29,7 @@ use crate::catalog::WorkloadKind;
 use crate::observed::{ObservedJob, Workload};
 
 /// The reason of a component without any observed workload.
-pub const NO_WORKLOAD: &str = "none of its workloads exists yet";
+pub(crate) const NO_WORKLOAD: &str = "none of its workloads exists yet";
 
 /// Whether dependents may start: at least one pod is ready, like upstream's init containers require.
 pub fn is_available(workload: &Workload) -> bool {

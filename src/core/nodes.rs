@@ -11,7 +11,7 @@ mod selector;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use selector::selector_matches;
+use selector::selector_matches;
 
 use crate::api::{OpenStackDeploymentSpec, RoleStatus};
 use crate::catalog::Catalog;

@@ -21,7 +21,8 @@ use k8s_openapi::jiff::Timestamp;
 pub use backoff::backoff_delay;
 pub use drift::{DriftAction, count_repairs};
 pub use prepare::jobs_to_delete;
-pub use settle::{component_available, settle_step};
+pub(crate) use settle::component_available;
+pub use settle::settle_step;
 pub use state::{State, classify};
 pub use step::{Action, Decision, Reason, Step, Wait};
 

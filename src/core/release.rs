@@ -33,16 +33,15 @@ pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_obje
 pub use fields::Field;
 pub use manifest::{Object, parse_objects};
 pub use meta::{Maker, MalformedRecord, RecordMeta, ReleaseKey, newest_record};
-pub use owner::{RELEASE_NAME_ANNOTATION, RELEASE_NAMESPACE_ANNOTATION, helm_owner};
+pub(crate) use owner::RELEASE_NAME_ANNOTATION;
+pub use owner::{RELEASE_NAMESPACE_ANNOTATION, helm_owner};
 pub use record::{Chart, DeletePolicy, Event, Hook, LastRun, Objects, Phase, Record};
 pub use recovery::{Recovery, next_recovery_step};
-pub use rewrite::{mark_payload_failed, mark_secret_failed};
+pub use rewrite::mark_secret_failed;
 pub use source::{RevisionSource, chart_fingerprint, decode_source, dependency_names};
 pub use status::{Status, UnknownStatus};
-pub use sweep::{
-    Cleanup, PastRevision, RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, find_orphans, has_object, is_leftover,
-    pending_cleanup,
-};
+pub use sweep::{Cleanup, PastRevision, find_orphans, has_object, is_leftover};
+pub(crate) use sweep::{RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, pending_cleanup};
 
 /// Label on a record: the digest of all inputs of this revision (≤ 63 characters).
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
@@ -72,14 +71,14 @@ pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 pub const INSTANCES_LABEL: &str = "osdpl.dev/guests";
 
 /// The value of [`GUESTS_LABEL`] if instances depend on nothing.
-pub const NO_INSTANCES: &str = "none";
+pub(crate) const NO_INSTANCES: &str = "none";
 
 /// Label on a record: the digest of how the release's `DaemonSets` are split by node, or [`NO_SPLIT`]; only for
 /// releases that can be split.
 pub const SPLIT_LABEL: &str = "osdpl.dev/split";
 
 /// The value of [`SPLIT_LABEL`] if nothing is split; also assumed for old records without the label.
-pub const NO_SPLIT: &str = "none";
+pub(crate) const NO_SPLIT: &str = "none";
 
 /// Label on a failed record: its leftovers have been removed.
 ///
@@ -91,7 +90,7 @@ pub const SECRET_TYPE: &str = "helm.sh/release.v1";
 
 /// The maximum size of a Secret's data in bytes, and so of a record (`MaxSecretSize` of Kubernetes, 1 MiB; below etcd's
 /// limit for a request).
-pub const RECORD_LIMIT: usize = 1 << 20;
+pub(crate) const RECORD_LIMIT: usize = 1 << 20;
 
 /// The key of the payload in a record's Secret.
 pub const SECRET_KEY: &str = "release";

@@ -8,7 +8,8 @@ mod brought;
 mod secretive;
 
 pub use brought::{collect_secret_texts, find_secret_paths};
-pub use secretive::{collect_secret_scalars, is_secret_in_clear, is_secret_key, is_secret_value};
+pub use secretive::{collect_secret_scalars, is_secret_value};
+pub(crate) use secretive::{is_secret_in_clear, is_secret_key};
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,7 +21,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 pub const REDACTED: &str = "[redacted]";
 
 /// The minimum length of secrets to search for. Shorter ones would match everywhere and protect nothing.
-pub const MIN_SECRET_LENGTH: usize = 4;
+pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 
 /// The minimum length of secrets to search for inside larger base64 at any alignment; of shorter ones too few
 /// characters would be specific.

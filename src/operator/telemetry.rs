@@ -1,18 +1,26 @@
 //! Logs and metrics.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::io::IsTerminal as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use prometheus_client::encoding::text::encode;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, NoLabelSet};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use tracing_subscriber::EnvFilter;
+
+use crate::helm::Counters;
+
+/// The prefix of every metric's name.
+const PREFIX: &str = "osdpl";
 
 /// The default of `RUST_LOG`. The client's own line for each failed request is off, as the operator logs these failures
 /// itself.
@@ -40,38 +48,71 @@ struct Inner {
     seconds: Histogram,
     ready_releases: Gauge,
     wanted_releases: Gauge,
-    clouds: Clouds,
+    clouds: Arc<Clouds>,
     ready: AtomicBool,
 }
 
-type ByName = Family<Vec<(&'static str, String)>, Gauge>;
-
-/// Metrics with one sample per resource.
-#[derive(Default)]
-struct Clouds {
-    ready: ByName,
-    awaiting: ByName,
-    running: ByName,
-    failing: ByName,
-    drifted: ByName,
-}
+/// The state of each cloud by name. Its metrics are computed when they are read.
+#[derive(Debug, Default)]
+struct Clouds(Mutex<BTreeMap<String, CloudState>>);
 
 impl Clouds {
-    fn register(&self, registry: &mut Registry) {
-        registry.register("ready", "Whether the cloud is Ready: 1 or 0", self.ready.clone());
-        registry.register(
-            "releases_awaiting_approval",
-            "Releases with a change that waits for approval",
-            self.awaiting.clone(),
-        );
-        registry.register("helm_running", "Running helm processes", self.running.clone());
-        registry.register("releases_failing", "Releases whose last operation failed", self.failing.clone());
-        registry.register(
-            "releases_drifted",
-            "Releases with objects that were edited or deleted by others than helm",
-            self.drifted.clone(),
-        );
+    fn states(&self) -> MutexGuard<'_, BTreeMap<String, CloudState>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A metric with one sample per cloud: its name, its description and its value.
+type CloudMetric = (&'static str, &'static str, fn(&CloudState) -> usize);
+
+const CLOUD_METRICS: [CloudMetric; 5] = [
+    ("ready", "Whether the cloud is Ready: 1 or 0.", |state| usize::from(state.ready)),
+    ("releases_awaiting_approval", "Releases with a change that waits for approval.", |state| state.awaiting_approval),
+    ("helm_running", "Running helm processes.", |state| state.running),
+    ("releases_failing", "Releases whose last operation failed.", |state| state.failing),
+    ("releases_drifted", "Releases with objects that were edited or deleted by others than helm.", |state| {
+        state.drifted
+    }),
+];
+
+impl Collector for Clouds {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let states = self.states();
+        for (metric, help, value) in CLOUD_METRICS.iter().filter(|_| !states.is_empty()) {
+            let mut samples = encoder.encode_descriptor(metric, help, None, MetricType::Gauge)?;
+            for (name, state) in &*states {
+                samples.encode_family(&[("name", name.as_str())])?.encode_gauge(&value(state))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Collector for Counters {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let runs = self.verbs.iter().flat_map(|(verb, counts)| {
+            let outcomes = [("succeeded", counts.succeeded), ("failed", counts.failed), ("stopped", counts.stopped)];
+            outcomes.map(|(outcome, count)| (vec![("verb", *verb), ("outcome", outcome)], count))
+        });
+        let starts = self.verbs.iter().map(|(verb, counts)| (vec![("verb", *verb)], counts.started));
+        let seconds = self.verbs.iter().map(|(verb, counts)| (vec![("verb", *verb)], counts.seconds));
+        encode_counters(&mut encoder, "helm_runs", "Helm processes that ended.", runs)?;
+        encode_counters(&mut encoder, "helm_starts", "Helm processes started.", starts)?;
+        encode_counters(&mut encoder, "helm_seconds", "Run time of helm processes that ended.", seconds)
+    }
+}
+
+fn encode_counters(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    samples: impl Iterator<Item = (Vec<(&'static str, &'static str)>, impl EncodeCounterValue)>,
+) -> fmt::Result {
+    let mut counters = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, count) in samples {
+        counters.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+    }
+    Ok(())
 }
 
 /// The state of one cloud in numbers.
@@ -91,7 +132,7 @@ pub struct CloudState {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("osdpl");
+        let mut registry = Registry::with_prefix(PREFIX);
         let (passes, failures) = (Counter::default(), Counter::default());
         let seconds = Histogram::new(exponential_buckets(0.001, 2.0, 14));
         let (ready_releases, wanted_releases) = (Gauge::default(), Gauge::default());
@@ -107,8 +148,8 @@ impl Default for Metrics {
         registry.register("maintenance_failures", "Failed steps of node maintenances", maintenance_failures.clone());
         registry.register("releases_ready", "Releases in sync with everything available", ready_releases.clone());
         registry.register("releases_wanted", "Releases that are desired or still exist", wanted_releases.clone());
-        let clouds = Clouds::default();
-        clouds.register(&mut registry);
+        let clouds = Arc::<Clouds>::default();
+        registry.register_collector(Box::new(clouds.clone()));
         let ready = AtomicBool::new(false);
         Self(Arc::new(Inner {
             registry,
@@ -149,32 +190,17 @@ impl Metrics {
 
     /// Sets the metrics of the resource with this name, on which alerts are based.
     pub fn set_cloud(&self, name: &str, state: CloudState) {
-        let CloudState { ready, awaiting_approval: awaiting, running, failing, drifted } = state;
-        let label = vec![("name", name.to_owned())];
-        let clouds = &self.0.clouds;
-        for (family, value) in [
-            (&clouds.ready, usize::from(ready)),
-            (&clouds.awaiting, awaiting),
-            (&clouds.running, running),
-            (&clouds.failing, failing),
-            (&clouds.drifted, drifted),
-        ] {
-            family.get_or_create(&label).set(i64::try_from(value).unwrap_or(i64::MAX));
-        }
+        self.0.clouds.states().insert(name.to_owned(), state);
     }
 
     /// Marks the resource with this name as not Ready, and keeps its other metrics.
     pub fn set_not_ready(&self, name: &str) {
-        self.0.clouds.ready.get_or_create(&vec![("name", name.to_owned())]).set(0);
+        self.0.clouds.states().entry(name.to_owned()).or_default().ready = false;
     }
 
     /// Removes the metrics of a deleted resource.
     pub fn remove_cloud(&self, name: &str) {
-        let label = vec![("name", name.to_owned())];
-        let Clouds { ready, awaiting, running, failing, drifted } = &self.0.clouds;
-        for family in [ready, awaiting, running, failing, drifted] {
-            family.remove(&label);
-        }
+        self.0.clouds.states().remove(name);
     }
 
     /// Marks the first full observation as complete.
@@ -188,34 +214,16 @@ impl Metrics {
     }
 
     /// Returns all metrics in the `OpenMetrics` text format, with those of helm processes from `tally`.
-    pub fn encode(&self, tally: &crate::helm::Counters) -> String {
+    pub fn encode(&self, tally: Counters) -> String {
+        let mut helm = Registry::with_prefix(PREFIX);
+        helm.register_collector(Box::new(tally));
         let mut text = String::new();
         // Writing to a String cannot fail.
-        let _ = encode(&mut text, &self.0.registry);
-        text.replace("# EOF\n", &format!("{}# EOF\n", helm(tally)))
+        let _ = encode_registry(&mut text, &self.0.registry);
+        let _ = encode_registry(&mut text, &helm);
+        let _ = encode_eof(&mut text);
+        text
     }
-}
-
-/// Returns the metrics of helm processes, which the Runner counts.
-fn helm(tally: &crate::helm::Counters) -> String {
-    let mut text = String::from("# HELP osdpl_helm_runs Helm processes that ended.\n# TYPE osdpl_helm_runs counter\n");
-    for (verb, counts) in &tally.verbs {
-        let outcomes = [("succeeded", counts.succeeded), ("failed", counts.failed), ("stopped", counts.stopped)];
-        for (outcome, count) in outcomes {
-            let _ = writeln!(text, "osdpl_helm_runs_total{{verb=\"{verb}\",outcome=\"{outcome}\"}} {count}");
-        }
-    }
-    text.push_str("# HELP osdpl_helm_starts Helm processes started.\n# TYPE osdpl_helm_starts counter\n");
-    for (verb, counts) in &tally.verbs {
-        let _ = writeln!(text, "osdpl_helm_starts_total{{verb=\"{verb}\"}} {}", counts.started);
-    }
-    text.push_str(
-        "# HELP osdpl_helm_seconds Run time of helm processes that ended.\n# TYPE osdpl_helm_seconds counter\n",
-    );
-    for (verb, counts) in &tally.verbs {
-        let _ = writeln!(text, "osdpl_helm_seconds_total{{verb=\"{verb}\"}} {}", counts.seconds);
-    }
-    text
 }
 
 /// The measurement of a running pass.
@@ -238,7 +246,7 @@ fn now() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::helm::{Counters, VerbTally};
+    use crate::helm::VerbTally;
 
     #[test]
     fn counts_helm_processes_and_removes_deleted_clouds() {
@@ -247,7 +255,7 @@ mod tests {
             .set_cloud("cloud", CloudState { ready: true, awaiting_approval: 1, running: 2, failing: 3, drifted: 4 });
         let counts = VerbTally { started: 3, succeeded: 1, failed: 1, ..VerbTally::default() };
         let tally = Counters { verbs: [("upgrade", counts)].into() };
-        let text = metrics.encode(&tally);
+        let text = metrics.encode(tally.clone());
         for line in [
             "osdpl_helm_starts_total{verb=\"upgrade\"} 3",
             "osdpl_ready{name=\"cloud\"} 1",
@@ -261,11 +269,11 @@ mod tests {
         let runs = text.lines().filter(|line| line.starts_with("osdpl_helm_runs_total{"));
         assert_eq!(runs.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>(), 2);
         metrics.set_not_ready("cloud");
-        let text = metrics.encode(&tally);
+        let text = metrics.encode(tally.clone());
         assert!(
             text.contains("osdpl_ready{name=\"cloud\"} 0") && text.contains("osdpl_helm_running{name=\"cloud\"} 2")
         );
         metrics.remove_cloud("cloud");
-        assert!(!metrics.encode(&tally).contains("name=\"cloud\""));
+        assert!(!metrics.encode(tally.clone()).contains("name=\"cloud\""));
     }
 }

@@ -5,20 +5,19 @@
 //!
 //! Pure module. Expressions of users are compiled when the catalogue is loaded, so that a wrong one is a load error and
 //! not a surprise at reconcile. Only files of the catalogue, presets and features may hold expressions. Values of users
-//! may not, because scripts contain `${…}`. `src/expr/functions.rs` lists the functions beyond CEL's own
-//! ([`FUNCTIONS`]).
+//! may not, because scripts contain `${…}`. `src/values/expr/functions.rs` lists the functions beyond CEL's own.
 
 mod functions;
 pub mod network;
 mod numbers;
+mod parser;
 mod pattern;
-mod reader;
 mod scalar;
 mod scope;
 mod ssh;
 mod syntax;
 
-pub use functions::{FUNCTIONS, Secrets};
+pub use functions::Secrets;
 pub use pattern::{matches, pattern_error};
 pub use scalar::Template;
 pub use scope::Scope;
@@ -38,7 +37,7 @@ pub struct Expression {
 struct Compiled {
     tree: IdedExpr,
     /// The chain of field names, if the expression is nothing else.
-    chain: Option<reader::Chain>,
+    chain: Option<parser::Chain>,
     is_secret: bool,
 }
 
@@ -112,7 +111,7 @@ impl Error {
 const CREDENTIALS: &str = "credentials";
 
 /// The variables that an expression may use.
-pub const VARIABLES: [&str; 10] =
+pub(crate) const VARIABLES: [&str; 10] =
     ["spec", "features", "openstack", "services", CREDENTIALS, "ceph", "facts", "releases", "release", "values"];
 
 impl Expression {
@@ -196,7 +195,7 @@ impl Expression {
 }
 
 fn compile(source: &str) -> Result<Compiled, Error> {
-    let tree = reader::tree(source)?;
+    let tree = parser::parse(source)?;
     let names = tree.references();
     // Comprehensions such as `list.exists(item, …)` declare a variable.
     let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
@@ -205,7 +204,7 @@ fn compile(source: &str) -> Result<Compiled, Error> {
     }
     let is_secret = names.has_variable(CREDENTIALS) || names.has_function(functions::SECRET);
     drop(names);
-    Ok(Compiled { chain: reader::Chain::of(&tree), tree, is_secret })
+    Ok(Compiled { chain: parser::Chain::of(&tree), tree, is_secret })
 }
 
 impl fmt::Debug for Expression {

@@ -65,37 +65,33 @@ impl<'a> Fit<'a> {
         fit
     }
 
-    /// Repeatedly adds the preset that helps most.
+    /// Adds the presets that help: first those that install services, then sizes; of each kind the best one first.
     pub(super) fn presets(&mut self) {
-        loop {
-            let free: Vec<&String> =
-                self.cloud.catalog.presets.keys().filter(|preset| !self.spec.presets.contains(preset)).collect();
-            let before = self.best;
-            let mut better = None;
-            for preset in free {
-                let mut fit = Self { cloud: self.cloud, spec: self.spec.clone(), best: self.best };
-                fit.spec.presets.push(preset.clone());
-                fit.services();
-                if let Some(distance) = distance(self.cloud, &fit.spec).filter(|distance| *distance < self.best) {
-                    self.best = distance;
-                    better = Some(fit.spec);
-                }
-            }
-            match better {
-                Some(spec) if self.best < before => self.spec = spec,
-                _ => return self.sort_presets(),
+        for installs in [true, false] {
+            while let Some(better) = self.with_best_preset(installs) {
+                *self = better;
             }
         }
     }
 
-    /// Sorts presets in the usual order (what to install, then how) if that has the same effect.
-    fn sort_presets(&mut self) {
-        let presets = &self.cloud.catalog.presets;
-        let mut spec = self.spec.clone();
-        spec.presets.sort_by_key(|name| presets.get(name).is_none_or(|preset| preset.services.is_empty()));
-        if distance(self.cloud, &spec) == Some(self.best) {
-            self.spec = spec;
-        }
+    /// Returns the fit with the one more preset that helps most.
+    fn with_best_preset(&self, installs: bool) -> Option<Self> {
+        let presets = self.cloud.catalog.presets.iter();
+        let presets = presets.filter(|(_, preset)| preset.services.is_empty() != installs);
+        let fits = presets.filter_map(|(name, _)| {
+            let mut spec = self.spec.clone();
+            spec.presets.push(name.clone());
+            self.with(spec)
+        });
+        fits.filter(|fit| fit.best < self.best).min_by_key(|fit| fit.best)
+    }
+
+    /// Returns the fit with another spec; `None` if a running release would be blocked.
+    fn with(&self, spec: OpenStackDeploymentSpec) -> Option<Self> {
+        let mut fit = Self { spec, ..*self };
+        fit.services();
+        fit.best = distance(self.cloud, &fit.spec)?;
+        Some(fit)
     }
 
     /// Tries the values found for each field of the spec, then each choice of each feature.
@@ -154,14 +150,12 @@ impl<'a> Fit<'a> {
         let Ok(spec) = serde_json::from_value::<OpenStackDeploymentSpec>(Value::Object(tree)) else {
             return Outcome::Worse;
         };
-        let mut fit = Self { cloud: self.cloud, spec, best: self.best };
-        fit.services();
-        match distance(self.cloud, &fit.spec) {
-            Some(distance) if distance < self.best => {
-                (self.spec, self.best) = (fit.spec, distance);
+        match self.with(spec) {
+            Some(fit) if fit.best < self.best => {
+                *self = fit;
                 Outcome::Kept
             }
-            Some(distance) if distance < self.best.saturating_add(REFUSED) => Outcome::Worse,
+            Some(fit) if fit.best < self.best.saturating_add(REFUSED) => Outcome::Worse,
             _ => Outcome::Refused,
         }
     }

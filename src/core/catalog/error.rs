@@ -5,6 +5,7 @@ use std::fmt;
 use osdpl_values as values;
 use osdpl_values::expr;
 use osdpl_values::yaml;
+use strsim::osa_distance;
 
 /// An error and its location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -96,7 +97,7 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     SEARCHES.set(SEARCHES.get() + 1);
     let lower = name.to_lowercase();
     let mut all: Vec<(usize, &str)> =
-        candidates.into_iter().map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate)).collect();
+        candidates.into_iter().map(|candidate| (osa_distance(&lower, &candidate.to_lowercase()), candidate)).collect();
     all.sort_unstable();
     all.dedup();
     // If two numbers are equally near by their digits, prefer the one with the nearer value.
@@ -136,25 +137,6 @@ fn numeric_difference(one: &str, two: &str) -> f64 {
 fn share_words(one: &[String], two: &[String]) -> bool {
     let (fewer, more) = if one.len() <= two.len() { (one, two) } else { (two, one) };
     !fewer.is_empty() && more.len() <= 2 * fewer.len() && fewer.iter().all(|word| more.contains(word))
-}
-
-/// Returns the Levenshtein distance in which a swap of two neighbours is one step (optimal string alignment).
-fn distance(one: &str, two: &str) -> usize {
-    let (one, two): (Vec<char>, Vec<char>) = (one.chars().collect(), two.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=two.len()).collect()];
-    for (i, left) in one.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, right) in two.iter().enumerate() {
-            let replaced = rows[i][j] + usize::from(left != right);
-            let mut least = replaced.min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *left == two[j - 1] && one[i - 1] == *right {
-                least = least.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[one.len()][two.len()]
 }
 
 #[cfg(test)]

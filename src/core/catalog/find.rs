@@ -29,7 +29,7 @@ impl Catalog {
     }
 
     /// Whether any values of the catalogue have a key of this name. Files that users added do not count.
-    pub fn has_own_key(&self, key: &str) -> bool {
+    pub(crate) fn has_own_key(&self, key: &str) -> bool {
         // Values are stored as canonical JSON, in which only a key matches this.
         let written = format!("{}:", canonical(&key.into()));
         let has = |body: &Body| body.source.contains(&written);

@@ -141,7 +141,7 @@ impl Body {
     ///
     /// # Errors
     /// For the first wrong expression, with its path.
-    pub fn check_expressions(&self) -> Result<(), (Path, expr::Error)> {
+    pub(crate) fn check_expressions(&self) -> Result<(), (Path, expr::Error)> {
         Template::compile(self.values()).map(drop)
     }
 

@@ -156,7 +156,7 @@ impl KeyTree {
     }
 
     /// Returns the values whose paths the chart's `values.yaml` has. Maps that become empty are removed.
-    pub fn filter_known(&self, values: &Values) -> Values {
+    pub(crate) fn filter_known(&self, values: &Values) -> Values {
         let known = values.iter().filter_map(|(key, value)| {
             let below = self.child(key)?;
             let known = match value {
@@ -187,7 +187,7 @@ impl KeyTree {
     }
 
     /// Whether templates may read any key of this map.
-    pub fn allows_any_key(&self) -> bool {
+    pub(crate) fn allows_any_key(&self) -> bool {
         self.child(ANY_KEY).is_some_and(|any| *any == Self::ReadOnly)
     }
 
@@ -204,7 +204,7 @@ impl KeyTree {
     }
 
     /// Whether any key in the tree has this name.
-    pub fn has_key_anywhere(&self, name: &str) -> bool {
+    pub(crate) fn has_key_anywhere(&self, name: &str) -> bool {
         let Self::Map(map) = self else { return false };
         map.iter().any(|(key, tree)| key.as_ref() == name || tree.has_key_anywhere(name))
     }

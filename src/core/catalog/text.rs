@@ -81,7 +81,7 @@ impl LazyTree {
     }
 
     /// Whether the text contains this key or string. If not, the tree does not either.
-    pub fn contains_text(&self, name: &str) -> bool {
+    pub(crate) fn contains_text(&self, name: &str) -> bool {
         self.text.contains(name)
     }
 

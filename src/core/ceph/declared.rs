@@ -107,7 +107,7 @@ impl DeclaredCeph {
     }
 
     /// Returns the reason why `ceph.<name>` is missing in expressions.
-    pub fn missing_reason(&self, name: &str) -> Option<String> {
+    pub(crate) fn missing_reason(&self, name: &str) -> Option<String> {
         if let ("rgw", Some(gateway)) = (name, &self.gateway) {
             return gateway.as_ref().err().map(ToString::to_string);
         }

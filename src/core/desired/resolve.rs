@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::layers::{Source, Stack};
-use super::threads;
 use super::{Blocked, ChartInfo, Desired, DesiredRelease, Facts, Finding, Selection, claims, overridden_chart_version};
 use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Level, Release};
@@ -61,14 +60,11 @@ fn resolve_all(
     findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
     let common = common(catalog, selection, facts);
     let passwords = &super::passed::passwords(&selection.features);
-    let chosen: Vec<_> =
-        selection.releases.iter().filter_map(|(name, key)| Some((key, name, catalog.release(name)?))).collect();
-    let merged = threads::each(&chosen, |&(key, name, (service, release))| {
+    for (name, key) in &selection.releases {
+        let Some((service, release)) = catalog.release(name) else { continue };
         let scope = scope(&common, facts, name);
-        Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope }
-            .merged(key, keeps_layers)
-    });
-    for ((_, name, _), merged) in chosen.into_iter().zip(merged) {
+        let source = Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope };
+        let merged = source.merged(key, keeps_layers);
         findings.extend(merged.findings);
         result.desired.releases.insert(name.clone(), merged.release);
         let kept = if merged.is_whole { &mut result.layers } else { &mut result.partial };

@@ -1,17 +1,12 @@
 //! Line-based comparison of texts.
 
+use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices};
+
 /// The maximum number of lines that are shown of one text.
 const MOST: usize = 20;
 /// The maximum number of line pairs to compare; for longer texts all lines between the first and the last difference
 /// count as changed.
 const PAIRS: usize = 1 << 22;
-
-/// The kind of change of a line.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sign {
-    Removed,
-    Added,
-}
 
 /// Returns the removed (`-`) and added (`+`) lines, as few as possible. Long results are shortened to a count, and
 /// always contain both kinds.
@@ -20,20 +15,27 @@ pub fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();
     let most = old.len().min(new.len()) - start;
     let end = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(left, right)| left == right).count();
-    let all = changes(&old[start..old.len() - end], &new[start..new.len() - end]);
+    let (old, new) = (&old[start..old.len() - end], &new[start..new.len() - end]);
+    let ops = if old.len().saturating_mul(new.len()) > PAIRS {
+        vec![DiffOp::Replace { old_index: 0, old_len: old.len(), new_index: 0, new_len: new.len() }]
+    } else {
+        capture_diff_slices(Algorithm::Myers, old, new)
+    };
+    let changes = ops.iter().flat_map(|op| op.iter_changes(old, new));
+    let all: Vec<_> = changes.filter(|change| change.tag() != ChangeTag::Equal).collect();
     if all.is_empty() {
         // Only the end of the last line differs.
         return vec!["(the newline at the end)".to_owned()];
     }
-    let count = |sign| all.iter().filter(|(known, _)| *known == sign).count();
-    let (mut removed, mut added) = shares(count(Sign::Removed), count(Sign::Added));
+    let count = |tag| all.iter().filter(|change| change.tag() == tag).count();
+    let (mut removed, mut added) = shares(count(ChangeTag::Delete), count(ChangeTag::Insert));
     let mut shown = Vec::new();
-    for (sign, line) in &all {
-        let (left, mark) = if *sign == Sign::Removed { (&mut removed, '-') } else { (&mut added, '+') };
+    for change in &all {
+        let (left, mark) = if change.tag() == ChangeTag::Delete { (&mut removed, '-') } else { (&mut added, '+') };
         if *left > 0 {
             *left -= 1;
             // Make a carriage return visible, because it may be the only difference.
-            shown.push(format!("{mark} {}", line.replace('\r', "\\r")));
+            shown.push(format!("{mark} {}", change.value().replace('\r', "\\r")));
         }
     }
     let more = all.len() - shown.len();
@@ -47,37 +49,6 @@ pub fn diff_lines(before: &str, after: &str) -> Vec<String> {
 fn shares(removed: usize, added: usize) -> (usize, usize) {
     let shown = removed.min((MOST / 2).max(MOST.saturating_sub(added)));
     (shown, added.min(MOST - shown))
-}
-
-/// Returns the lines that are not in the longest common subsequence, in order.
-fn changes<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(Sign, &'a str)> {
-    let width = new.len() + 1;
-    // The length of that subsequence from each pair of indexes on.
-    let mut common: Vec<u32> = Vec::new();
-    if old.len().saturating_mul(new.len()) <= PAIRS {
-        common.resize((old.len() + 1) * width, 0);
-        for (i, left) in old.iter().enumerate().rev() {
-            for (j, right) in new.iter().enumerate().rev() {
-                let (down, right_of) = (common[(i + 1) * width + j], common[i * width + j + 1]);
-                let both = common[(i + 1) * width + j + 1] + 1;
-                common[i * width + j] = if left == right { both } else { down.max(right_of) };
-            }
-        }
-    }
-    let length = |i: usize, j: usize| common.get(i * width + j).copied().unwrap_or_default();
-    let (mut i, mut j, mut found) = (0, 0, Vec::new());
-    while i < old.len() || j < new.len() {
-        if i < old.len() && j < new.len() && !common.is_empty() && old[i] == new[j] {
-            (i, j) = (i + 1, j + 1);
-        } else if i < old.len() && (j == new.len() || length(i + 1, j) >= length(i, j + 1)) {
-            found.push((Sign::Removed, old[i]));
-            i += 1;
-        } else {
-            found.push((Sign::Added, new[j]));
-            j += 1;
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -117,12 +117,12 @@ impl Object {
     }
 
     /// Whether helm creates it at an event instead of with the manifest.
-    pub fn is_hook(&self) -> bool {
+    pub(crate) fn is_hook(&self) -> bool {
         self.events().is_some()
     }
 
     /// Whether helm recreates it at upgrades.
-    pub fn is_hook_of_upgrades(&self) -> bool {
+    pub(crate) fn is_hook_of_upgrades(&self) -> bool {
         let is_upgrade = |event: &str| ["pre-upgrade", "post-upgrade"].contains(&event.trim().to_lowercase().as_str());
         self.events().is_some_and(|events| events.split(',').any(is_upgrade))
     }

@@ -27,7 +27,7 @@ pub struct Cause {
 
 impl Cause {
     /// Whether it is a failing `CronJob`, which nothing waits for.
-    pub fn is_periodic(&self) -> bool {
+    pub(crate) fn is_periodic(&self) -> bool {
         self.objects.first().is_some_and(|object| object.kind == PERIODIC)
     }
 }

@@ -99,7 +99,7 @@ impl Hook {
     }
 
     /// Whether helm removes an existing object of that name before it creates this one.
-    pub fn replaces_its_predecessor(&self) -> bool {
+    pub(crate) fn replaces_its_predecessor(&self) -> bool {
         self.delete_policies.is_empty() || self.delete_policies.contains(&DeletePolicy::BeforeHookCreation)
     }
 

@@ -11,7 +11,7 @@ use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::{ClusterInfo, Range};
 use osdpl_values::Values;
-use osdpl_values::expr::network::Network;
+use osdpl_values::expr::network::{self, IpNet, overlap};
 
 /// Keys below which networks may overlap: they list permitted clients and do not assign addresses.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
@@ -21,7 +21,7 @@ const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
 /// # Errors
 /// Describes what is wrong and which form is expected.
 pub fn check_network(text: &str) -> Result<(), String> {
-    if Network::parse(text).is_some() {
+    if network::parse(text).is_some() {
         return Ok(());
     }
     let expected = "expected a network, such as 10.244.0.0/16 or fd00:10:244::/48";
@@ -48,9 +48,9 @@ struct Text<'a> {
 }
 
 /// Returns the networks of the features with their fields.
-fn networks(features: &Values) -> Vec<(String, String, Network)> {
+fn networks(features: &Values) -> Vec<(String, String, IpNet)> {
     let placed = texts(features).into_iter().filter(|text| !text.is_allowed);
-    placed.filter_map(|Text { field, value, .. }| Some((field, value.to_owned(), Network::parse(value)?))).collect()
+    placed.filter_map(|Text { field, value, .. }| Some((field, value.to_owned(), network::parse(value)?))).collect()
 }
 
 /// Returns every string of the features.
@@ -99,7 +99,7 @@ fn cluster_overlap(site: &ClusterInfo) -> Option<Finding> {
     let (pods, services): (Vec<_>, Vec<_>) =
         cluster_networks(site).into_iter().partition(|(_, range)| range.is_of_pods);
     let mut pairs = pods.iter().flat_map(|one| services.iter().map(move |other| (one, other)));
-    let ((_, pods), (_, services)) = pairs.find(|((one, _), (other, _))| one.overlaps(other))?;
+    let ((_, pods), (_, services)) = pairs.find(|((one, _), (other, _))| overlap(one, other))?;
     let message = format!(
         "{} overlaps {} of {}: a pod and a Service can get the same address, and one of the two can't be reached; give pods and Services separate \
          networks before a cloud runs in the cluster (they are chosen when the cluster is created), or correct the networks given to osdpl",
@@ -111,8 +111,8 @@ fn cluster_overlap(site: &ClusterInfo) -> Option<Finding> {
 }
 
 /// Returns the cluster's own networks, without those that can't be parsed.
-fn cluster_networks(site: &ClusterInfo) -> Vec<(Network, &Range)> {
-    site.networks.iter().filter_map(|range| Some((Network::parse(&range.cidr)?, range))).collect()
+fn cluster_networks(site: &ClusterInfo) -> Vec<(IpNet, &Range)> {
+    site.networks.iter().filter_map(|range| Some((network::parse(&range.cidr)?, range))).collect()
 }
 
 /// Describes one of the cluster's own networks.
@@ -168,7 +168,7 @@ fn overlaps(features: &Values, written: &Values, site: &ClusterInfo) -> Vec<Find
     let own = cluster_networks(site);
     let mut found = Vec::new();
     for (index, (field, text, network)) in networks.iter().enumerate() {
-        let clashes = || networks[..index].iter().filter(|(_, _, other)| network.overlaps(other));
+        let clashes = || networks[..index].iter().filter(|(_, _, other)| overlap(network, other));
         let clash = clashes().find(|(other, ..)| is_written(other)).or_else(|| clashes().next());
         found.extend(clash.map(|(other, theirs, _)| {
             let message = format!(
@@ -177,7 +177,7 @@ fn overlaps(features: &Values, written: &Values, site: &ClusterInfo) -> Vec<Find
             let level = if is_written(field) && is_written(other) { Level::Error } else { Level::Warning };
             Finding { level, ..Finding::warning("address", field.clone(), message) }
         }));
-        let clash = own.iter().find(|(other, _)| network.overlaps(other));
+        let clash = own.iter().find(|(other, _)| overlap(network, other));
         found.extend(clash.map(|(_, range)| {
             let message = format!(
                 "{text} overlaps {}: pods of the cloud can reach only one of the two; choose another range",

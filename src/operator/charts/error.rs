@@ -209,28 +209,6 @@ impl Error {
         }
     }
 
-    /// Whether the error may disappear without a change of the deployment, so that a retry is useful.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Missing { .. }
-            | Self::VersionMissing { .. }
-            | Self::FolderUnreadable { .. }
-            | Self::RepositoryUnreachable { .. }
-            | Self::RepositoryForbidden { .. }
-            | Self::CacheFull { .. }
-            | Self::CacheUnwritable { .. }
-            | Self::Interrupted { .. } => true,
-            Self::Ambiguous { .. }
-            | Self::NotPinned { .. }
-            | Self::DigestMismatch(_)
-            | Self::Unreadable { .. }
-            | Self::RecordDamaged { .. }
-            | Self::HelmUnusable { .. }
-            | Self::Source(_)
-            | Self::InvalidName { .. } => false,
-        }
-    }
-
     /// Makes the error of a failed read or write in the cache.
     pub(super) fn cache(path: &Path, error: &io::Error) -> Self {
         let path = path.display().to_string();

@@ -107,7 +107,7 @@ mod tests {
             let metrics = Metrics::default();
             metrics.set_cloud("cloud", CloudState { ready: true, ..CloudState::default() });
             failing.count(now, ruling, &metrics);
-            metrics.encode(&crate::helm::Counters::default()).contains("osdpl_ready{name=\"cloud\"} 1")
+            metrics.encode(crate::helm::Counters::default()).contains("osdpl_ready{name=\"cloud\"} 1")
         };
         let untold = Failing { since: at(0), told: None };
         assert!(is_ready(untold, Some("cloud"), at(4)) && !is_ready(untold, Some("cloud"), at(5)));

@@ -24,19 +24,12 @@ type Start = Box<dyn Fn(&str) -> Command + Send + Sync>;
 /// Pulls charts with the helm program.
 pub struct Puller {
     start: Start,
-    deadline: Duration,
 }
 
 impl Puller {
     /// Creates a puller. `start` creates the commands: `move |slot| program.command(slot)`.
     pub fn new(start: impl Fn(&str) -> Command + Send + Sync + 'static) -> Self {
-        Self { start: Box::new(start), deadline: DEADLINE }
-    }
-
-    /// Sets the timeout of one pull.
-    #[must_use]
-    pub fn with_deadline(self, deadline: Duration) -> Self {
-        Self { deadline, ..self }
+        Self { start: Box::new(start) }
     }
 
     /// Runs helm with its cache and data folders under `home`, and returns its output.
@@ -47,10 +40,10 @@ impl Puller {
             command.env(folder, home.join(folder));
         }
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let output = tokio::time::timeout(self.deadline, command.output())
+        let output = tokio::time::timeout(DEADLINE, command.output())
             .await
             .map_err(|_| {
-                PullFailure::Unreachable(format!("helm did not finish within {} seconds", self.deadline.as_secs()))
+                PullFailure::Unreachable(format!("helm did not finish within {} seconds", DEADLINE.as_secs()))
             })?
             .map_err(|error| PullFailure::Program(error.to_string()))?;
         if output.status.success() { Ok(output.stdout) } else { Err(classify(&output.stderr)) }

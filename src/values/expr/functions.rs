@@ -32,24 +32,6 @@ use super::{from_json, network, numbers, to_json};
 /// The function that reads Secrets.
 pub const SECRET: &str = "secret";
 
-/// The names of the functions beyond CEL's own.
-pub const FUNCTIONS: [&str; 14] = [
-    "isAddress",
-    "isAfter",
-    "isJson",
-    "isNumbers",
-    "isOutside",
-    "join",
-    "keyed",
-    "meets",
-    "merge",
-    "replace",
-    SECRET,
-    "split",
-    "sshKey",
-    "toMap",
-];
-
 /// Texts from Secrets, by the Secret's name and key.
 pub type Secrets = BTreeMap<(String, String), String>;
 

@@ -2,37 +2,19 @@
 
 use std::net::IpAddr;
 
-/// A network: `10.0.0.0/24`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    bits: u128,
-    prefix: u32,
-    is_v6: bool,
+pub use ipnet::IpNet;
+
+/// Parses an address with its prefix length. Host bits may be set, as in `10.0.0.7/24`.
+///
+/// `IpNet` would parse `010.0.0.0/8`, which the standard library and Kubernetes reject.
+pub fn parse(text: &str) -> Option<IpNet> {
+    let (address, prefix) = text.split_once('/')?;
+    IpNet::new(address.parse().ok()?, prefix.parse().ok()?).ok()
 }
 
-impl Network {
-    /// Parses an address with its prefix length. Host bits may be set, as in `10.0.0.7/24`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (address, prefix) = text.split_once('/')?;
-        let prefix: u32 = prefix.parse().ok()?;
-        let whole = Self::of(address.parse().ok()?);
-        (prefix <= whole.prefix).then_some(Self { prefix, ..whole })
-    }
-
-    /// Returns the network of a single address.
-    fn of(address: IpAddr) -> Self {
-        match address {
-            IpAddr::V4(address) => Self { bits: u128::from(address.to_bits()) << 96, prefix: 32, is_v6: false },
-            IpAddr::V6(address) => Self { bits: address.to_bits(), prefix: 128, is_v6: true },
-        }
-    }
-
-    /// Whether the networks have an address in common.
-    pub fn overlaps(&self, other: &Self) -> bool {
-        let common = self.prefix.min(other.prefix);
-        let part = |bits: u128| bits.checked_shr(128 - common).unwrap_or_default();
-        self.is_v6 == other.is_v6 && part(self.bits) == part(other.bits)
-    }
+/// Whether two networks have an address in common.
+pub fn overlap(one: &IpNet, other: &IpNet) -> bool {
+    one.contains(other) || other.contains(one)
 }
 
 /// Whether a text is an IP address.
@@ -42,14 +24,14 @@ pub(super) fn is_address(text: &str) -> bool {
 
 /// Whether an address is not in this network; `false` if either is invalid, because another check reports that.
 pub(super) fn is_outside(address: &str, network: &str) -> bool {
-    let both = address.parse().ok().map(Network::of).zip(Network::parse(network));
-    both.is_some_and(|(address, network)| !network.overlaps(&address))
+    let both = address.parse::<IpAddr>().ok().zip(parse(network));
+    both.is_some_and(|(address, network)| !network.contains(&address))
 }
 
 /// Whether an address is higher than another of the same family; `false` if either is invalid.
 pub(super) fn is_after(address: &str, other: &str) -> bool {
-    let both = address.parse().ok().map(Network::of).zip(other.parse().ok().map(Network::of));
-    both.is_some_and(|(one, other)| one.is_v6 == other.is_v6 && one.bits > other.bits)
+    let both = address.parse::<IpAddr>().ok().zip(other.parse::<IpAddr>().ok());
+    both.is_some_and(|(one, other)| one.is_ipv4() == other.is_ipv4() && one > other)
 }
 
 #[cfg(test)]
@@ -58,10 +40,11 @@ mod tests {
 
     #[test]
     fn networks_overlap_if_one_contains_the_other() {
-        let overlaps = |one: &str, other: &str| Network::parse(one).unwrap().overlaps(&Network::parse(other).unwrap());
+        let overlaps = |one: &str, other: &str| overlap(&parse(one).unwrap(), &parse(other).unwrap());
         assert!(overlaps("10.0.0.0/8", "10.96.0.0/12") && overlaps("0.0.0.0/0", "192.0.2.0/24"));
         assert!(!overlaps("10.0.0.0/24", "10.0.1.0/24") && !overlaps("::/0", "0.0.0.0/0"));
-        assert!(Network::parse("10.0.0.0/33").is_none() && Network::parse("a/b").is_none());
+        assert!(overlaps("10.0.0.7/24", "10.0.0.200/25") && !overlaps("10.0.0.7/25", "10.0.0.200/25"));
+        assert!(parse("10.0.0.0/33").is_none() && parse("a/b").is_none() && parse("010.0.0.0/8").is_none());
     }
 
     #[test]

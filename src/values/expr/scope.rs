@@ -6,7 +6,7 @@ use cel::Context;
 use serde_json::{Map, Value};
 
 use super::functions::{self, Secrets};
-use super::{from_json, reader};
+use super::{from_json, parser};
 
 /// The variables, both as given and converted for CEL. Most expressions only name a variable, and need no conversion.
 pub struct Scope<'outer> {
@@ -58,7 +58,7 @@ impl<'outer> Scope<'outer> {
     }
 
     /// Returns the value at the end of a chain of field names; `None` if a field is missing.
-    pub(super) fn named(&self, chain: &reader::Chain) -> Option<&Value> {
+    pub(super) fn named(&self, chain: &parser::Chain) -> Option<&Value> {
         let start = self.variable(&chain.variable);
         chain.fields.iter().try_fold(start?, |value, field| value.as_object()?.get(field))
     }

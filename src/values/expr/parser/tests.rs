@@ -1,0 +1,33 @@
+use super::{DEEPEST, LONGEST, OPERATIONS, parse};
+
+/// A stack overflow ends the process, so a failure of this test is an abort.
+#[test]
+fn permitted_expressions_fit_the_stack() {
+    let long = |text: &str| text.repeat(OPERATIONS - 4);
+    let permitted = [
+        format!("-1{}", long("+1")),
+        format!("-1 == 1 ? 1 : {}2", "a?b:".repeat(DEEPEST - 1)),
+        format!("{}-1{}", "(".repeat(DEEPEST), ")".repeat(DEEPEST)),
+        format!("{}a", "!".repeat(LONGEST - 1)),
+        format!("{}a", "-".repeat(LONGEST - 1)),
+        format!("-1 + a{}", long(".b")),
+        format!("-1 in a{}", long("[0]")),
+    ];
+    let all = move || {
+        for text in permitted {
+            drop(parse(&text));
+        }
+    };
+    std::thread::Builder::new().stack_size(2 << 20).spawn(all).unwrap().join().unwrap();
+    let refused = [
+        "1+".repeat(OPERATIONS + 1) + "1",
+        "a?b:".repeat(DEEPEST + 1) + "c",
+        format!("{}1{}", "[".repeat(DEEPEST + 1), "]".repeat(DEEPEST + 1)),
+        format!("'{}'", "x".repeat(LONGEST)),
+    ];
+    for text in refused {
+        let error = parse(&text).unwrap_err().to_string();
+        let expected = "…` is not a valid CEL expression: it may have 4096 bytes and 512 operators, with";
+        assert!(error.contains(expected), "{error}");
+    }
+}
