@@ -18,8 +18,8 @@ fn rook_provides_manila_and_gnocchi() {
     let desired = resolved(&catalogue(), &spec);
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let values = |release: &str, path: &str| at(&desired.releases[release].values, path).cloned();
-    assert_eq!(values("manila", "conf.manila.cephfs.cephfs_auth_id"), Some(json!("manila")));
-    assert_eq!(values("gnocchi", "conf.gnocchi.storage.ceph_pool"), Some(json!("gnocchi.metrics")));
+    assert_eq!(values("manila", "conf.manila.cephfs.cephfs_auth_id"), Some(json!("placeholder.manila")));
+    assert_eq!(values("gnocchi", "conf.gnocchi.storage.ceph_pool"), Some(json!("placeholder.gnocchi")));
     let rook = ceph::RookSettings::from_feature(&json!({"mode": "rook"})).unwrap();
     let consumers = ceph::consumers(["manila", "gnocchi"].into_iter());
     let asked: Vec<(&str, String, Value)> =

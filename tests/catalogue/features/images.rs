@@ -24,7 +24,7 @@ fn images_use_the_configured_backends() {
             json!({"images": {"backends": [{"type": "ceph"}]}, "storage": ceph}),
             &[
                 ("glance", "storage", json!("rbd")),
-                ("glance", "conf.glance.rbd.rbd_store_user", json!("glance")),
+                ("glance", "conf.glance.rbd.rbd_store_user", json!("placeholder.glance")),
                 ("glance", "conf.glance.DEFAULT.enabled_backends", json!("file:file,http:http,rbd:rbd")),
             ],
         ),
@@ -48,9 +48,9 @@ fn several_stores_have_their_mounts() {
         (json!({"type": "pvc", "default": true}), json!({"type": "ceph"}), json!({"type": "cinder"}));
     let file = json!({"configMap": {"name": "ceph-etc", "items": [{"key": "ceph.conf", "path": "ceph.conf"}]}});
     let images = json!({"secret": {"name": "images-rbd-keyring",
-        "items": [{"key": "keyring", "path": "ceph.client.glance.keyring"}]}});
+        "items": [{"key": "keyring", "path": "ceph.client.placeholder.glance.keyring"}]}});
     let volumes = json!({"secret": {"name": "cinder-volume-rbd-keyring", "optional": true,
-        "items": [{"key": "keyring", "path": "ceph.client.cinder.keyring"}]}});
+        "items": [{"key": "keyring", "path": "ceph.client.placeholder.cinder.keyring"}]}});
     sets(&[
         (
             json!({"images": {"backends": [pvc, rbd]}, "storage": ceph}),
@@ -146,7 +146,7 @@ fn one_ceph_user_for_images_and_volumes_has_one_file() {
     let volumes = at(&desired.releases["glance"].values, "pod.mounts.glance_api.glance_api.volumes").unwrap();
     let sources = volumes[0]["projected"]["sources"].as_array().unwrap();
     let paths: Vec<_> = sources.iter().filter_map(|source| source["secret"]["items"][0]["path"].as_str()).collect();
-    assert_eq!(paths, ["ceph.client.glance.keyring"]);
+    assert_eq!(paths, ["ceph.client.placeholder.glance.keyring"]);
 }
 
 #[test]

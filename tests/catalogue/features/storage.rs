@@ -42,7 +42,7 @@ fn volumes_and_backups_use_the_configured_backends() {
             &[
                 ("cinder", "conf.cinder.DEFAULT.enabled_backends", json!("rbd1,array")),
                 ("cinder", "conf.backends.array.volume_driver", json!("a.b.C")),
-                ("cinder", "conf.backends.rbd1.rbd_user", json!("cinder")),
+                ("cinder", "conf.backends.rbd1.rbd_user", json!("placeholder.cinder")),
             ],
         ),
         (
