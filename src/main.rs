@@ -9,6 +9,7 @@
 //! | `osdpl-core` | the custom resources, the catalogue, the desired and the observed state, the plan of each release, the status | only the loader of the catalogue's files |
 //! | `osdpl-lint` | checks of a resource: refusals, and warnings about values that likely have no effect | no |
 //! | `osdpl-decide` | the decision of a pass: from a snapshot of the cluster to a plan of every action | no |
+//! | `osdpl-client` | what all controllers share: errors of the API server, the run of a controller, an HTTP client | yes |
 //! | `osdpl-operator` | watches, reads and writes of the API server, the helm runner, charts, the webhook, metrics, node maintenance | yes |
 //! | `osdpl-cli` | the subcommands, and the reference documentation of the catalogue | yes |
 //!

@@ -17,14 +17,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::common::{CatalogOption, readable};
 use super::connect::remember_server;
+use osdpl_client::HttpConfig;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::scrub::Scrubber;
 use osdpl_operator::charts;
 use osdpl_operator::cluster::{Cluster, secrets_beforehand};
 use osdpl_operator::controller::{self, Book, ChartSource, Context, Fence, Parts};
 use osdpl_operator::helm::{self, Instance, Program, Runner};
-use osdpl_operator::http::{Cloud, HttpConfig};
 use osdpl_operator::maintaining::{self, REQUEUE_DELAY};
+use osdpl_operator::openstack::Cloud;
 use osdpl_operator::tasks::{NODE_GRACE, Options, Scope, Tasks};
 use osdpl_operator::telemetry::{self, Metrics};
 use osdpl_operator::web;

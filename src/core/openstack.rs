@@ -9,7 +9,7 @@
 //! error    errors, with what to do
 //! ```
 //!
-//! Pure module (no I/O): [`osdpl_operator::http::Cloud`] sends the requests. Calls, errors and `Debug` output contain neither
+//! Pure module (no I/O): `osdpl_operator::openstack::Cloud` sends the requests. Calls, errors and `Debug` output contain neither
 //! the password nor tokens.
 
 mod access;

@@ -10,16 +10,13 @@ use kube::ResourceExt;
 use super::action::{Action, Planned, SecretWrite};
 use super::draft::Draft;
 use super::requests::{Answer, Read, Reference, Stored};
-use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeploymentSpec, ValuesKind};
+use osdpl_core::api::{DEPLOYMENT_LABEL, MANAGER, OpenStackDeploymentSpec, ValuesKind};
 use osdpl_core::catalog::{Catalog, file};
 use osdpl_core::credentials::{self, Name, RestoredSecret};
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::status;
 use osdpl_values::Values;
-
-/// The field manager of everything that the operator itself applies.
-pub const MANAGER: &str = "osdpl";
 
 /// Names the keys of our Secret whose values were replaced by a Secret of the user, separated by commas. It is stored in the cluster because it
 /// stays true for longer than any memory: until the user's Secret is no longer named, and releases were asked what they run with.

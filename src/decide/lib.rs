@@ -52,7 +52,6 @@ use kube::ResourceExt;
 pub use action::{Action, Approval, Kind, Planned, SecretWrite};
 pub use ceph::{CLUSTER, COMPONENT, STORE};
 pub use charts::{Known as KnownCharts, known as known_charts, retry as retry_chart, wanted as wanted_chart};
-pub use credentials::MANAGER;
 pub use draft::{AGAIN, Hold, Plan};
 pub use external::HOST;
 pub use kept::{Changes, Kept, Lookup, Refusal, Resolved};

@@ -26,7 +26,10 @@ mod sweep;
 
 use kube::api::{Api, PostParams};
 use kube::runtime::events::{Recorder, Reporter};
-pub use osdpl_decide::MANAGER;
+use osdpl_client::Explain;
+use osdpl_core::api::MANAGER;
+
+pub(crate) use osdpl_client::Error;
 
 pub use added::{addition, additions};
 pub use beforehand::secrets_beforehand;
@@ -36,56 +39,6 @@ pub use nodes::NODE_MANAGER;
 pub use own::is_older;
 pub use rook::RookWatch;
 pub use run::Made;
-
-/// What can go wrong between us and the API server.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The API server refused, or could not be reached.
-    #[error("{what}: {}", explain(.error))]
-    Api {
-        /// What was tried, on which object.
-        what: String,
-        /// The client's error.
-        error: Box<kube::Error>,
-    },
-    /// An object is not what it should be.
-    #[error("{0}")]
-    Object(String),
-}
-
-impl Error {
-    /// Whether the object was changed meanwhile: what is to be done is looked at anew.
-    pub fn is_conflict(&self) -> bool {
-        matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_conflict()))
-    }
-}
-
-/// The API server's own words where there are some; with the remedy for the one mistake that is ours to make: missing permissions.
-fn explain(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) if status.is_forbidden() && !ends(status) => {
-            format!("{} (grant it with rbac.extraRules of the operator's chart)", status.message)
-        }
-        kube::Error::Api(status) => status.message.clone(),
-        other => format!("the API server does not answer: {other}"),
-    }
-}
-
-/// Whether the API server refuses new objects because their namespace is being deleted, which no permission helps against.
-fn ends(status: &kube::core::Status) -> bool {
-    let mut causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.any(|cause| cause.reason == "NamespaceTerminating")
-}
-
-trait Explain<T> {
-    fn because(self, what: impl FnOnce() -> String) -> Result<T, Error>;
-}
-
-impl<T> Explain<T> for Result<T, kube::Error> {
-    fn because(self, what: impl FnOnce() -> String) -> Result<T, Error> {
-        self.map_err(|error| Error::Api { what: what(), error: Box::new(error) })
-    }
-}
 
 /// Reads from the API server. It has no methods that write.
 #[derive(Clone)]

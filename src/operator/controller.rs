@@ -5,7 +5,6 @@
 
 mod apply;
 mod charts;
-mod drive;
 mod extend;
 mod failing;
 mod fence;
@@ -33,7 +32,6 @@ use tokio_util::sync::CancellationToken;
 
 pub use apply::upgrade;
 pub use charts::{ChartSource, wanted};
-pub use drive::drive;
 pub use extend::Book;
 pub use fence::Fence;
 pub use preview::{Preview, preview};
@@ -44,6 +42,7 @@ use crate::helm::Runner;
 use crate::tasks::Tasks;
 use crate::telemetry::Metrics;
 use memory::Memory;
+use osdpl_client::drive;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::scrub::Scrubber;
 use osdpl_decide::{Hold, Plan, decide, is_finalized, older, yields};

@@ -27,9 +27,10 @@ use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Error;
-use crate::controller::{Context, drive};
-use crate::http::Cloud;
+use crate::controller::Context;
+use crate::openstack::Cloud;
 use act::ActError;
+use osdpl_client::drive;
 use osdpl_core::api::{MAINTENANCE_FINALIZER, NodeMaintenance, RETRY};
 use osdpl_core::maintenance::{Act, Case, Decision, Facts, RequeueDelay, Setting, decide};
 

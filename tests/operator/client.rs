@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::SignedDuration;
+use osdpl_client::HttpConfig;
 use osdpl_core::endpoint::{Login, Url};
 use osdpl_core::openstack::{Access, Error, neutron, nova};
-use osdpl_operator::http::{Cloud, HttpConfig};
+use osdpl_operator::openstack::Cloud;
 use serde_json::json;
 
 use crate::nova::Moves;

@@ -105,7 +105,7 @@ impl Cluster {
                 secondary: event.subject.map(|about| related(deployment, about)),
             };
             if let Err(error) = self.recorder.publish(&event, &deployment.object_ref(&())).await {
-                tracing::warn!(error = super::explain(&error), reason = event.reason, "event not recorded");
+                tracing::warn!(error = osdpl_client::explain(&error), reason = event.reason, "event not recorded");
             }
         }
     }

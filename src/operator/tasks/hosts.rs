@@ -11,7 +11,8 @@ use tokio::sync::{Notify, watch};
 use super::Spawner;
 use super::problems::Problems;
 use super::show::publish;
-use crate::http::{Cloud, HttpConfig};
+use crate::openstack::Cloud;
+use osdpl_client::HttpConfig;
 use osdpl_core::nodes::format_names;
 use osdpl_core::openstack::{Access, Error, Forgotten, HostObservation, HostQuery, HostResponse, Hosts, nova};
 

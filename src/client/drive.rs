@@ -1,4 +1,4 @@
-//! A controller from the first list of its resources to its end.
+//! Runs a controller from the first list of its resources until it is stopped.
 
 use futures::{Stream, StreamExt};
 use kube::Resource;
@@ -7,10 +7,10 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use tokio_util::sync::CancellationToken;
 
-/// How a pass ended, or why none was begun.
+/// The result of a pass, or the reason why none was started.
 type Outcome<K, E> = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
 
-/// Why resources can't be watched.
+/// The reason why resources cannot be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     Undefined,
@@ -39,27 +39,30 @@ impl Refusal {
         }
     }
 
-    /// What to do.
+    /// Returns the remedy.
     fn remedy(self) -> &'static str {
         match self {
             Self::Undefined => "apply its definition to the cluster (osdpl crd)",
             Self::Forbidden => "give the operator's service account the rights of its ClusterRole",
             Self::Unreadable => {
-                "one that is stored is none by this program's definition: apply that (osdpl crd), and correct the field that the error names, or go back to the version of osdpl before"
+                "a stored resource does not match this version's definition: apply the definition (osdpl crd) and correct the field that the error names, or return to the previous version of osdpl"
             }
-            Self::Other => "see whether the API server is well",
+            Self::Other => "check the API server",
         }
     }
 }
 
-/// Has passes run, and logs each that fails with this word; returns once those that run at `stop`, of which they know, have ended. `listed` is told when
-/// the resources were listed once, and while one of them can't be read: who may correct it asks the webhook, and reaches a pod that is ready alone.
+/// Runs passes until `stop`, and logs each failed pass with the message `failed`.
 ///
-/// Until then kube holds all passes back, and with them its end: there is nothing to wait for.
+/// `passes` must end at `stop` as well, and the function returns when the running passes are complete. Before the first
+/// list is complete, kube starts no pass and does not end the stream, so the function returns at once then.
+///
+/// `on_listed` is called when the resources were listed once, and whenever one of them cannot be read: a person who
+/// corrects that resource needs the webhook, which only a ready pod serves.
 pub async fn drive<K, E>(
     passes: impl Stream<Item = Outcome<K, E>>,
     failed: &str,
-    (store, listed): (&Store<K>, impl Fn()),
+    (store, on_listed): (&Store<K>, impl Fn()),
     stop: &CancellationToken,
 ) where
     K: Resource<DynamicType = ()> + Clone + 'static,
@@ -70,21 +73,21 @@ pub async fn drive<K, E>(
             Ok(_) | Err(Error::ObjectNotFound(_)) => {}
             Err(Error::QueueError(error)) => {
                 let (kind, refusal) = (K::kind(&()), Refusal::of(&error));
-                tracing::warn!(%error, %kind, "its resources can't be watched, and that is tried again; {}", refusal.remedy());
+                tracing::warn!(%error, %kind, "resources can't be watched; retrying; {}", refusal.remedy());
                 if refusal == Refusal::Unreadable {
-                    listed();
+                    on_listed();
                 }
             }
             Err(error) => tracing::warn!(%error, "{failed}"),
         }
         std::future::ready(())
     });
-    let unlisted = async {
+    let stopped_before_list = async {
         tokio::select! {
             biased;
             ready = store.wait_until_ready() => {
                 if ready.is_ok() {
-                    listed();
+                    on_listed();
                 }
                 std::future::pending::<()>().await;
             }
@@ -93,7 +96,7 @@ pub async fn drive<K, E>(
     };
     tokio::select! {
         () = passes => {}
-        () = unlisted => {}
+        () = stopped_before_list => {}
     }
 }
 
@@ -115,9 +118,9 @@ mod tests {
     use super::*;
     use osdpl_core::api::OpenStackDeployment;
 
-    /// Whether the resources were listed by its end, which comes as soon as the API server has answered.
-    async fn is_listed(list: &'static (dyn Fn() -> Response<Body> + Sync)) -> bool {
-        let (stop, was_listed) = (CancellationToken::new(), AtomicBool::new(false));
+    /// Runs a controller until the API server has answered; returns whether `on_listed` was called.
+    async fn calls_on_listed(list: &'static (dyn Fn() -> Response<Body> + Sync)) -> bool {
+        let (stop, was_called) = (CancellationToken::new(), AtomicBool::new(false));
         let refused = stop.clone();
         let answer = async move |request: Request| {
             if request.uri().query().is_some_and(|query| query.contains("watch=")) {
@@ -137,24 +140,24 @@ mod tests {
             |_, _, _| Action::await_change(),
             Arc::new(()),
         );
-        let listed = || {
-            was_listed.store(true, Ordering::Relaxed);
+        let on_listed = || {
+            was_called.store(true, Ordering::Relaxed);
             stop.cancel();
         };
-        let driven = drive(passes, "pass failed", (&store, listed), &stop);
-        tokio::time::timeout(Duration::from_mins(1), driven).await.expect("it ends");
-        was_listed.load(Ordering::Relaxed)
+        let driven = drive(passes, "pass failed", (&store, on_listed), &stop);
+        tokio::time::timeout(Duration::from_mins(1), driven).await.expect("the controller ends");
+        was_called.load(Ordering::Relaxed)
     }
 
     #[tokio::test]
-    async fn it_ends_when_it_is_told_to_whether_or_not_the_resources_were_ever_listed() {
-        let missing = is_listed(&|| {
+    async fn stops_whether_or_not_resources_were_listed() {
+        let missing = calls_on_listed(&|| {
             let status = json!({"kind": "Status", "status": "Failure", "code": 404, "message": "404 page not found", "reason": "NotFound"});
             let answer = Response::builder().status(StatusCode::NOT_FOUND);
             answer.body(Body::from(status.to_string())).unwrap()
         });
-        assert!(!missing.await, "what was never listed is not said to be");
-        let empty = is_listed(&|| {
+        assert!(!missing.await, "the resources were never listed");
+        let empty = calls_on_listed(&|| {
             let list = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeploymentList", "metadata": {"resourceVersion": "1"}, "items": []});
             Response::new(Body::from(list.to_string()))
         });
@@ -162,18 +165,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_resource_that_cannot_be_read_keeps_nobody_from_correcting_it() {
-        let unreadable = is_listed(&|| {
+    async fn unreadable_resources_count_as_listed() {
+        let unreadable = calls_on_listed(&|| {
             let spec = json!({"openstackRelease": "2026.1", "approval": "OfAnotherVersion"});
             let item = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"}, "spec": spec});
             let list = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeploymentList", "metadata": {"resourceVersion": "1"}, "items": [item]});
             Response::new(Body::from(list.to_string()))
         });
-        assert!(unreadable.await, "the pod of the webhook is ready");
+        assert!(unreadable.await, "the pod with the webhook becomes ready");
     }
 
     #[test]
-    fn what_keeps_resources_from_being_watched_has_its_remedy() {
+    fn refused_watches_have_a_remedy() {
         let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("no", "").with_code(code)));
         let remedy = |error| Refusal::of(&watcher::Error::InitialListFailed(error)).remedy();
         assert!(remedy(refused(404)).contains("osdpl crd"));

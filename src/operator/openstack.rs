@@ -9,7 +9,7 @@ use hyper::Method;
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::Mutex;
 
-use super::{Http, HttpConfig};
+use osdpl_client::{Http, HttpConfig};
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 use osdpl_core::openstack::{Access, Api, Call, Error, Verb, expiry, neutron, nova, said};
 

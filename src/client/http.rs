@@ -1,10 +1,4 @@
-//! The only module that speaks HTTP to anything but the API server. Each request uses its own connection.
-//!
-//! ```text
-//! Http   requests one URL        Cloud   the cloud's own APIs as administrator: tokens, versions, pages
-//! ```
-
-mod cloud;
+//! An HTTP client for the APIs of services. Each request uses its own connection.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,8 +14,6 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, RootCertStore};
 
-pub use cloud::Cloud;
-
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 
 /// The maximum size of a response body: Keystone's catalogue has some hundred bytes per endpoint, Nova's list some
@@ -34,10 +26,10 @@ const AGENT: &str = concat!("osdpl/", env!("CARGO_PKG_VERSION"));
 /// The response header with the token (Identity API v3).
 const SUBJECT_TOKEN: &str = "x-subject-token";
 
-/// How to reach the APIs of services.
+/// The settings of an HTTP client.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
-    /// A `host:port` to connect to instead of the URL's, for tests.
+    /// A `host:port` to connect to instead of the host in the URL, for tests.
     pub address: Option<String>,
     /// The timeout for the connection and for the response.
     pub timeout: Duration,
@@ -46,11 +38,11 @@ pub struct HttpConfig {
 }
 
 /// Request headers by name. The values may be secret.
-pub(crate) type Headers = [(&'static str, String)];
+type Headers = [(&'static str, String)];
 
 /// An HTTP client.
-pub(crate) struct Http {
-    reach: HttpConfig,
+pub struct Http {
+    config: HttpConfig,
     /// The timeout for responses.
     response_timeout: Duration,
     /// Created on first use, because the system's certificates take half a megabyte.
@@ -58,40 +50,35 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    pub(crate) fn new(reach: HttpConfig) -> Self {
-        Self { response_timeout: reach.timeout, reach, tls: OnceLock::new() }
+    /// Returns a client.
+    pub fn new(config: HttpConfig) -> Self {
+        Self { response_timeout: config.timeout, config, tls: OnceLock::new() }
     }
 
     /// Returns a client that waits at least `response_timeout` for a response once it is connected.
-    pub(crate) fn with_response_timeout(reach: HttpConfig, response_timeout: Duration) -> Self {
-        Self { response_timeout: response_timeout.max(reach.timeout), ..Self::new(reach) }
+    pub fn with_response_timeout(config: HttpConfig, response_timeout: Duration) -> Self {
+        Self { response_timeout: response_timeout.max(config.timeout), ..Self::new(config) }
     }
 
     /// Sends a `GET`; `None` if the connection failed.
-    pub(crate) async fn get(&self, url: &Url) -> Option<ProbeResponse> {
+    pub async fn get(&self, url: &Url) -> Option<ProbeResponse> {
         self.send(url, Method::GET, &[], Vec::new()).await
     }
 
     /// Sends a `POST` with JSON; `None` if the connection failed.
-    pub(crate) async fn post(&self, url: &Url, body: Vec<u8>) -> Option<ProbeResponse> {
+    pub async fn post(&self, url: &Url, body: Vec<u8>) -> Option<ProbeResponse> {
         self.send(url, Method::POST, &[], body).await
     }
 
     /// Sends a request; `None` if the connection failed.
-    pub(crate) async fn send(
-        &self,
-        url: &Url,
-        method: Method,
-        headers: &Headers,
-        body: Vec<u8>,
-    ) -> Option<ProbeResponse> {
-        let HttpConfig { address, timeout, ca: _ } = &self.reach;
+    pub async fn send(&self, url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Option<ProbeResponse> {
+        let HttpConfig { address, timeout, ca: _ } = &self.config;
         let stream = match address {
             Some(address) => tokio::time::timeout(*timeout, TcpStream::connect(address.as_str())).await,
             None => tokio::time::timeout(*timeout, TcpStream::connect((url.host.as_str(), url.port))).await,
         };
         let stream = stream.ok()?.ok()?;
-        let answer = async {
+        let response = async {
             let request = request(url, method, headers, body)?;
             if url.tls {
                 exchange(self.encrypted(url, stream).await?, request).await
@@ -100,8 +87,8 @@ impl Http {
             }
         };
         let silence = |_| ProbeResponse::Silence(self.response_timeout.as_secs());
-        let answer = tokio::time::timeout(self.response_timeout, answer).await;
-        Some(answer.map_or_else(silence, |answer| answer.unwrap_or_else(|error| error)))
+        let response = tokio::time::timeout(self.response_timeout, response).await;
+        Some(response.map_or_else(silence, |response| response.unwrap_or_else(|error| error)))
     }
 
     async fn encrypted(
@@ -109,7 +96,7 @@ impl Http {
         url: &Url,
         stream: TcpStream,
     ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, ProbeResponse> {
-        let connector = self.tls.get_or_init(|| connector(&self.reach.ca)).clone().map_err(ProbeResponse::Broken)?;
+        let connector = self.tls.get_or_init(|| connector(&self.config.ca)).clone().map_err(ProbeResponse::Broken)?;
         let name = ServerName::try_from(url.host.clone()).map_err(|error| ProbeResponse::Broken(error.to_string()))?;
         connector.connect(name, stream).await.map_err(|error| {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -137,7 +124,7 @@ async fn exchange(
 ) -> Result<ProbeResponse, ProbeResponse> {
     let broken = |error: hyper::Error| ProbeResponse::Broken(format!("no HTTP: {error}"));
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let answer = async {
+    let response = async {
         let response = sender.send_request(request).await.map_err(broken)?;
         let status = response.status();
         let token = response.headers().get(SUBJECT_TOKEN).and_then(|token| token.to_str().ok()).map(Token::new);
@@ -152,14 +139,14 @@ async fn exchange(
         })
     };
     // The connection must be polled until the response is complete, and is then dropped.
-    let (mut answer, mut connection) = (std::pin::pin!(answer), std::pin::pin!(connection));
+    let (mut response, mut connection) = (std::pin::pin!(response), std::pin::pin!(connection));
     tokio::select! {
-        answer = &mut answer => answer,
-        _ = &mut connection => answer.await,
+        response = &mut response => response,
+        _ = &mut connection => response.await,
     }
 }
 
-/// Trusts the system's certificates and these.
+/// Returns a connector that trusts the system's certificates and those in `ca`.
 fn connector(ca: &[u8]) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
