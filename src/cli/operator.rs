@@ -20,12 +20,11 @@ use super::connect::remember_server;
 use osdpl_client::HttpConfig;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::scrub::Scrubber;
+use osdpl_maintenance::{OpenStackClient, REQUEUE_DELAY};
 use osdpl_operator::charts;
 use osdpl_operator::cluster::{Cluster, secrets_beforehand};
 use osdpl_operator::controller::{self, Book, ChartSource, Context, Fence, Parts};
 use osdpl_operator::helm::{self, Instance, Program, Runner};
-use osdpl_operator::maintaining::{self, REQUEUE_DELAY};
-use osdpl_operator::openstack::Cloud;
 use osdpl_operator::tasks::{NODE_GRACE, Options, Scope, Tasks};
 use osdpl_operator::telemetry::{self, Metrics};
 use osdpl_operator::web;
@@ -98,13 +97,14 @@ impl Arguments {
         let web = tokio::spawn(web::serve(listener, metrics.clone(), runner.clone(), stop.clone()));
         let charts = ChartSource::new(store, &poke);
         let refreshing = tokio::spawn(refresh(fence, client.clone(), charts.look()));
-        let cluster = Cluster::new(client).asking_once(asks_once);
+        let cluster = Cluster::new(client.clone()).asking_once(asks_once);
         let parts = Parts { cluster, book, tasks, runner: runner.clone(), charts, scrubber, metrics, secrets };
         let context = Arc::new(Context::new(parts, &poke));
         let webhook = self.webhook.serve(&context, &stop).await?;
         let interval = Duration::from_secs(self.maintenance_poll);
-        let maintaining =
-            tokio::spawn(maintaining::run(Arc::clone(&context), Cloud::new(reach), interval, stop.clone()));
+        let openstack = OpenStackClient::new(reach);
+        let maintenance =
+            tokio::spawn(osdpl_maintenance::run(client, context.clone(), openstack, interval, stop.clone()));
         let mut work = tokio::spawn(controller::run(context, poke, stop.clone()));
         let stopped = wait_for_stop(&mut work, signals.next()).await;
         tracing::info!("stopping: ending helm processes, then the last pass");
@@ -113,7 +113,7 @@ impl Arguments {
         refreshing.abort();
         stopped?;
         work.await?;
-        maintaining.await?;
+        maintenance.await?;
         web.await?.context("serving probes and metrics")?;
         webhook.await??;
         Ok(ExitCode::SUCCESS)

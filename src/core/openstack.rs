@@ -9,8 +9,8 @@
 //! error    errors, with what to do
 //! ```
 //!
-//! Pure module (no I/O): `osdpl_operator::openstack::Cloud` sends the requests. Calls, errors and `Debug` output contain neither
-//! the password nor tokens.
+//! Pure module (no I/O): `osdpl_maintenance::OpenStackClient` sends the requests. Calls, errors and `Debug` output
+//! contain neither the password nor tokens.
 
 mod access;
 mod call;

@@ -13,7 +13,6 @@ mod evict;
 mod external;
 mod follow;
 mod inputs;
-mod maintenance;
 mod nodes;
 mod own;
 mod records;

@@ -1,39 +1,39 @@
-//! The observed state.
+//! The observed state of a maintenance.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::observed::Labels;
-use crate::openstack::{neutron, nova};
+use osdpl_core::observed::Labels;
+use osdpl_core::openstack::{neutron, nova};
 
-/// The observed state of a maintenance.
+/// The observed state of a maintenance's node and its surroundings.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub(crate) struct ObservedState {
     /// The node; `None` if it does not exist.
-    pub node: Option<NodeSeen>,
+    pub node: Option<ObservedNode>,
     /// The compute service, according to nova and neutron.
     pub compute: Compute,
     /// Why its pods must not be evicted, one line each.
-    pub refusals: Vec<String>,
+    pub eviction_obstacles: Vec<String>,
     /// The `DaemonSet` pods on it that are not ready.
-    pub unready: Vec<String>,
+    pub unready_pods: Vec<String>,
     /// Other maintenances.
-    pub rivals: Vec<Rival>,
-    /// Whether the nodes cannot be listed: the roles of other maintenances are unknown then.
-    pub unlisted: bool,
+    pub others: Vec<OtherMaintenance>,
+    /// Whether the nodes cannot be listed, so that the roles of other maintenances are unknown.
+    pub nodes_unknown: bool,
     /// The minimum time between two checks of nova that confirm each other.
-    pub apart: Duration,
+    pub confirmation_delay: Duration,
     /// The instances that nova refuses to migrate, with its message.
-    pub refused: BTreeMap<String, String>,
+    pub refused_migrations: BTreeMap<String, String>,
 }
 
 /// The observed state of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct NodeSeen {
+pub(crate) struct ObservedNode {
     /// Whether it is cordoned.
     pub cordoned: bool,
     /// The maintenance that cordoned it, from our annotation.
-    pub mark: Option<String>,
+    pub cordoned_by: Option<String>,
     /// Whether it is ready.
     pub ready: bool,
     /// Its labels.
@@ -44,7 +44,7 @@ pub struct NodeSeen {
 
 /// The compute service of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Compute {
+pub(crate) enum Compute {
     /// The node is not a compute node.
     #[default]
     None,
@@ -58,10 +58,10 @@ pub enum Compute {
 const NAMED: usize = 5;
 
 impl Compute {
-    /// The result for a node without host in nova's list. It is not a compute node unless `is_one`, according to the
-    /// cluster or nova itself.
-    pub fn unlisted(node: &str, services: &[nova::Service], is_one: bool) -> Self {
-        if !is_one {
+    /// Returns the result for a node whose host nova does not list. `is_compute` states whether it is a compute node
+    /// according to the cluster or an earlier report of nova.
+    pub(crate) fn unlisted(node: &str, services: &[nova::Service], is_compute: bool) -> Self {
+        if !is_compute {
             return Self::None;
         }
         let hosts: Vec<_> = services.iter().take(NAMED).map(|service| service.host.as_str()).collect();
@@ -75,7 +75,7 @@ impl Compute {
 
 /// The compute host of a node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Host {
+pub(crate) struct Host {
     /// Its nova-compute service.
     pub service: nova::Service,
     /// The instances on it.
@@ -90,7 +90,7 @@ pub struct Host {
 
 /// Another maintenance.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rival {
+pub(crate) struct OtherMaintenance {
     /// Its name.
     pub name: String,
     /// Its node.
@@ -98,7 +98,7 @@ pub struct Rival {
     /// The roles of its node.
     pub roles: BTreeSet<String>,
     /// Whether it has started.
-    pub begun: bool,
+    pub started: bool,
     /// Whether it is waiting and takes precedence.
-    pub first: bool,
+    pub takes_precedence: bool,
 }

@@ -1,17 +1,16 @@
 //! Client of the cloud's own APIs, as its administrator.
 
-#![allow(clippy::disallowed_methods, reason = "the shell's clock: when a token expires")]
+#![allow(clippy::disallowed_methods, reason = "uses the clock to renew tokens")]
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Method;
 use k8s_openapi::jiff::Timestamp;
-use tokio::sync::Mutex;
-
 use osdpl_client::{Http, HttpConfig};
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 use osdpl_core::openstack::{Access, Api, Call, Error, Verb, expiry, neutron, nova, said};
+use tokio::sync::Mutex;
 
 /// How long before its expiry a token is renewed, so that it is valid until the response arrives.
 const RENEW_BEFORE: Duration = Duration::from_mins(2);
@@ -41,21 +40,21 @@ struct Session {
 
 /// A client of the cloud's APIs. It keeps the token until shortly before its expiry; clones share it.
 #[derive(Clone)]
-pub struct Cloud {
+pub struct OpenStackClient {
     http: Arc<Http>,
     session: Arc<Mutex<Option<Session>>>,
 }
 
-impl Cloud {
+impl OpenStackClient {
     /// Returns a client.
-    pub fn new(reach: HttpConfig) -> Self {
-        Self { http: Arc::new(Http::with_response_timeout(reach, RESPONSE_TIMEOUT)), session: Arc::default() }
+    pub fn new(config: HttpConfig) -> Self {
+        Self { http: Arc::new(Http::with_response_timeout(config, RESPONSE_TIMEOUT)), session: Arc::default() }
     }
 
     /// Sends a request.
     ///
     /// # Errors
-    /// The API does not exist, is unreachable, too old, issues no token, or refuses the request.
+    /// The API does not exist, is unreachable, is too old or refuses the request, or Keystone issues no token.
     pub async fn call<T>(&self, access: &Access, call: &Call<T>) -> Result<T, Error> {
         let url = access.url(call.api).ok_or(Error::Absent(call.api))?;
         let token = self.token(access, call.api).await?;
@@ -73,7 +72,7 @@ impl Cloud {
     /// Lists the instances on a host, all pages.
     ///
     /// # Errors
-    /// See [`Cloud::call`].
+    /// See [`OpenStackClient::call`].
     pub async fn servers(&self, access: &Access, host: &str) -> Result<Vec<nova::Server>, Error> {
         let mut page = self.call(access, &nova::servers(host, None)).await?;
         let mut all = Vec::new();
@@ -88,7 +87,7 @@ impl Cloud {
     /// Lists the hypervisors, all pages.
     ///
     /// # Errors
-    /// See [`Cloud::call`].
+    /// See [`OpenStackClient::call`].
     pub async fn hypervisors(&self, access: &Access) -> Result<Vec<nova::Hypervisor>, Error> {
         let mut page = self.call(access, &nova::hypervisors(None)).await?;
         let mut all = Vec::new();
@@ -106,10 +105,11 @@ impl Cloud {
     /// instances. Objects that do not exist count as deleted.
     ///
     /// # Errors
-    /// See [`Cloud::call`].
+    /// See [`OpenStackClient::call`].
     pub async fn delete_host(&self, access: &Access, host: &str, id: &str) -> Result<usize, Error> {
-        let ignore_not_found =
-            |answer: Result<(), Error>| answer.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) });
+        let ignore_not_found = |response: Result<(), Error>| {
+            response.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
+        };
         let agents = match self.call(access, &neutron::agents(host)).await {
             Err(Error::Absent(_)) => Vec::new(),
             agents => agents?.agents,
@@ -150,8 +150,8 @@ impl Cloud {
         let path = format!("{}/auth/tokens", access.identity.path.trim_end_matches('/'));
         let url = Url { path, ..access.identity.clone() };
         let what = format!("POST {url}");
-        let Some(answer) = self.http.post(&url, access.login.body()).await else { return Err(unreachable(what)) };
-        match answer {
+        let Some(response) = self.http.post(&url, access.login.body()).await else { return Err(unreachable(what)) };
+        match response {
             ProbeResponse::Status { code: 201, body, token: Some(token), .. } => {
                 let now = Timestamp::now();
                 let until = expiry(&body).map_or(now + DEFAULT_LIFETIME, |end| end - RENEW_BEFORE);
@@ -169,10 +169,10 @@ impl Cloud {
         let url = Url { path: call.path.clone(), ..url.clone() };
         let what = format!("{} {url}", call.verb.as_str());
         let body = call.body.as_ref().map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let Some(answer) = self.http.send(&url, method(call.verb), headers, body).await else {
+        let Some(response) = self.http.send(&url, method(call.verb), headers, body).await else {
             return Err(unreachable(what));
         };
-        match answer {
+        match response {
             ProbeResponse::Status { code: 200..=299, body, .. } => {
                 call.read(&body).map_err(|why| Error::InvalidResponse { what, why })
             }

@@ -1,9 +1,9 @@
 //! The instances on a node: which to migrate next, and which cannot be migrated.
 
-use crate::api::FailedInstance;
-use crate::openstack::nova::{Migration, Server};
+use osdpl_core::api::FailedInstance;
+use osdpl_core::openstack::nova::{Migration, Server};
 
-use super::{Case, Host};
+use super::{Host, Snapshot};
 
 /// The default number of parallel migrations.
 const PARALLEL: u32 = 2;
@@ -27,8 +27,8 @@ pub(super) struct InstanceSteps {
 }
 
 /// Sorts the instances by their next step. Migrations with an id up to `after` are ignored.
-pub(super) fn guests(case: &Case<'_>, host: &Host, after: i64) -> InstanceSteps {
-    let mut guests = InstanceSteps::default();
+pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -> InstanceSteps {
+    let mut steps = InstanceSteps::default();
     let mut ready = Vec::new();
     for server in &host.servers {
         let last = host.migrations.iter().filter(|one| one.server == server.id).max_by_key(|one| one.id);
@@ -36,28 +36,28 @@ pub(super) fn guests(case: &Case<'_>, host: &Host, after: i64) -> InstanceSteps 
         // Nova sets the task before it responds. A running record without a task was left behind by a nova-compute that
         // crashed.
         if server.status == "MIGRATING" || task == Some("migrating") {
-            guests.moving += 1;
+            steps.moving += 1;
         } else if let Some(task) = task {
-            guests.busy.push(format!("{} ({}) is {task}", server.name, server.id));
-        } else if let Some(why) = stuck(case, server, last.filter(|last| last.id > after)) {
-            guests.stuck.push(FailedInstance { id: server.id.clone(), name: server.name.clone(), reason: why });
+            steps.busy.push(format!("{} ({}) is {task}", server.name, server.id));
+        } else if let Some(why) = stuck(snapshot, server, last.filter(|last| last.id > after)) {
+            steps.stuck.push(FailedInstance { id: server.id.clone(), name: server.name.clone(), reason: why });
         } else {
             ready.push(server.id.clone());
         }
     }
-    let parallel = usize::try_from(case.spec.parallel_migrations.unwrap_or(PARALLEL)).unwrap_or(usize::MAX);
-    let free_slots = parallel.saturating_sub(guests.moving).min(ready.len());
-    guests.queued = ready.len() - free_slots;
+    let parallel = usize::try_from(snapshot.spec.parallel_migrations.unwrap_or(PARALLEL)).unwrap_or(usize::MAX);
+    let free_slots = parallel.saturating_sub(steps.moving).min(ready.len());
+    steps.queued = ready.len() - free_slots;
     ready.truncate(free_slots);
-    guests.to_migrate = ready;
-    guests.stuck.truncate(MAX_STUCK);
-    guests
+    steps.to_migrate = ready;
+    steps.stuck.truncate(MAX_STUCK);
+    steps
 }
 
 /// Why an instance cannot be live-migrated, and what to do.
-fn stuck(case: &Case<'_>, server: &Server, last: Option<&Migration>) -> Option<String> {
-    let retry_command = format!("kubectl annotate nm {} osdpl.dev/retry=now", case.name);
-    if let Some(message) = case.facts.refused.get(&server.id) {
+fn stuck(snapshot: &Snapshot<'_>, server: &Server, last: Option<&Migration>) -> Option<String> {
+    let retry_command = format!("kubectl annotate nm {} osdpl.dev/retry=now", snapshot.name);
+    if let Some(message) = snapshot.observed.refused_migrations.get(&server.id) {
         return Some(format!("nova refuses to migrate it: {message}; fix that, then: {retry_command}"));
     }
     match server.status.as_str() {

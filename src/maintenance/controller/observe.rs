@@ -5,30 +5,30 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
-
-use super::MaintenanceController;
-use crate::cluster::Error;
-use osdpl_core::api::{MAINTENANCE_FINALIZER, NODE_MAINTENANCE, NodeMaintenance};
+use osdpl_client::Error;
+use osdpl_core::api::{NODE_MAINTENANCE, NodeMaintenance};
 use osdpl_core::catalog::Component;
-use osdpl_core::maintenance::guard::{Budget, Members, eviction_obstacles};
-use osdpl_core::maintenance::{Case, Compute, Facts, Host, NodeSeen, Rival, Setting, UNREAD, is_open};
+use osdpl_core::maintenance::Setting;
 use osdpl_core::openstack::{self, Access, neutron, nova};
+
+use super::{MaintenanceController, has_started};
+use crate::decide::guard::{Budget, Members, eviction_obstacles};
+use crate::decide::{Compute, Host, ObservedNode, ObservedState, OtherMaintenance, Snapshot, UNREAD, is_open};
 
 /// Upstream's label on all pods of a release.
 const RELEASE_GROUP: &str = "release_group";
 
 /// Reads the relevant properties of a node.
-pub(super) fn node(node: Option<&Node>, setting: Option<&Setting>) -> Option<NodeSeen> {
-    let node = node?;
+pub(super) fn read_node(node: &Node, setting: Option<&Setting>) -> ObservedNode {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
-    Some(NodeSeen {
+    ObservedNode {
         cordoned: node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default(),
-        mark: node.annotations().get(NODE_MAINTENANCE).cloned(),
+        cordoned_by: node.annotations().get(NODE_MAINTENANCE).cloned(),
         ready,
         labels: node.labels().clone(),
         roles: setting.map(|setting| setting.roles_of(node.labels())).unwrap_or_default(),
-    })
+    }
 }
 
 fn is_ready(pod: &Pod) -> bool {
@@ -40,6 +40,7 @@ fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
+/// Returns the name of the pod's controller if it is of this kind.
 fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
     let controller = pod.owner_references().iter().find(|owner| owner.controller == Some(true))?;
     (controller.kind == kind).then_some(controller.name.as_str())
@@ -58,104 +59,116 @@ fn is_evicted(pod: &Pod) -> bool {
 }
 
 impl MaintenanceController {
-    /// Reads everything except for the node itself.
-    pub(super) async fn look(
+    /// Reads everything except for the node itself. `snapshot` is without observed state.
+    pub(super) async fn observe(
         &self,
         maintenance: &NodeMaintenance,
-        case: &Case<'_>,
-        facts: &mut Facts,
+        snapshot: &Snapshot<'_>,
+        observed: &mut ObservedState,
     ) -> Result<(), Error> {
-        let Some(setting) = case.setting else {
-            facts.compute = Compute::Unknown(UNREAD.into());
+        let Some(setting) = snapshot.setting else {
+            observed.compute = Compute::Unknown(UNREAD.into());
             return Ok(());
         };
-        facts.apart = self.requeue_delay;
-        if (Case { facts, ..*case }).next_nova_check().is_some() {
+        observed.confirmation_delay = self.requeue_delay;
+        if (Snapshot { observed, ..*snapshot }).next_nova_check().is_some() {
             return Ok(());
         }
-        facts.unlisted = self.context.tasks.observe().nodes().is_none();
-        let others = self.context.cluster.maintenances().await?;
-        facts.rivals = self.rivals(maintenance, &others, setting, case);
+        observed.nodes_unknown = self.operator.nodes().is_none();
+        let all = self.cluster.list_maintenances().await?;
+        observed.others = self.others(maintenance, &all, setting, snapshot);
         let node = &maintenance.spec.node;
-        let pods = if facts.node.is_some() { self.context.cluster.pods_on(node).await? } else { Vec::new() };
+        let pods = if observed.node.is_some() { self.cluster.list_pods_on(node).await? } else { Vec::new() };
         let daemons = pods.iter().filter(|pod| owner(pod, "DaemonSet").is_some());
         let unready = daemons.filter(|pod| pod.labels().contains_key(RELEASE_GROUP) && !is_ready(pod));
-        facts.unready =
+        observed.unready_pods =
             unready.map(|pod| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())).collect();
-        if !case.is_returning() {
-            let away = facts.rivals.iter().filter(|rival| rival.begun).map(|rival| rival.node.clone()).collect();
-            facts.refusals = self.refusals(node, &away, &pods, setting).await?;
+        if !snapshot.is_returning() {
+            let away = observed.others.iter().filter(|other| other.started).map(|other| other.node.clone()).collect();
+            observed.eviction_obstacles = self.eviction_obstacles(node, &away, &pods, setting).await?;
         }
-        // Nova is only queried if the maintenance may start according to the facts so far.
-        let may_start = case.is_returning() || Case { facts, ..*case }.may_start();
-        if !may_start {
-            return Ok(());
-        }
-        if case.needs_nova() {
-            let node = facts.node.as_ref();
-            let is_compute =
-                case.is_returning() || case.is_known_compute() || self.may_host_instances(node, &pods, setting);
-            facts.compute = match setting.nova() {
-                Ok(access) => match self.host(access, case, is_compute).await {
-                    Err(error) if is_compute => Compute::Unknown(error.to_string()),
-                    Err(_) => Compute::None,
-                    Ok(compute) => compute,
-                },
-                Err(why) if is_compute => Compute::Unknown(why.into()),
-                Err(_) => Compute::None,
-            };
+        // Nova is only queried if the maintenance may start according to the state observed so far.
+        let may_start = snapshot.is_returning() || Snapshot { observed, ..*snapshot }.may_start();
+        if may_start && snapshot.needs_nova() {
+            observed.compute = self.compute(snapshot, observed.node.as_ref(), &pods, setting).await;
         }
         Ok(())
     }
 
-    /// Whether instances may run on the node, according to the cluster.
-    fn may_host_instances(&self, node: Option<&NodeSeen>, pods: &[Pod], setting: &Setting) -> bool {
-        let Some(hosts) = &setting.hosts else { return false };
-        let runs = pods.iter().any(|pod| component(pod).as_ref() == Some(hosts));
-        let seen = self.context.tasks.observe();
-        let has = |key: &str, value: &str| node.and_then(|node| node.labels.get(key)).is_some_and(|own| own == value);
-        let chosen = seen.workloads().iter().filter(|workload| workload.component == *hosts).any(|workload| {
-            let mut wanted = workload.node_selector.split(',').filter_map(|pair| pair.split_once('='));
-            wanted.all(|(key, value)| has(key, value))
-        });
-        runs || chosen
+    /// Reads the compute service of the node. Errors count only if the node is a compute node.
+    async fn compute(
+        &self,
+        snapshot: &Snapshot<'_>,
+        node: Option<&ObservedNode>,
+        pods: &[Pod],
+        setting: &Setting,
+    ) -> Compute {
+        let is_compute =
+            snapshot.is_returning() || snapshot.is_known_compute() || self.may_host_instances(node, pods, setting);
+        let found = match setting.nova() {
+            Ok(access) => self.query_host(access, snapshot, is_compute).await.map_err(|error| error.to_string()),
+            Err(why) => Err(why.to_owned()),
+        };
+        match found {
+            Ok(compute) => compute,
+            Err(why) if is_compute => Compute::Unknown(why),
+            Err(_) => Compute::None,
+        }
     }
 
-    /// Queries nova and neutron about a node, as far as the step requires it.
-    async fn host(&self, access: &Access, case: &Case<'_>, is_compute: bool) -> Result<Compute, openstack::Error> {
-        let services = self.cloud.call(access, &nova::services()).await?.services;
-        let own = services.iter().find(|service| case.status.compute.as_ref() == Some(&service.id));
-        let Some(service) = own.or_else(|| nova::find_service(&services, &case.spec.node)).cloned() else {
-            // On the way back an unlisted service is not disabled either.
-            return Ok(Compute::unlisted(&case.spec.node, &services, is_compute && !case.is_returning()));
+    /// Whether instances may run on the node, according to the cluster.
+    fn may_host_instances(&self, node: Option<&ObservedNode>, pods: &[Pod], setting: &Setting) -> bool {
+        let Some(hosts) = &setting.hosts else { return false };
+        if pods.iter().any(|pod| component(pod).as_ref() == Some(hosts)) {
+            return true;
+        }
+        let has = |key: &str, value: &str| node.and_then(|node| node.labels.get(key)).is_some_and(|own| own == value);
+        let selects = |selector: &String| {
+            selector.split(',').filter_map(|pair| pair.split_once('=')).all(|(key, value)| has(key, value))
+        };
+        self.operator.node_selectors(hosts).iter().any(selects)
+    }
+
+    /// Queries nova and neutron about the node, as far as the step requires it.
+    async fn query_host(
+        &self,
+        access: &Access,
+        snapshot: &Snapshot<'_>,
+        is_compute: bool,
+    ) -> Result<Compute, openstack::Error> {
+        let services = self.openstack.call(access, &nova::services()).await?.services;
+        let own = services.iter().find(|service| snapshot.status.compute.as_ref() == Some(&service.id));
+        let Some(service) = own.or_else(|| nova::find_service(&services, &snapshot.spec.node)).cloned() else {
+            // If the node is returned, an unlisted service is not disabled either.
+            return Ok(Compute::unlisted(&snapshot.spec.node, &services, is_compute && !snapshot.is_returning()));
         };
         let mut host =
             Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
-        // The way there stores which agents are alive.
-        if access.network.is_some() && (case.is_returning() || host.service.is_enabled()) {
-            host.agents = self.cloud.call(access, &neutron::agents(&name)).await?.agents;
+        // The agents that are alive are stored before the service is disabled, and awaited when the node is returned.
+        if access.network.is_some() && (snapshot.is_returning() || host.service.is_enabled()) {
+            host.agents = self.openstack.call(access, &neutron::agents(&name)).await?.agents;
         }
-        if !case.is_returning() {
-            host.servers = self.cloud.servers(access, &name).await?;
+        if !snapshot.is_returning() {
+            host.servers = self.openstack.servers(access, &name).await?;
             if host.servers.is_empty() {
-                // An instance that arrives in between is found by the second check, see `Facts::apart`.
+                // The second check finds an instance that arrives in between, see `ObservedState::confirmation_delay`.
                 host.incoming = self.incoming(access, &name).await?;
             }
-            host.migrations = self.cloud.call(access, &nova::migrations(&name)).await?.migrations;
+            host.migrations = self.openstack.call(access, &nova::migrations(&name)).await?.migrations;
         }
         Ok(Compute::Known(Box::new(host)))
     }
 
-    /// The instances that are migrating to a host. Records left behind by a crashed nova-compute are skipped: their
+    /// Returns the instances that are migrating to a host. Skips records that a crashed nova-compute left behind: their
     /// instances have no task.
     async fn incoming(&self, access: &Access, host: &str) -> Result<Vec<String>, openstack::Error> {
-        let moves = self.cloud.call(access, &nova::moves(host)).await?.migrations;
+        let moves = self.openstack.call(access, &nova::moves(host)).await?.migrations;
         let to_here = |one: &&nova::Migration| one.is_running() && one.destination.as_deref() == Some(host);
         let ids: BTreeSet<_> = moves.iter().filter(to_here).map(|one| one.server.as_str()).collect();
         let mut incoming = Vec::new();
         for id in ids {
-            match self.cloud.call(access, &nova::server(id)).await {
+            match self.openstack.call(access, &nova::server(id)).await {
                 Ok(one) if one.server.task.is_some() => incoming.push(format!("{} ({id})", one.server.name)),
                 Err(error) if !error.is_not_found() => return Err(error),
                 Ok(_) | Err(_) => {}
@@ -164,32 +177,37 @@ impl MaintenanceController {
         Ok(incoming)
     }
 
-    fn rivals(&self, own: &NodeMaintenance, all: &[NodeMaintenance], setting: &Setting, case: &Case<'_>) -> Vec<Rival> {
-        let seen = self.context.tasks.observe();
+    /// Returns the other maintenances in `all`.
+    fn others(
+        &self,
+        own: &NodeMaintenance,
+        all: &[NodeMaintenance],
+        setting: &Setting,
+        snapshot: &Snapshot<'_>,
+    ) -> Vec<OtherMaintenance> {
+        let nodes = self.operator.nodes();
         let age = |one: &NodeMaintenance| (one.metadata.creation_timestamp.clone().map(|time| time.0), one.name_any());
-        let rival = |other: &NodeMaintenance| {
-            let begun = other.finalizers().iter().any(|finalizer| finalizer == MAINTENANCE_FINALIZER);
-            let node = seen.nodes().and_then(|nodes| nodes.get(&other.spec.node));
-            let waits = other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, case.now);
-            let roles_in_status = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| begun);
-            Rival {
+        let describe = |other: &NodeMaintenance| {
+            let started = has_started(other);
+            let node = nodes.as_ref().and_then(|nodes| nodes.get(&other.spec.node));
+            let is_waiting =
+                other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, snapshot.now);
+            // A deleted node, or one that lost its labels, still counts with the roles from the status.
+            let known_roles = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| started);
+            let current_roles = node.map(|node| setting.roles_of(&node.labels)).into_iter().flatten();
+            OtherMaintenance {
                 name: other.name_any(),
                 node: other.spec.node.clone(),
-                // A deleted node, or one that lost its labels, still counts with the roles from the status.
-                roles: node
-                    .map(|node| setting.roles_of(&node.labels))
-                    .into_iter()
-                    .flatten()
-                    .chain(roles_in_status)
-                    .collect(),
-                begun,
-                first: !begun && waits && age(other) < age(own),
+                roles: current_roles.chain(known_roles).collect(),
+                started,
+                takes_precedence: !started && is_waiting && age(other) < age(own),
             }
         };
-        all.iter().filter(|other| other.name_any() != own.name_any()).map(rival).collect()
+        all.iter().filter(|other| other.name_any() != own.name_any()).map(describe).collect()
     }
 
-    async fn refusals(
+    /// Returns why the pods must not be evicted, one line each.
+    async fn eviction_obstacles(
         &self,
         node: &str,
         away: &BTreeSet<String>,
@@ -207,8 +225,8 @@ impl MaintenanceController {
             if set.is_empty() || !sets.insert((namespace.clone(), set.to_owned())) {
                 continue;
             }
-            let Some(replicas) = self.context.cluster.replicas_of(&namespace, set).await? else { continue };
-            let all = self.context.cluster.pods_of(&namespace, &component).await?;
+            let Some(replicas) = self.cluster.get_replicas(&namespace, set).await? else { continue };
+            let all = self.cluster.list_pods_of(&namespace, &component).await?;
             let all = all.iter().filter(|pod| owner(pod, "StatefulSet") == Some(set));
             let node_of = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
             let pods = all.map(|pod| (node_of(pod), is_ready(pod))).collect();
@@ -218,8 +236,9 @@ impl MaintenanceController {
         Ok(eviction_obstacles(node, away, &members, &budgets))
     }
 
+    /// Returns the disruption budgets that select one of the pods.
     async fn budgets(&self, pods: &[&Pod]) -> Result<Vec<Budget>, Error> {
-        let all = self.context.cluster.budgets().await?.into_iter().filter_map(|budget| {
+        let all = self.cluster.list_budgets().await?.into_iter().filter_map(|budget| {
             let spec = budget.spec.as_ref()?;
             let selector: Selector = spec.selector.clone()?.try_into().ok()?;
             let own = |pod: &&&Pod| pod.namespace() == budget.namespace() && selector.matches(pod.labels());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// A `StatefulSet` with a quorum and a pod on the node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Members {
+pub(crate) struct Members {
     /// `namespace/name`.
     pub set: String,
     /// The desired number of pods.
@@ -15,7 +15,7 @@ pub struct Members {
 
 /// A `PodDisruptionBudget` that selects a pod on the node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Budget {
+pub(crate) struct Budget {
     /// `namespace/name`.
     pub name: String,
     /// The number of evictions that it currently allows.
@@ -41,7 +41,12 @@ impl Budget {
 }
 
 /// Why the pods must not be evicted, one line each. Pods on nodes in `away` do not count as available.
-pub fn eviction_obstacles(node: &str, away: &BTreeSet<String>, sets: &[Members], budgets: &[Budget]) -> Vec<String> {
+pub(crate) fn eviction_obstacles(
+    node: &str,
+    away: &BTreeSet<String>,
+    sets: &[Members],
+    budgets: &[Budget],
+) -> Vec<String> {
     let quorums = sets.iter().filter_map(|members| {
         let Members { set, replicas, pods } = members;
         let gone = |at: &str| at == node || away.contains(at);
