@@ -1,4 +1,4 @@
-//! A controller from the first list of its resources to its end.
+//! Runs a controller until it is stopped, and logs its errors with their remedies.
 
 use futures::{Stream, StreamExt};
 use kube::Resource;
@@ -7,14 +7,16 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use tokio_util::sync::CancellationToken;
 
-/// How a pass ended, or why none was begun.
+/// The result of a pass, or the reason why none was started.
 type Outcome<K, E> = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
 
-/// Why resources can't be watched.
+/// The reason why resources can't be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
+    /// Their CRD does not exist.
     Undefined,
     Forbidden,
+    /// One of them does not match the CRD of this version.
     Unreadable,
     Other,
 }
@@ -39,23 +41,27 @@ impl Refusal {
         }
     }
 
-    /// What to do.
+    /// Returns the remedy.
     fn remedy(self) -> &'static str {
         match self {
-            Self::Undefined => "apply its definition to the cluster (osdpl crd)",
-            Self::Forbidden => "give the operator's service account the rights of its ClusterRole",
+            Self::Undefined => "apply their CRD (osdpl crd)",
+            Self::Forbidden => "grant the operator's service account the permissions of its ClusterRole",
             Self::Unreadable => {
-                "one that is stored is none by this program's definition: apply that (osdpl crd), and correct the field that the error names, or go back to the version of osdpl before"
+                "a stored resource does not match the CRD of this version: apply the CRD (osdpl crd) and correct the \
+                 field that the error names, or return to the previous version of osdpl"
             }
-            Self::Other => "see whether the API server is well",
+            Self::Other => "check the health of the API server",
         }
     }
 }
 
-/// Has passes run, and logs each that fails with this word; returns once those that run at `stop`, of which they know, have ended. `listed` is told when
-/// the resources were listed once, and while one of them can't be read: who may correct it asks the webhook, and reaches a pod that is ready alone.
+/// Runs `passes` until `stop`, and logs each failure with the message `failed`. Returns when the last pass has ended.
 ///
-/// Until then kube holds all passes back, and with them its end: there is nothing to wait for.
+/// `listed` is called when the resources were listed once. It is also called when one of them can't be read, so that
+/// the pod becomes ready: otherwise its webhook could not validate the correction.
+///
+/// kube starts no pass and does not stop before the resources were listed, so that `stop` ends the function by itself
+/// until then.
 pub async fn drive<K, E>(
     passes: impl Stream<Item = Outcome<K, E>>,
     failed: &str,
@@ -70,7 +76,7 @@ pub async fn drive<K, E>(
             Ok(_) | Err(Error::ObjectNotFound(_)) => {}
             Err(Error::QueueError(error)) => {
                 let (kind, refusal) = (K::kind(&()), Refusal::of(&error));
-                tracing::warn!(%error, %kind, "its resources can't be watched, and that is tried again; {}", refusal.remedy());
+                tracing::warn!(%error, %kind, "can't watch the resources, which is retried; {}", refusal.remedy());
                 if refusal == Refusal::Unreadable {
                     listed();
                 }
@@ -115,21 +121,21 @@ mod tests {
     use super::*;
     use osdpl_core::api::OpenStackDeployment;
 
-    /// Whether the resources were listed by its end, which comes as soon as the API server has answered.
+    /// Runs until the API server has responded with `list`; returns whether `listed` was called.
     async fn is_listed(list: &'static (dyn Fn() -> Response<Body> + Sync)) -> bool {
         let (stop, was_listed) = (CancellationToken::new(), AtomicBool::new(false));
         let refused = stop.clone();
-        let answer = async move |request: Request| {
+        let respond = async move |request: Request| {
             if request.uri().query().is_some_and(|query| query.contains("watch=")) {
                 return Response::new(Body::from_stream(futures::stream::pending::<Result<Vec<u8>, Infallible>>()));
             }
-            let answer = list();
-            if !answer.status().is_success() {
+            let response = list();
+            if !response.status().is_success() {
                 refused.cancel();
             }
-            answer
+            response
         };
-        let client = Client::new(Router::new().fallback(answer), "cloud");
+        let client = Client::new(Router::new().fallback(respond), "cloud");
         let controller = Controller::new(Api::<OpenStackDeployment>::all(client), watcher::Config::default());
         let store = controller.store();
         let passes = controller.graceful_shutdown_on(stop.clone().cancelled_owned()).run(
@@ -141,39 +147,45 @@ mod tests {
             was_listed.store(true, Ordering::Relaxed);
             stop.cancel();
         };
-        let driven = drive(passes, "pass failed", (&store, listed), &stop);
-        tokio::time::timeout(Duration::from_mins(1), driven).await.expect("it ends");
+        let running = drive(passes, "pass failed", (&store, listed), &stop);
+        tokio::time::timeout(Duration::from_mins(1), running).await.expect("it did not stop");
         was_listed.load(Ordering::Relaxed)
     }
 
+    fn list(items: &serde_json::Value) -> Response<Body> {
+        let list = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeploymentList",
+            "metadata": {"resourceVersion": "1"}, "items": items,
+        });
+        Response::new(Body::from(list.to_string()))
+    }
+
     #[tokio::test]
-    async fn it_ends_when_it_is_told_to_whether_or_not_the_resources_were_ever_listed() {
+    async fn stops_whether_or_not_resources_were_listed() {
         let missing = is_listed(&|| {
-            let status = json!({"kind": "Status", "status": "Failure", "code": 404, "message": "404 page not found", "reason": "NotFound"});
-            let answer = Response::builder().status(StatusCode::NOT_FOUND);
-            answer.body(Body::from(status.to_string())).unwrap()
+            let status = json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"});
+            let response = Response::builder().status(StatusCode::NOT_FOUND);
+            response.body(Body::from(status.to_string())).unwrap()
         });
-        assert!(!missing.await, "what was never listed is not said to be");
-        let empty = is_listed(&|| {
-            let list = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeploymentList", "metadata": {"resourceVersion": "1"}, "items": []});
-            Response::new(Body::from(list.to_string()))
-        });
+        assert!(!missing.await);
+        let empty = is_listed(&|| list(&json!([])));
         assert!(empty.await);
     }
 
     #[tokio::test]
-    async fn a_resource_that_cannot_be_read_keeps_nobody_from_correcting_it() {
+    async fn is_ready_while_a_resource_is_unreadable() {
         let unreadable = is_listed(&|| {
             let spec = json!({"openstackRelease": "2026.1", "approval": "OfAnotherVersion"});
-            let item = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"}, "spec": spec});
-            let list = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeploymentList", "metadata": {"resourceVersion": "1"}, "items": [item]});
-            Response::new(Body::from(list.to_string()))
+            let metadata = json!({"name": "cloud", "namespace": "openstack"});
+            list(&json!([{
+                "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": metadata, "spec": spec,
+            }]))
         });
-        assert!(unreadable.await, "the pod of the webhook is ready");
+        assert!(unreadable.await);
     }
 
     #[test]
-    fn what_keeps_resources_from_being_watched_has_its_remedy() {
+    fn reports_remedies() {
         let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("no", "").with_code(code)));
         let remedy = |error| Refusal::of(&watcher::Error::InitialListFailed(error)).remedy();
         assert!(remedy(refused(404)).contains("osdpl crd"));
