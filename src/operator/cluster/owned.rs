@@ -51,7 +51,7 @@ pub(super) struct OwnedObjects<K> {
 
 impl<K: OwnedKind> OwnedObjects<K> {
     /// Starts the watch; `trigger` is notified of every change that is not the result of our own write.
-    pub fn new(client: Client, trigger: Arc<Notify>) -> Self {
+    pub(super) fn new(client: Client, trigger: Arc<Notify>) -> Self {
         let cache = Arc::<Mutex<Cache<K>>>::default();
         let shared = Arc::clone(&cache);
         let apply = move |event| shared.lock().unwrap_or_else(PoisonError::into_inner).apply(event);
@@ -60,22 +60,22 @@ impl<K: OwnedKind> OwnedObjects<K> {
     }
 
     /// Whether all objects were listed once, or the list was forbidden: then plans read single objects.
-    pub fn is_known(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         self.cache().is_known
     }
 
     /// All cached objects.
-    pub fn all(&self) -> BTreeMap<ReleaseKey, Arc<K>> {
+    pub(super) fn all(&self) -> BTreeMap<ReleaseKey, Arc<K>> {
         self.cache().objects.clone()
     }
 
     /// Caches the response to a write.
-    pub fn put(&self, object: K) {
+    pub(super) fn put(&self, object: K) {
         self.cache().put(object);
     }
 
     /// Removes an object from the cache.
-    pub fn forget(&self, namespace: &str, name: &str) {
+    pub(super) fn forget(&self, namespace: &str, name: &str) {
         self.cache().objects.remove(&ReleaseKey::new(namespace, name));
     }
 

@@ -48,7 +48,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn newest_record(&self, key: &ReleaseKey) -> Result<Option<(i64, String)>, Error> {
+    pub(crate) async fn newest_record(&self, key: &ReleaseKey) -> Result<Option<(i64, String)>, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
         let records = api.list_metadata(&selector).await.because(|| format!("listing the release records of {key}"))?;
@@ -62,7 +62,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn recorded_values(&self, key: &ReleaseKey, revision: i64) -> Result<Decoded<Values>, Error> {
+    pub(super) async fn recorded_values(&self, key: &ReleaseKey, revision: i64) -> Result<Decoded<Values>, Error> {
         let values = |payload: &[u8]| Ok(release::decode(payload)?.config.as_object().cloned().unwrap_or_default());
         self.read_existing_record(key, revision, values).await
     }
