@@ -1,4 +1,4 @@
-//! Runs a controller from the first list of its resources until it is stopped.
+//! Runs a controller until it is stopped, and logs its errors with their remedies.
 
 use futures::{Stream, StreamExt};
 use kube::Resource;
@@ -10,11 +10,13 @@ use tokio_util::sync::CancellationToken;
 /// The result of a pass, or the reason why none was started.
 type Outcome<K, E> = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
 
-/// The reason why resources cannot be watched.
+/// The reason why resources can't be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
+    /// Their CRD does not exist.
     Undefined,
     Forbidden,
+    /// One of them does not match the CRD of this version.
     Unreadable,
     Other,
 }
@@ -42,27 +44,29 @@ impl Refusal {
     /// Returns the remedy.
     fn remedy(self) -> &'static str {
         match self {
-            Self::Undefined => "apply its definition to the cluster (osdpl crd)",
-            Self::Forbidden => "give the operator's service account the rights of its ClusterRole",
+            Self::Undefined => "apply their CRD (osdpl crd)",
+            Self::Forbidden => "grant the operator's service account the permissions of its ClusterRole",
             Self::Unreadable => {
-                "a stored resource does not match this version's definition: apply the definition (osdpl crd) and correct the field that the error names, or return to the previous version of osdpl"
+                "a stored resource does not match the CRD of this version: apply the CRD (osdpl crd) and correct the \
+                 field that the error names, or return to the previous version of osdpl"
             }
-            Self::Other => "check the API server",
+            Self::Other => "check the health of the API server",
         }
     }
 }
 
-/// Runs passes until `stop`, and logs each failed pass with the message `failed`.
+/// Runs `passes` until `stop`, and logs each failure with the message `failed`. Returns when the last pass has ended.
 ///
-/// `passes` must end at `stop` as well, and the function returns when the running passes are complete. Before the first
-/// list is complete, kube starts no pass and does not end the stream, so the function returns at once then.
+/// `on_listed` is called when the resources were listed once. It is also called when one of them can't be read, so that
+/// the pod becomes ready: otherwise its webhook could not validate the correction.
 ///
-/// `on_listed` is called when the resources were listed once, and whenever one of them cannot be read: a person who
-/// corrects that resource needs the webhook, which only a ready pod serves.
+/// kube starts no pass and does not stop before the resources were listed, so that `stop` ends the function by itself
+/// until then.
 pub async fn drive<K, E>(
     passes: impl Stream<Item = Outcome<K, E>>,
     failed: &str,
-    (store, on_listed): (&Store<K>, impl Fn()),
+    store: &Store<K>,
+    on_listed: impl Fn(),
     stop: &CancellationToken,
 ) where
     K: Resource<DynamicType = ()> + Clone + 'static,
@@ -118,21 +122,21 @@ mod tests {
     use super::*;
     use osdpl_core::api::OpenStackDeployment;
 
-    /// Runs a controller until the API server has answered; returns whether `on_listed` was called.
-    async fn calls_on_listed(list: &'static (dyn Fn() -> Response<Body> + Sync)) -> bool {
-        let (stop, was_called) = (CancellationToken::new(), AtomicBool::new(false));
+    /// Runs until the API server has responded with `list`; returns whether `on_listed` was called.
+    async fn is_listed(list: &'static (dyn Fn() -> Response<Body> + Sync)) -> bool {
+        let (stop, was_listed) = (CancellationToken::new(), AtomicBool::new(false));
         let refused = stop.clone();
-        let answer = async move |request: Request| {
+        let respond = async move |request: Request| {
             if request.uri().query().is_some_and(|query| query.contains("watch=")) {
                 return Response::new(Body::from_stream(futures::stream::pending::<Result<Vec<u8>, Infallible>>()));
             }
-            let answer = list();
-            if !answer.status().is_success() {
+            let response = list();
+            if !response.status().is_success() {
                 refused.cancel();
             }
-            answer
+            response
         };
-        let client = Client::new(Router::new().fallback(answer), "cloud");
+        let client = Client::new(Router::new().fallback(respond), "cloud");
         let controller = Controller::new(Api::<OpenStackDeployment>::all(client), watcher::Config::default());
         let store = controller.store();
         let passes = controller.graceful_shutdown_on(stop.clone().cancelled_owned()).run(
@@ -141,42 +145,48 @@ mod tests {
             Arc::new(()),
         );
         let on_listed = || {
-            was_called.store(true, Ordering::Relaxed);
+            was_listed.store(true, Ordering::Relaxed);
             stop.cancel();
         };
-        let driven = drive(passes, "pass failed", (&store, on_listed), &stop);
-        tokio::time::timeout(Duration::from_mins(1), driven).await.expect("the controller ends");
-        was_called.load(Ordering::Relaxed)
+        let running = drive(passes, "pass failed", &store, on_listed, &stop);
+        tokio::time::timeout(Duration::from_mins(1), running).await.expect("it did not stop");
+        was_listed.load(Ordering::Relaxed)
+    }
+
+    fn list(items: &serde_json::Value) -> Response<Body> {
+        let list = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeploymentList",
+            "metadata": {"resourceVersion": "1"}, "items": items,
+        });
+        Response::new(Body::from(list.to_string()))
     }
 
     #[tokio::test]
     async fn stops_whether_or_not_resources_were_listed() {
-        let missing = calls_on_listed(&|| {
-            let status = json!({"kind": "Status", "status": "Failure", "code": 404, "message": "404 page not found", "reason": "NotFound"});
-            let answer = Response::builder().status(StatusCode::NOT_FOUND);
-            answer.body(Body::from(status.to_string())).unwrap()
+        let missing = is_listed(&|| {
+            let status = json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"});
+            let response = Response::builder().status(StatusCode::NOT_FOUND);
+            response.body(Body::from(status.to_string())).unwrap()
         });
-        assert!(!missing.await, "the resources were never listed");
-        let empty = calls_on_listed(&|| {
-            let list = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeploymentList", "metadata": {"resourceVersion": "1"}, "items": []});
-            Response::new(Body::from(list.to_string()))
-        });
+        assert!(!missing.await);
+        let empty = is_listed(&|| list(&json!([])));
         assert!(empty.await);
     }
 
     #[tokio::test]
-    async fn unreadable_resources_count_as_listed() {
-        let unreadable = calls_on_listed(&|| {
+    async fn is_ready_while_a_resource_is_unreadable() {
+        let unreadable = is_listed(&|| {
             let spec = json!({"openstackRelease": "2026.1", "approval": "OfAnotherVersion"});
-            let item = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"}, "spec": spec});
-            let list = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeploymentList", "metadata": {"resourceVersion": "1"}, "items": [item]});
-            Response::new(Body::from(list.to_string()))
+            let metadata = json!({"name": "cloud", "namespace": "openstack"});
+            list(&json!([{
+                "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": metadata, "spec": spec,
+            }]))
         });
-        assert!(unreadable.await, "the pod with the webhook becomes ready");
+        assert!(unreadable.await);
     }
 
     #[test]
-    fn refused_watches_have_a_remedy() {
+    fn reports_remedies() {
         let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("no", "").with_code(code)));
         let remedy = |error| Refusal::of(&watcher::Error::InitialListFailed(error)).remedy();
         assert!(remedy(refused(404)).contains("osdpl crd"));

@@ -23,12 +23,19 @@ impl Error {
     }
 }
 
-/// Returns the message of the API server, if there is one. For missing permissions it adds the remedy.
+/// Returns the message of the API server, with the remedy for missing permissions.
 pub fn explain(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.is_forbidden() && !is_namespace_terminating(status) => {
             format!("{} (grant it with rbac.extraRules of the operator's chart)", status.message)
         }
+        other => api_message(other),
+    }
+}
+
+/// Returns the message of the API server, or the error of the Kubernetes client if there was no response.
+pub fn api_message(error: &kube::Error) -> String {
+    match error {
         kube::Error::Api(status) => status.message.clone(),
         other => format!("the API server does not answer: {other}"),
     }

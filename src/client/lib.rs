@@ -8,5 +8,5 @@ mod error;
 mod http;
 
 pub use drive::drive;
-pub use error::{Error, Explain, explain};
+pub use error::{Error, Explain, api_message, explain};
 pub use http::{Http, HttpConfig};

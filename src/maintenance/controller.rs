@@ -131,7 +131,7 @@ async fn run_once(this: &Arc<MaintenanceController>, stop: CancellationToken) {
         requeue_failed,
         Arc::clone(this),
     );
-    drive(passes, "the maintenance of a node failed to reconcile", (&store, || {}), &stop).await;
+    drive(passes, "the maintenance of a node failed to reconcile", &store, || {}, &stop).await;
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]

@@ -1,52 +1,52 @@
-//! The API server: every read that is not a watch, and every write that is not helm's. Shell room.
+//! Requests to the API server: every read that is not a watch of `tasks`, and every write except for helm's.
+//!
+//! ```text
+//! Reader    reads: one-off reads of plans, helm's release records
+//! Cluster   writes: the resource and its status, our objects, release records, CRDs, nodes, Rook's objects
+//! Inputs    watches on the objects that a spec names, on our own objects, on additions, namespaces and Rook
+//! ```
 
-mod added;
+mod additions;
 mod adopt;
-mod answer;
-mod beforehand;
-mod ceph;
+mod cleanup;
 mod crds;
-mod credentials;
 mod deployments;
-mod ending;
 mod evict;
 mod external;
-mod follow;
 mod inputs;
+mod namespaces;
 mod nodes;
-mod own;
+mod objects;
+mod operator_pods;
+mod owned;
+mod reads;
 mod records;
 mod recover;
-mod remove;
 mod rook;
-mod run;
-mod site;
-mod sweep;
+mod stored_secrets;
 
-use kube::api::{Api, PostParams};
 use kube::runtime::events::{Recorder, Reporter};
 use osdpl_client::Explain;
 use osdpl_core::api::MANAGER;
 
-pub(crate) use osdpl_client::Error;
+pub(crate) use osdpl_client::{Error, api_message};
 
-pub use added::{addition, additions};
-pub use beforehand::secrets_beforehand;
-pub use evict::Evicted;
-pub use inputs::Inputs;
-pub use nodes::NODE_MANAGER;
-pub use own::is_older;
-pub use rook::RookWatch;
-pub use run::Made;
+pub use additions::{list_additions, read_addition};
+pub(crate) use evict::Evicted;
+pub(crate) use inputs::Inputs;
+pub(crate) use objects::JobCreation;
+pub use operator_pods::OperatorPods;
+pub(crate) use owned::is_older;
+pub use stored_secrets::stored_secrets;
 
-/// Reads from the API server. It has no methods that write.
+/// A client without methods that write.
 #[derive(Clone)]
 pub struct Reader {
     client: kube::Client,
 }
 
 impl Reader {
-    /// Reads through this client.
+    /// Creates a reader.
     pub fn new(client: kube::Client) -> Self {
         Self { client }
     }
@@ -57,11 +57,11 @@ impl Reader {
     }
 }
 
-/// Writes to the API server, and reads from it.
+/// A client that reads and writes.
 #[derive(Clone)]
 pub struct Cluster {
     reader: Reader,
-    /// Asks once: a refusal is an answer.
+    /// The client for evictions, which does not retry "too many requests"; see [`Cluster::asking_once`].
     asks_once: kube::Client,
     recorder: Recorder,
 }
@@ -75,39 +75,22 @@ impl std::ops::Deref for Cluster {
 }
 
 impl Cluster {
-    /// Writes through this client.
+    /// Creates a client that reads and writes.
     pub fn new(client: kube::Client) -> Self {
         let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
         let (recorder, asks_once) = (Recorder::new(client.clone(), reporter), client.clone());
         Self { reader: Reader::new(client), asks_once, recorder }
     }
 
-    /// The same, with a client for evictions that takes "too many requests" for an answer: kube's own repeats what was refused so for minutes.
+    /// Uses this client for evictions. It must not retry "too many requests": that is how the API server reports a
+    /// disruption budget, and kube's default client would retry it for minutes.
     #[must_use]
     pub fn asking_once(self, client: kube::Client) -> Self {
         Self { asks_once: client, ..self }
     }
 
     /// The part that only reads.
-    pub fn reader(&self) -> &Reader {
+    pub(crate) fn reader(&self) -> &Reader {
         &self.reader
-    }
-
-    /// Creates a namespace where it is missing.
-    ///
-    /// # Errors
-    /// When the API server refuses.
-    pub async fn ensure_namespace(&self, name: &str) -> Result<(), Error> {
-        use k8s_openapi::api::core::v1::Namespace;
-        let api: Api<Namespace> = Api::all(self.client.clone());
-        if api.get_opt(name).await.because(|| format!("reading namespace {name}"))?.is_some() {
-            return Ok(());
-        }
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = Some(name.to_owned());
-        match api.create(&PostParams::default(), &namespace).await {
-            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-            other => other.map(drop).because(|| format!("creating namespace {name}")),
-        }
     }
 }

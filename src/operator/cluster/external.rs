@@ -1,4 +1,4 @@
-//! External services: looks up hosts, and writes Services and Endpoints.
+//! External services: resolves their hosts, and writes their Services and Endpoints.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -14,14 +14,14 @@ use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::desired::ExternalService;
 use osdpl_decide::HOST;
 
-/// How long a name server may take: a pass waits for it.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The timeout for name servers, because a pass waits for them.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the addresses of a host.
 ///
 /// # Errors
-/// Why pods can't reach it, and what to do.
-pub(super) async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
+/// The reason why pods can't reach the host, and what to do.
+pub(super) async fn resolve_host(host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return match address {
             // The API server refuses these in Endpoints.
@@ -31,11 +31,11 @@ pub(super) async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, Stri
             address => Ok(vec![address]),
         };
     }
-    let found = tokio::time::timeout(PATIENCE, tokio::net::lookup_host((host, port))).await;
+    let found = tokio::time::timeout(RESOLVE_TIMEOUT, tokio::net::lookup_host((host, port))).await;
     let found = found.map_err(|_| {
         format!(
-            "{host} could not be looked up within {} s; it is tried again, or give an IP address",
-            PATIENCE.as_secs()
+            "{host} could not be resolved within {} s, which is retried; or give an IP address",
+            RESOLVE_TIMEOUT.as_secs()
         )
     })?;
     let found =
@@ -53,7 +53,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn publish_service(&self, deployment: &str, external: &ExternalService) -> Result<(), Error> {
+    pub(crate) async fn publish_service(&self, deployment: &str, external: &ExternalService) -> Result<(), Error> {
         let ExternalService { service, namespace, .. } = external;
         self.ensure_namespace(namespace).await?;
         let spec = json!({"clusterIP": "None", "ports": ports(external)});
@@ -68,7 +68,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn publish_endpoints(
+    pub(crate) async fn publish_endpoints(
         &self,
         deployment: &str,
         external: &ExternalService,

@@ -1,9 +1,9 @@
-//! Whether the operator of an earlier pod still lives.
+//! The liveness of operator processes in other pods.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
 use osdpl_core::observed::Liveness;
-use osdpl_operator::controller::Fence;
+use osdpl_operator::cluster::OperatorPods;
 use osdpl_operator::helm::Instance;
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::world::World;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn evicted_operator_pod_is_dead() {
-    let world = World::new("tasks-fence").await;
+    let world = World::new("tasks-operator-pods").await;
     // No scheduler has this name, so the pod stays pending.
     let pod: Pod = world
         .create(json!({
@@ -20,13 +20,13 @@ async fn evicted_operator_pod_is_dead() {
         }))
         .await;
     let before = format!("p{}.abcdef", pod.metadata.uid.unwrap().replace('-', ""));
-    let fence = Fence::new(Instance::of_this_process(Some("another-pod")).unwrap());
+    let pods = OperatorPods::new(Instance::of_this_process(Some("another-pod")).unwrap());
     let client = world.api::<Pod>().into_client();
-    fence.refresh(&client).await.unwrap();
-    assert_eq!(fence.owner(&before), Liveness::Alive);
+    pods.refresh(&client).await.unwrap();
+    assert_eq!(pods.liveness(&before), Liveness::Alive);
 
     let evicted = Patch::Merge(json!({"status": {"phase": "Failed", "reason": "Evicted"}}));
     world.api::<Pod>().patch_status("osdpl", &PatchParams::default(), &evicted).await.unwrap();
-    fence.refresh(&client).await.unwrap();
-    assert_eq!(fence.owner(&before), Liveness::Dead);
+    pods.refresh(&client).await.unwrap();
+    assert_eq!(pods.liveness(&before), Liveness::Dead);
 }
