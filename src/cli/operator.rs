@@ -77,7 +77,7 @@ impl Arguments {
         let handle = CatalogHandle::new(self.catalog.load()?, self.catalog.catalog.clone());
         let catalog = handle.catalog();
         let stop = CancellationToken::new();
-        let (client, asks_once) = clients().await.map_err(readable).context("no cluster to connect to")?;
+        let (client, eviction_client) = clients().await.map_err(readable).context("no cluster to connect to")?;
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
         let program = self.program().await?;
         tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
@@ -97,7 +97,7 @@ impl Arguments {
         let web = tokio::spawn(web::serve(listener, metrics.clone(), runner.clone(), stop.clone()));
         let charts = ChartSource::new(store, &trigger);
         let refreshing = tokio::spawn(refresh(operator_pods, client.clone(), charts.check_trigger()));
-        let cluster = Cluster::new(client.clone()).asking_once(asks_once);
+        let cluster = Cluster::new(client.clone()).with_eviction_client(eviction_client);
         let parts =
             Parts { cluster, catalog: handle, tasks, runner: runner.clone(), charts, scrubber, metrics, secrets };
         let context = Arc::new(Context::new(parts, &trigger));

@@ -47,17 +47,17 @@ fn is_namespace_terminating(status: &kube::core::Status) -> bool {
     causes.any(|cause| cause.reason == "NamespaceTerminating")
 }
 
-/// Adds the request to errors of the Kubernetes client.
-pub trait Explain<T> {
+/// Adds a description of the request to errors of the Kubernetes client.
+pub trait ErrorContext<T> {
     /// Converts the error; `what` describes the request, such as `reading node n1`.
     ///
     /// # Errors
     /// The result is an error.
-    fn because(self, what: impl FnOnce() -> String) -> Result<T, Error>;
+    fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
 
-impl<T> Explain<T> for Result<T, kube::Error> {
-    fn because(self, what: impl FnOnce() -> String) -> Result<T, Error> {
+impl<T> ErrorContext<T> for Result<T, kube::Error> {
+    fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Error> {
         self.map_err(|error| Error::Api { what: what(), error: Box::new(error) })
     }
 }

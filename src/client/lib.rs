@@ -3,10 +3,10 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod drive;
+mod controller;
 mod error;
 mod http;
 
-pub use drive::drive;
-pub use error::{Error, Explain, api_message, explain};
+pub use controller::run_controller;
+pub use error::{Error, ErrorContext, api_message, explain};
 pub use http::{Http, HttpConfig};

@@ -22,7 +22,7 @@ mod token;
 
 pub use access::{Access, access, has_nova};
 pub use call::{Api, Call, Verb};
-pub use error::{Error, said};
+pub use error::{Error, error_message};
 pub use hosts::{Forgotten, HostObservation, HostQuery, HostResponse, Hosts, Mapping, Next, next};
 pub use token::expiry;
 

@@ -23,7 +23,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{self, Controller};
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
-use osdpl_client::{Error, drive};
+use osdpl_client::{Error, run_controller};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, NodeMaintenance, RETRY};
 use osdpl_core::maintenance::Setting;
 use tokio::sync::{Mutex, Notify};
@@ -131,7 +131,7 @@ async fn run_once(this: &Arc<MaintenanceController>, stop: CancellationToken) {
         requeue_failed,
         Arc::clone(this),
     );
-    drive(passes, "the maintenance of a node failed to reconcile", &store, || {}, &stop).await;
+    run_controller(passes, "the maintenance of a node failed to reconcile", &store, || {}, &stop).await;
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
-use osdpl_client::{Error, Explain};
+use osdpl_client::{Error, ErrorContext};
 use osdpl_core::api::{
     MAINTENANCE_FINALIZER, MANAGER, NODE_MAINTENANCE, NodeMaintenance, NodeMaintenanceStatus, RETRY,
 };
@@ -31,12 +31,12 @@ impl Cluster {
     /// Lists all maintenances.
     pub(crate) async fn list_maintenances(&self) -> Result<Vec<NodeMaintenance>, Error> {
         let all = self.maintenances().list(&ListParams::default()).await;
-        Ok(all.because(|| "listing NodeMaintenances".into())?.items)
+        Ok(all.with_context(|| "listing NodeMaintenances".into())?.items)
     }
 
     /// Reads a maintenance; `None` if it does not exist.
     pub(crate) async fn get_maintenance(&self, name: &str) -> Result<Option<NodeMaintenance>, Error> {
-        self.maintenances().get_opt(name).await.because(|| format!("reading NodeMaintenance {name}"))
+        self.maintenances().get_opt(name).await.with_context(|| format!("reading NodeMaintenance {name}"))
     }
 
     /// Adds or removes our finalizer. Fails if someone changed the resource at the same time.
@@ -59,7 +59,7 @@ impl Cluster {
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         match self.maintenances().patch(&name, &merge_params(), &patch).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            other => other.map(drop).because(|| format!("changing NodeMaintenance {name}")),
+            other => other.map(drop).with_context(|| format!("changing NodeMaintenance {name}")),
         }
     }
 
@@ -78,14 +78,14 @@ impl Cluster {
         let params = PatchParams::apply(MANAGER).force();
         match self.maintenances().patch_status(&name, &params, &Patch::Apply(patch)).await {
             Err(kube::Error::Api(response)) if response.is_not_found() => Ok(maintenance),
-            other => other.because(|| format!("writing the status of NodeMaintenance {name}")),
+            other => other.with_context(|| format!("writing the status of NodeMaintenance {name}")),
         }
     }
 
     /// Reads a node; `None` if it does not exist.
     pub(crate) async fn get_node(&self, name: &str) -> Result<Option<Node>, Error> {
         let api: Api<Node> = Api::all(self.client.clone());
-        api.get_opt(name).await.because(|| format!("reading node {name}"))
+        api.get_opt(name).await.with_context(|| format!("reading node {name}"))
     }
 
     /// Cordons a node for the maintenance `by`, or uncordons it. Fails if someone changed the node at the same time,
@@ -97,14 +97,14 @@ impl Cluster {
         let unschedulable = by.map(|_| true);
         let patch = Patch::Merge(json!({"metadata": metadata, "spec": {"unschedulable": unschedulable}}));
         let what = || format!("{} node {name}", if by.is_some() { "cordoning" } else { "uncordoning" });
-        api.patch(&name, &merge_params(), &patch).await.map(drop).because(what)
+        api.patch(&name, &merge_params(), &patch).await.map(drop).with_context(what)
     }
 
     /// Lists the pods on a node.
     pub(crate) async fn list_pods_on(&self, node: &str) -> Result<Vec<Pod>, Error> {
         let api: Api<Pod> = Api::all(self.client.clone());
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        Ok(api.list(&params).await.because(|| format!("listing the pods on {node}"))?.items)
+        Ok(api.list(&params).await.with_context(|| format!("listing the pods on {node}"))?.items)
     }
 
     /// Lists the pods of a component.
@@ -112,13 +112,13 @@ impl Cluster {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let Component { application, component } = component;
         let params = ListParams::default().labels(&format!("application={application},component={component}"));
-        Ok(api.list(&params).await.because(|| format!("listing the pods of {application}/{component}"))?.items)
+        Ok(api.list(&params).await.with_context(|| format!("listing the pods of {application}/{component}"))?.items)
     }
 
     /// Reads the desired number of pods of a StatefulSet; `None` if it does not exist.
     pub(crate) async fn get_replicas(&self, namespace: &str, name: &str) -> Result<Option<i32>, Error> {
         let api: Api<StatefulSet> = Api::namespaced(self.client.clone(), namespace);
-        let found = api.get_opt(name).await.because(|| format!("reading StatefulSet {namespace}/{name}"))?;
+        let found = api.get_opt(name).await.with_context(|| format!("reading StatefulSet {namespace}/{name}"))?;
         // The default of the API server is 1.
         Ok(found.map(|set| set.spec.and_then(|spec| spec.replicas).unwrap_or(1)))
     }
@@ -126,7 +126,7 @@ impl Cluster {
     /// Lists all disruption budgets.
     pub(crate) async fn list_budgets(&self) -> Result<Vec<PodDisruptionBudget>, Error> {
         let api: Api<PodDisruptionBudget> = Api::all(self.client.clone());
-        Ok(api.list(&ListParams::default()).await.because(|| "listing PodDisruptionBudgets".into())?.items)
+        Ok(api.list(&ListParams::default()).await.with_context(|| "listing PodDisruptionBudgets".into())?.items)
     }
 }
 

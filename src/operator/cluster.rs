@@ -26,13 +26,13 @@ mod rook;
 mod stored_secrets;
 
 use kube::runtime::events::{Recorder, Reporter};
-use osdpl_client::Explain;
+use osdpl_client::ErrorContext;
 use osdpl_core::api::MANAGER;
 
 pub(crate) use osdpl_client::{Error, api_message};
 
 pub use additions::{list_additions, read_addition};
-pub(crate) use evict::Evicted;
+pub(crate) use evict::EvictionResult;
 pub(crate) use inputs::Inputs;
 pub(crate) use objects::JobCreation;
 pub use operator_pods::OperatorPods;
@@ -61,8 +61,8 @@ impl Reader {
 #[derive(Clone)]
 pub struct Cluster {
     reader: Reader,
-    /// The client for evictions, which does not retry "too many requests"; see [`Cluster::asking_once`].
-    asks_once: kube::Client,
+    /// The client for evictions, which does not retry "too many requests"; see [`Cluster::with_eviction_client`].
+    eviction_client: kube::Client,
     recorder: Recorder,
 }
 
@@ -78,15 +78,15 @@ impl Cluster {
     /// Creates a client that reads and writes.
     pub fn new(client: kube::Client) -> Self {
         let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
-        let (recorder, asks_once) = (Recorder::new(client.clone(), reporter), client.clone());
-        Self { reader: Reader::new(client), asks_once, recorder }
+        let (recorder, eviction_client) = (Recorder::new(client.clone(), reporter), client.clone());
+        Self { reader: Reader::new(client), eviction_client, recorder }
     }
 
     /// Uses this client for evictions. It must not retry "too many requests": that is how the API server reports a
     /// disruption budget, and kube's default client would retry it for minutes.
     #[must_use]
-    pub fn asking_once(self, client: kube::Client) -> Self {
-        Self { asks_once: client, ..self }
+    pub fn with_eviction_client(self, client: kube::Client) -> Self {
+        Self { eviction_client: client, ..self }
     }
 
     /// The part that only reads.

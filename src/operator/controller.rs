@@ -48,7 +48,7 @@ use crate::helm::Runner;
 use crate::tasks::Tasks;
 use crate::telemetry::Metrics;
 use memory::Memory;
-use osdpl_client::drive;
+use osdpl_client::run_controller;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::maintenance::Setting;
 use osdpl_core::scrub::Scrubber;
@@ -159,7 +159,7 @@ pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: Cancellation
         .reconcile_all_on(futures::stream::select(triggers, helm))
         .graceful_shutdown_on(stop.clone().cancelled_owned())
         .run(reconcile, requeue_after_error, context);
-    drive(passes, "pass failed", &store, || metrics.set_ready(), &stop).await;
+    run_controller(passes, "pass failed", &store, || metrics.set_ready(), &stop).await;
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
@@ -257,7 +257,7 @@ impl Context {
             self.tasks.set_host_query(plan.requests.hosts.clone());
         }
         if let Some(setting) = &plan.requests.setting {
-            self.say(setting.clone());
+            self.set_maintenance_setting(setting.clone());
         }
     }
 

@@ -19,12 +19,12 @@ impl Operator for Context {
     }
 
     fn setting(&self) -> Option<Arc<Setting>> {
-        self.setting()
+        self.maintenance_setting()
     }
 
     fn changes(&self) -> BoxStream<'static, ()> {
-        let settings = stream::unfold(self.settings(), |mut settings| async move {
-            settings.changed().await.ok().map(|()| ((), settings))
+        let settings = stream::unfold(self.watch_maintenance_setting(), |mut setting| async move {
+            setting.changed().await.ok().map(|()| ((), setting))
         });
         stream::select(self.tasks.changes(), settings).boxed()
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::objects::ignore_missing;
 use super::records::record_name;
-use super::{Cluster, Error, Explain, MANAGER, Reader};
+use super::{Cluster, Error, ErrorContext, MANAGER, Reader};
 use osdpl_core::adopt;
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, Object, Objects};
@@ -39,7 +39,7 @@ impl Reader {
             let namespace = object.namespace.as_ref().unwrap_or(&key.namespace);
             let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
             let what = format!("{} {namespace}/{}", object.kind, object.name);
-            let found = api.get_metadata_opt(&object.name).await.because(|| format!("reading {what}"))?;
+            let found = api.get_metadata_opt(&object.name).await.with_context(|| format!("reading {what}"))?;
             let owner =
                 found.and_then(|found| adopt::find_other_controller(&what, found.labels(), found.annotations()));
             if owner.is_some() {
@@ -60,7 +60,8 @@ impl Cluster {
     pub(crate) async fn unlabel_records(&self, key: &ReleaseKey) -> Result<usize, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
-        let records = api.list_metadata(&selector).await.because(|| format!("listing the release records of {key}"))?;
+        let records =
+            api.list_metadata(&selector).await.with_context(|| format!("listing the release records of {key}"))?;
         let mut count = 0;
         for record in records.items {
             let ours = record.labels().keys().filter(|label| label.starts_with(LABEL_PREFIX));
@@ -93,7 +94,7 @@ impl Cluster {
         let name = record_name(key, revision);
         let what = || format!("labelling release record {}/{name}", key.namespace);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
-        let Some(record) = api.get_metadata_opt(&name).await.because(what)? else { return Ok(false) };
+        let Some(record) = api.get_metadata_opt(&name).await.with_context(what)? else { return Ok(false) };
         let newest = self.newest_record(key).await?;
         if newest != Some((revision, release::Status::Deployed.to_string())) {
             return Ok(false);
@@ -102,7 +103,7 @@ impl Cluster {
         let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
         match api.patch_metadata(&name, &params, &Patch::Merge(patch)).await {
             Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(false),
-            other => other.map(|_| true).because(what),
+            other => other.map(|_| true).with_context(what),
         }
     }
 }

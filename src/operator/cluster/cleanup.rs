@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::objects::ignore_missing;
 use super::records::record_name;
-use super::{Cluster, Error, Explain};
+use super::{Cluster, Error, ErrorContext};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, CLEANED_UP_LABEL, Cleanup, Object, Objects};
 
@@ -85,7 +85,7 @@ impl Cluster {
         kept: &[Objects],
     ) -> Result<Option<Leftover>, Error> {
         let what = || format!("reading {} {}", object.kind, object.name);
-        let Some((resource, scope)) = self.resource_of(object).await.because(what)? else { return Ok(None) };
+        let Some((resource, scope)) = self.resource_of(object).await.with_context(what)? else { return Ok(None) };
         let is_namespaced = scope == Scope::Namespaced;
         if !is_namespaced && kept.iter().any(|kept| release::has_object(kept, key, object, key, false)) {
             return Ok(None);
@@ -96,7 +96,7 @@ impl Cluster {
         } else {
             Api::all_with(self.client.clone(), &resource)
         };
-        let found = api.get_metadata_opt(&object.name).await.because(what)?;
+        let found = api.get_metadata_opt(&object.name).await.with_context(what)?;
         let found = found.filter(|found| release::is_leftover(&found.metadata, key));
         Ok(found.map(|found| Leftover { api, object: object.clone(), is_namespaced, uid: found.metadata.uid }))
     }

@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::{Cluster, Error, Explain, MANAGER};
+use super::{Cluster, Error, ErrorContext, MANAGER};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release;
 use osdpl_values::yaml;
@@ -20,12 +20,12 @@ impl Cluster {
             yaml::parse("crds/", manifest).map_err(|error| Error::Object(error.to_string()))?;
         let name = crd.name_any();
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        let known = api.get_opt(&name).await.because(|| format!("reading CRD {name}"))?;
+        let known = api.get_opt(&name).await.with_context(|| format!("reading CRD {name}"))?;
         if known.is_some_and(|known| known.spec == crd.spec) {
             return Ok(());
         }
         let params = PatchParams::apply(MANAGER).force();
-        api.patch(&name, &params, &Patch::Apply(&crd)).await.map(drop).because(|| format!("applying CRD {name}"))
+        api.patch(&name, &params, &Patch::Apply(&crd)).await.map(drop).with_context(|| format!("applying CRD {name}"))
     }
 
     /// Transfers CRDs to a release from an uninstalled release of the same name in another namespace.
@@ -38,7 +38,7 @@ impl Cluster {
     pub(crate) async fn inherit_crds(&self, key: &ReleaseKey) -> Result<(), Error> {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let selector = ListParams::default().labels("app.kubernetes.io/managed-by=Helm");
-        for crd in api.list_metadata(&selector).await.because(|| "listing CRDs".into())?.items {
+        for crd in api.list_metadata(&selector).await.with_context(|| "listing CRDs".into())?.items {
             let Some(owner) = release::helm_owner(&crd.metadata).filter(|owner| owner.name == key.name && owner != key)
             else {
                 continue;
@@ -54,7 +54,7 @@ impl Cluster {
             let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
             api.patch_metadata(&name, &params, &Patch::Merge(patch))
                 .await
-                .because(|| format!("transferring CRD {name} from the uninstalled release {owner} to {key}"))?;
+                .with_context(|| format!("transferring CRD {name} from the uninstalled release {owner} to {key}"))?;
             tracing::info!(crd = name, from = %owner, to = %key, "transferred a CRD of an uninstalled release");
         }
         Ok(())

@@ -8,7 +8,7 @@ use kube::runtime::events::{Event, EventType};
 use kube::{Resource, ResourceExt};
 use serde_json::json;
 
-use super::{Cluster, Error, Explain, MANAGER};
+use super::{Cluster, Error, ErrorContext, MANAGER};
 use osdpl_core::api::{FINALIZER, OpenStackDeployment, OpenStackDeploymentStatus};
 use osdpl_core::status::{self, Subject};
 
@@ -36,7 +36,7 @@ impl Cluster {
         let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
         match self.deployments(deployment).patch(&name, &params, &Patch::Merge(patch)).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            other => other.map(drop).because(|| format!("changing the finalizers of {name}")),
+            other => other.map(drop).with_context(|| format!("changing the finalizers of {name}")),
         }
     }
 
@@ -62,7 +62,7 @@ impl Cluster {
         match self.deployments(deployment).patch(&name, &params, &Patch::Merge(patch)).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
-            other => other.map(|_| true).because(|| {
+            other => other.map(|_| true).with_context(|| {
                 let keys: Vec<_> = annotations.keys().copied().collect();
                 format!("changing annotation {} of {name}", keys.join(", "))
             }),
@@ -90,7 +90,7 @@ impl Cluster {
         let params = PatchParams::apply(MANAGER).force();
         let written = match self.deployments(deployment).patch_status(&name, &params, &Patch::Apply(patch)).await {
             Err(kube::Error::Api(response)) if response.is_not_found() => return Ok(None),
-            other => other.because(|| format!("writing the status of {name}"))?,
+            other => other.with_context(|| format!("writing the status of {name}"))?,
         };
         self.record_events(deployment, events).await;
         Ok(Some(written))

@@ -9,7 +9,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{Cluster, Error, Explain, MANAGER};
+use super::{Cluster, Error, ErrorContext, MANAGER};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::desired::ExternalService;
 use osdpl_decide::HOST;
@@ -61,7 +61,7 @@ impl Cluster {
         let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec});
         let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
         let patched = api.patch(service, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await;
-        patched.map(drop).because(|| format!("publishing external service {namespace}/{service}"))
+        patched.map(drop).with_context(|| format!("publishing external service {namespace}/{service}"))
     }
 
     /// Applies the Endpoints of an external service.
@@ -82,7 +82,7 @@ impl Cluster {
         let body = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets});
         let api: Api<Endpoints> = Api::namespaced(self.client.clone(), namespace);
         let patched = api.patch(service, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await;
-        patched.map(drop).because(|| format!("publishing external service {namespace}/{service}"))
+        patched.map(drop).with_context(|| format!("publishing external service {namespace}/{service}"))
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::inputs::spawn_watch;
-use super::{Cluster, Error, Explain};
+use super::{Cluster, Error, ErrorContext};
 
 impl Cluster {
     /// Creates a namespace if it does not exist.
@@ -21,14 +21,14 @@ impl Cluster {
     /// When the API server refuses.
     pub(crate) async fn ensure_namespace(&self, name: &str) -> Result<(), Error> {
         let api: Api<Namespace> = Api::all(self.client.clone());
-        if api.get_opt(name).await.because(|| format!("reading namespace {name}"))?.is_some() {
+        if api.get_opt(name).await.with_context(|| format!("reading namespace {name}"))?.is_some() {
             return Ok(());
         }
         let mut namespace = Namespace::default();
         namespace.metadata.name = Some(name.to_owned());
         match api.create(&PostParams::default(), &namespace).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-            other => other.map(drop).because(|| format!("creating namespace {name}")),
+            other => other.map(drop).with_context(|| format!("creating namespace {name}")),
         }
     }
 }

@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::{Cluster, Error, Explain, Reader};
+use super::{Cluster, Error, ErrorContext, Reader};
 use osdpl_core::api::NODE_LABELS;
 use osdpl_core::observed::{self, Labels};
 
@@ -41,7 +41,7 @@ impl Cluster {
         };
         match response {
             Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(()),
-            other => other.because(what),
+            other => other.with_context(what),
         }
     }
 
@@ -66,7 +66,7 @@ impl Reader {
     /// When the API server refuses.
     pub(super) async fn has_node(&self, name: &str) -> Result<bool, Error> {
         let api: Api<Node> = Api::all(self.client.clone());
-        Ok(api.get_metadata_opt(name).await.because(|| format!("reading node {name}"))?.is_some())
+        Ok(api.get_metadata_opt(name).await.with_context(|| format!("reading node {name}"))?.is_some())
     }
 }
 

@@ -12,7 +12,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::{Cluster, Error, Explain, Inputs, MANAGER};
+use super::{Cluster, Error, ErrorContext, Inputs, MANAGER};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph;
 use osdpl_core::credentials;
@@ -56,7 +56,7 @@ impl Cluster {
         if written.is_err() {
             inputs.own_secrets.forget(namespace, name);
         }
-        inputs.own_secrets.put(written.because(|| format!("storing credentials in Secret {name}"))?);
+        inputs.own_secrets.put(written.with_context(|| format!("storing credentials in Secret {name}"))?);
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl Cluster {
         body["kind"] = object.kind.name().into();
         body["metadata"] = json!({"name": object.name, "namespace": object.namespace, "labels": labels});
         let params = PatchParams::apply(MANAGER).force();
-        api.patch(&object.name, &params, &Patch::Apply(body)).await.because(|| format!("writing {object}"))
+        api.patch(&object.name, &params, &Patch::Apply(body)).await.with_context(|| format!("writing {object}"))
     }
 
     /// Creates a Job from a `CronJob`, as its controller would. An existing Job of that name is not changed.
@@ -110,7 +110,8 @@ impl Cluster {
     pub(crate) async fn run_cron_job(&self, cron_job: &ReleaseKey, job: &str) -> Result<JobCreation, Error> {
         let namespace = &cron_job.namespace;
         let api: Api<CronJob> = Api::namespaced(self.client.clone(), namespace);
-        let Some(found) = api.get_opt(&cron_job.name).await.because(|| format!("reading CronJob {cron_job}"))? else {
+        let Some(found) = api.get_opt(&cron_job.name).await.with_context(|| format!("reading CronJob {cron_job}"))?
+        else {
             return Ok(JobCreation::NoCronJob);
         };
         let what = || format!("creating Job {namespace}/{job} from CronJob {}", cron_job.name);
@@ -128,7 +129,7 @@ impl Cluster {
         let jobs: Api<Job> = Api::namespaced(self.client.clone(), namespace);
         match jobs.create(&PostParams::default(), &job).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(JobCreation::Exists),
-            other => other.map(|_| JobCreation::Created).because(what),
+            other => other.map(|_| JobCreation::Created).with_context(what),
         }
     }
 
@@ -183,7 +184,7 @@ impl Cluster {
 pub(super) fn ignore_missing<T>(response: Result<T, kube::Error>, what: impl FnOnce() -> String) -> Result<(), Error> {
     match response {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        other => other.map(drop).because(what),
+        other => other.map(drop).with_context(what),
     }
 }
 

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use super::external::resolve_host;
 use super::records::Decoded;
 use super::rook::{describe_refusal, rook_resource};
-use super::{Error, Explain, Reader};
+use super::{Error, ErrorContext, Reader};
 use osdpl_core::api::{DEPLOYMENT_LABEL, ValuesKind};
 use osdpl_core::observed::{Range, ReleaseKey};
 use osdpl_core::release;
@@ -78,13 +78,14 @@ impl Reader {
             Err(kube::Error::Api(status)) if status.is_not_found() || status.is_forbidden() => {
                 self.kubernetes_service_addresses().await
             }
-            Err(error) => Err(error).because(|| "listing ServiceCIDRs".into()),
+            Err(error) => Err(error).with_context(|| "listing ServiceCIDRs".into()),
         }
     }
 
     async fn kubernetes_service_addresses(&self) -> Result<Vec<Range>, Error> {
         let services: Api<Service> = Api::namespaced(self.client.clone(), "default");
-        let service = services.get_opt("kubernetes").await.because(|| "reading Service default/kubernetes".into())?;
+        let service =
+            services.get_opt("kubernetes").await.with_context(|| "reading Service default/kubernetes".into())?;
         let addresses = service.and_then(|service| service.spec?.cluster_ips).unwrap_or_default();
         let range = |address: String| {
             let width = if address.contains(':') { 128 } else { 32 };
@@ -114,11 +115,11 @@ impl Reader {
         let found = match kind {
             ValuesKind::Secret => {
                 let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-                api.get_opt(name).await.because(what)?.map(|secret| Stored::Secret(Box::new(secret)))
+                api.get_opt(name).await.with_context(what)?.map(|secret| Stored::Secret(Box::new(secret)))
             }
             ValuesKind::ConfigMap => {
                 let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
-                api.get_opt(name).await.because(what)?.map(|map| Stored::Map(Box::new(map)))
+                api.get_opt(name).await.with_context(what)?.map(|map| Stored::Map(Box::new(map)))
             }
         };
         Ok(found.unwrap_or(Stored::Nothing))
@@ -127,9 +128,9 @@ impl Reader {
     async fn published(&self, key: &ReleaseKey) -> Result<Published, Error> {
         let what = || format!("publishing external service {key}");
         let services: Api<Service> = Api::namespaced(self.client.clone(), &key.namespace);
-        let service = services.get_opt(&key.name).await.because(what)?;
+        let service = services.get_opt(&key.name).await.with_context(what)?;
         let endpoints: Api<Endpoints> = Api::namespaced(self.client.clone(), &key.namespace);
-        let endpoints = endpoints.get_opt(&key.name).await.because(what)?;
+        let endpoints = endpoints.get_opt(&key.name).await.with_context(what)?;
         Ok(Published { service, endpoints })
     }
 
@@ -142,7 +143,7 @@ impl Reader {
         match api.get_opt(&key.name).await {
             Ok(found) => Ok(Ok(found.and_then(|found| serde_json::to_value(found).ok()).map(Arc::new))),
             Err(kube::Error::Api(status)) => Ok(Err(describe_refusal(&format!("{kind} {key}"), &status))),
-            Err(error) => Err(error).because(|| format!("reading {kind} {key}")),
+            Err(error) => Err(error).with_context(|| format!("reading {kind} {key}")),
         }
     }
 
@@ -152,7 +153,7 @@ impl Reader {
             // Rook is not installed.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
             found => {
-                let found = found.because(|| format!("listing {STORE}s"))?;
+                let found = found.with_context(|| format!("listing {STORE}s"))?;
                 Ok(found.into_iter().map(|object| object_id(&object)).collect())
             }
         }
@@ -167,7 +168,7 @@ impl Reader {
             None => Api::all(self.client.clone()),
         };
         let found = api.list_metadata(&ListParams::default().labels(labels)).await;
-        let found = found.because(|| format!("listing {}s with {labels}", K::kind(&())))?;
+        let found = found.with_context(|| format!("listing {}s with {labels}", K::kind(&())))?;
         // Finalizers of other controllers can delay the deletion of objects.
         let left = found.items.iter().filter(|object| object.metadata.deletion_timestamp.is_none());
         Ok(left.map(object_id).collect())
@@ -178,7 +179,7 @@ impl Reader {
     async fn volume_claims(&self, release: &ReleaseKey) -> Result<Vec<ObjectId>, Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
         let all = api.list_metadata(&ListParams::default()).await;
-        let all = all.because(|| format!("listing claims in {}", release.namespace))?;
+        let all = all.with_context(|| format!("listing claims in {}", release.namespace))?;
         let belongs = |claim: &&kube::core::PartialObjectMeta<PersistentVolumeClaim>| {
             let is_labelled = claim.labels().get("release_group").is_some_and(|group| *group == release.name);
             let is_active = claim.metadata.deletion_timestamp.is_none();

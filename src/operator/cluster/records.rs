@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 
-use super::{Error, Explain, Reader};
+use super::{Error, ErrorContext, Reader};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, DecodeError, Objects, RecordMeta, RevisionSource};
 use osdpl_values::Values;
@@ -32,7 +32,7 @@ impl Reader {
             None => Api::all(self.client.clone()),
         };
         let all = ListParams::default().labels("owner=helm").fields(&format!("type={}", release::SECRET_TYPE));
-        let records = api.list_metadata(&all).await.because(|| "listing helm's release records".to_owned())?;
+        let records = api.list_metadata(&all).await.with_context(|| "listing helm's release records".to_owned())?;
         let mut newest: BTreeMap<ReleaseKey, RecordMeta> = BTreeMap::new();
         for record in records.items {
             let meta = RecordMeta::read(&record.metadata).map_err(|malformed| Error::Object(malformed.to_string()))?;
@@ -51,7 +51,8 @@ impl Reader {
     pub(crate) async fn newest_record(&self, key: &ReleaseKey) -> Result<Option<(i64, String)>, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
-        let records = api.list_metadata(&selector).await.because(|| format!("listing the release records of {key}"))?;
+        let records =
+            api.list_metadata(&selector).await.with_context(|| format!("listing the release records of {key}"))?;
         let read = |labels: &BTreeMap<String, String>| {
             Some((labels.get("version")?.parse::<i64>().ok()?, labels.get("status")?.clone()))
         };
@@ -123,7 +124,8 @@ impl Reader {
     ) -> Result<Option<Decoded<T>>, Error> {
         let name = record_name(key, revision);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
-        let secret = api.get_opt(&name).await.because(|| format!("reading release record {}/{name}", key.namespace))?;
+        let secret =
+            api.get_opt(&name).await.with_context(|| format!("reading release record {}/{name}", key.namespace))?;
         let Some(secret) = secret else { return Ok(None) };
         let payload = secret.data.and_then(|mut data| data.remove(release::SECRET_KEY)).unwrap_or_default();
         // Decoding a large record takes tens of milliseconds, which would block the thread for other tasks.

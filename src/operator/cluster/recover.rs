@@ -7,7 +7,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 
 use super::objects::ignore_missing;
 use super::records::record_name;
-use super::{Cluster, Error, Explain};
+use super::{Cluster, Error, ErrorContext};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, Hook, Recovery};
 
@@ -21,7 +21,7 @@ impl Cluster {
     pub(crate) async fn unlock(&self, key: &ReleaseKey, revision: i64) -> Result<&'static str, Error> {
         let name = record_name(key, revision);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
-        let Some(secret) = api.get_opt(&name).await.because(|| format!("reading release record {name}"))? else {
+        let Some(secret) = api.get_opt(&name).await.with_context(|| format!("reading release record {name}"))? else {
             return Ok("the record no longer exists");
         };
         let payload =
@@ -41,7 +41,9 @@ impl Cluster {
             Recovery::RewriteFailed => {
                 let failed =
                     release::mark_secret_failed(secret, "osdpl: the operation was interrupted").map_err(malformed)?;
-                api.replace(&name, &PostParams::default(), &failed).await.because(|| format!("unlocking {name}"))?;
+                api.replace(&name, &PostParams::default(), &failed)
+                    .await
+                    .with_context(|| format!("unlocking {name}"))?;
                 Ok("marked the record as failed")
             }
             Recovery::DeleteRecord { .. } => {
@@ -67,6 +69,6 @@ impl Cluster {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &hook.kind));
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
         let found = api.get_metadata_opt(&hook.name).await;
-        Ok(found.because(|| format!("reading {} {}/{}", hook.kind, key.namespace, hook.name))?.is_some())
+        Ok(found.with_context(|| format!("reading {} {}/{}", hook.kind, key.namespace, hook.name))?.is_some())
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 pub(super) use watch::RookWatch;
 
-use super::{Cluster, Error, Explain, MANAGER};
+use super::{Cluster, Error, ErrorContext, MANAGER};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph::Manifest;
 use osdpl_core::observed::ReleaseKey;
@@ -48,7 +48,7 @@ impl Cluster {
         });
         match api.patch(&manifest.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {
             Err(kube::Error::Api(status)) => Err(Error::Object(describe_refusal(&object, &status))),
-            other => other.map(drop).because(|| format!("applying {object}")),
+            other => other.map(drop).with_context(|| format!("applying {object}")),
         }
     }
 
@@ -72,7 +72,7 @@ impl Cluster {
         });
         match api.patch(&store.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {
             Err(kube::Error::Api(status)) => Err(Error::Object(format!("{STORE} {store}: {}", status.message))),
-            other => other.map(drop).because(|| format!("writing {STORE} {store}")),
+            other => other.map(drop).with_context(|| format!("writing {STORE} {store}")),
         }
     }
 
@@ -86,6 +86,6 @@ impl Cluster {
         let metadata = json!({"name": store.name, "uid": uid});
         let body = json!({"apiVersion": "ceph.rook.io/v1", "kind": STORE, "metadata": metadata});
         let patched = api.patch(&store.name, &PatchParams::apply(MANAGER), &Patch::Apply(body)).await;
-        patched.map(drop).because(|| format!("removing Keystone's settings from {STORE} {store}"))
+        patched.map(drop).with_context(|| format!("removing Keystone's settings from {STORE} {store}"))
     }
 }

@@ -10,7 +10,7 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
-use super::{Error, Explain};
+use super::{Error, ErrorContext};
 use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeployment};
 use osdpl_core::release;
 use osdpl_core::scrub::collect_secret_scalars;
@@ -23,8 +23,10 @@ use osdpl_values::yaml;
 /// When the API server refuses.
 pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> {
     let own = ListParams::default().labels(DEPLOYMENT_LABEL);
-    let own =
-        Api::<Secret>::all(client.clone()).list(&own).await.because(|| "listing Secrets of the operator".into())?;
+    let own = Api::<Secret>::all(client.clone())
+        .list(&own)
+        .await
+        .with_context(|| "listing Secrets of the operator".into())?;
     let mut found: BTreeSet<String> = own.items.iter().flat_map(own_contents).collect();
     // Read as dynamic objects: a resource that does not match the CRD of this version must not keep the operator from
     // starting.
@@ -36,9 +38,10 @@ pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> 
         let (namespace, texts) = (deployment.namespace().unwrap_or_default(), spec_texts(&deployment.data["spec"]));
         let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
         let what = || format!("listing Secrets in {namespace}");
-        let names = api.list_metadata(&others).await.because(what)?.items.into_iter().map(|secret| secret.name_any());
+        let names =
+            api.list_metadata(&others).await.with_context(what)?.items.into_iter().map(|secret| secret.name_any());
         for name in names.filter(|name| texts.contains(name)) {
-            let secret = api.get_opt(&name).await.because(|| format!("reading Secret {namespace}/{name}"))?;
+            let secret = api.get_opt(&name).await.with_context(|| format!("reading Secret {namespace}/{name}"))?;
             found.extend(secret.iter().flat_map(|secret| named_contents(secret, &texts)));
         }
     }
@@ -49,7 +52,7 @@ pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> 
 fn if_defined(listed: Result<Vec<DynamicObject>, kube::Error>) -> Result<Vec<DynamicObject>, Error> {
     match listed {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
-        listed => listed.because(|| "listing OpenStackDeployments".into()),
+        listed => listed.with_context(|| "listing OpenStackDeployments".into()),
     }
 }
 

@@ -10,7 +10,7 @@ use kube::ResourceExt;
 
 use super::memory::Memory;
 use super::{Context, now};
-use crate::cluster::{Error, Evicted, JobCreation};
+use crate::cluster::{Error, EvictionResult, JobCreation};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::observed::{Fix, ReleaseKey};
 use osdpl_core::plan::backoff_delay;
@@ -154,11 +154,11 @@ impl Context {
             }
             Action::Evict(pod) => {
                 return Ok(match self.cluster.evict(pod).await {
-                    Ok(Evicted::Going) => {
+                    Ok(EvictionResult::Evicted) => {
                         memory.kept.evicted.insert(pod.uid.clone());
                         ActionResult::Done
                     }
-                    Ok(Evicted::Refused(message)) => ActionResult::Refused(message),
+                    Ok(EvictionResult::Refused(message)) => ActionResult::Refused(message),
                     Err(error) => ActionResult::Refused(error.to_string()),
                 });
             }
@@ -205,7 +205,7 @@ impl Context {
         memory.failures.clear();
         self.cluster.set_finalizer(deployment, false).await?;
         self.metrics.remove_cloud(&deployment.name_any());
-        self.unsettle();
+        self.clear_maintenance_setting();
         self.finalized.lock().unwrap_or_else(PoisonError::into_inner).extend(deployment.uid());
         self.trigger.notify_one();
         Ok(())

@@ -62,7 +62,7 @@ impl Refusal {
 ///
 /// kube starts no pass and does not stop before the resources were listed, so that `stop` ends the function by itself
 /// until then.
-pub async fn drive<K, E>(
+pub async fn run_controller<K, E>(
     passes: impl Stream<Item = Outcome<K, E>>,
     failed: &str,
     store: &Store<K>,
@@ -148,7 +148,7 @@ mod tests {
             was_listed.store(true, Ordering::Relaxed);
             stop.cancel();
         };
-        let running = drive(passes, "pass failed", &store, on_listed, &stop);
+        let running = run_controller(passes, "pass failed", &store, on_listed, &stop);
         tokio::time::timeout(Duration::from_mins(1), running).await.expect("it did not stop");
         was_listed.load(Ordering::Relaxed)
     }
