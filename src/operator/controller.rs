@@ -46,7 +46,7 @@ use crate::telemetry::Metrics;
 use memory::Memory;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::scrub::Scrubber;
-use osdpl_decide::{Hold, Plan, decide, is_finalized, older, yields};
+use osdpl_decide::{Hold, Plan, decide, decide_superseded, find_older, is_finalized};
 
 /// Everything that a pass works with.
 pub struct Context {
@@ -179,7 +179,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     let newer = memory.written.as_mut().and_then(|written| written.untold(deployment));
     let deployment = newer.as_ref().unwrap_or(deployment);
     if let Some(older) = context.older_deployment(deployment) {
-        let plan = yields(deployment, older);
+        let plan = decide_superseded(deployment, older);
         context.apply(deployment, &plan, &mut memory).await?;
         if plan.hold.is_none() {
             context.publish(deployment, &plan, &BTreeMap::new(), &mut memory).await?;
@@ -255,7 +255,7 @@ impl Context {
     /// The resource that rules instead of this one.
     fn older_deployment(&self, deployment: &OpenStackDeployment) -> Option<String> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
-        older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_over(other)), Some(deployment))
+        find_older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_over(other)), Some(deployment))
     }
 
     /// Whether all was done of a resource: of what the watch has not told of yet as well, nothing is done twice.

@@ -17,7 +17,7 @@ use super::{Error, Explain, Reader};
 use osdpl_core::api::{DEPLOYMENT_LABEL, ValuesKind};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release;
-use osdpl_decide::{Answer, Published, Read, Recorded, Reference, STORE, Stored};
+use osdpl_decide::{Answer, OBJECT_STORE, Published, Read, Recorded, Reference, Stored};
 
 impl Reader {
     /// Answers a read; `deployment` is the name that our labels have.
@@ -106,11 +106,13 @@ impl Reader {
     }
 
     async fn stores(&self, labels: &str) -> Result<Vec<(ReleaseKey, Option<String>)>, Error> {
-        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(STORE));
+        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(OBJECT_STORE));
         match all.list_metadata(&ListParams::default().labels(labels)).await {
             // No Rook, no object store.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
-            found => Ok(found.because(|| format!("listing {STORE}s"))?.into_iter().map(|one| named(&one)).collect()),
+            found => {
+                Ok(found.because(|| format!("listing {OBJECT_STORE}s"))?.into_iter().map(|one| named(&one)).collect())
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{Cluster, Error, Explain, Inputs, MANAGER};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph::{Kind, Object};
-use osdpl_decide::COMPONENT;
+use osdpl_decide::CEPH_COMPONENT;
 
 /// The type of the Secrets that the charts' own Jobs write.
 const SECRET_TYPE: &str = "kubernetes.io/rbd";
@@ -49,7 +49,7 @@ impl Cluster {
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), &object.namespace);
         let labels = json!({
-            DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER, COMPONENT.0: COMPONENT.1,
+            DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER, CEPH_COMPONENT.0: CEPH_COMPONENT.1,
         });
         body["apiVersion"] = "v1".into();
         body["kind"] = object.kind.name().into();

@@ -22,7 +22,7 @@ use osdpl_core::release::{
     ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL,
     Status,
 };
-use osdpl_decide::{AGAIN, Action, Approval, Hold, Plan, Planned, Read, Refusal, eviction_held};
+use osdpl_decide::{Action, Approval, Hold, Plan, Planned, RETRY_INTERVAL, Read, Refusal, report_refused_eviction};
 
 /// The wall deadline of a whole run, as a multiple of the time that one hook may take.
 const HOOKS: u32 = 8;
@@ -83,12 +83,12 @@ impl Context {
                 Done::Refused(message) => {
                     tracing::warn!(action = %planned.action, message, "refused");
                     let rest = Self::rest(&planned.action, memory);
-                    let refusal = Refusal::again(memory.kept.refused.get(&id), message, now(), rest);
+                    let refusal = Refusal::repeated(memory.kept.refused.get(&id), message, now(), rest);
                     if let Action::Evict(pod) = &planned.action {
                         outcome.untrue = true;
                         let rollouts = memory.kept.rollouts.iter_mut().flatten();
                         for (_, rollout) in rollouts.filter(|(name, _)| planned.reason.ends_with(name.as_str())) {
-                            eviction_held(rollout, evicted.clone(), pod, &refusal);
+                            report_refused_eviction(rollout, evicted.clone(), pod, &refusal);
                         }
                     }
                     memory.kept.refused.insert(id, refusal);
@@ -115,7 +115,7 @@ impl Context {
 
     /// How long an action rests that was refused.
     fn rest(action: &Action, memory: &Memory) -> SignedDuration {
-        let Action::CleanUp { release, .. } = action else { return AGAIN };
+        let Action::CleanUp { release, .. } = action else { return RETRY_INTERVAL };
         let count = memory.kept.refused.get(&action.id()).map_or(0, |before| before.count) + 1;
         backoff_delay(release, count, Fix::Manual).unwrap_or(SignedDuration::MAX)
     }

@@ -19,7 +19,7 @@ use crate::charts::{ChartRequest as Wanted, Source, Store};
 use osdpl_core::api::{OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Selection};
-use osdpl_decide::{ChartRequest, ChartState, Charts, known_charts, retry_chart, wanted_chart};
+use osdpl_decide::{ChartRequest, ChartState, Charts, chart_request, known_charts, retry_chart_at};
 
 /// The least time between two looks at a folder: while releases come up there are dozens of passes a second.
 const LOOKS: Duration = Duration::from_secs(1);
@@ -83,7 +83,7 @@ impl ChartSource {
         let state = |state: &State| match state {
             State::Pending => ChartState::Pending,
             State::Ready(ready) => ChartState::Ready(ready.fact.clone()),
-            State::Failed(blocked, at) => ChartState::Failed(blocked.clone(), retry_chart(*at)),
+            State::Failed(blocked, at) => ChartState::Failed(blocked.clone(), retry_chart_at(*at)),
         };
         let known = known.iter().map(|(name, (wanted, known))| (name.clone(), (request(wanted), state(known))));
         Charts { known: known.collect(), ..origin(&self.store) }
@@ -96,7 +96,7 @@ impl ChartSource {
         for (name, request) in requests {
             let wanted = of(request);
             let is_stale = known.get(name).is_none_or(|(before, state)| {
-                *before != wanted || matches!(state, State::Failed(_, at) if retry_chart(*at) <= now)
+                *before != wanted || matches!(state, State::Failed(_, at) if retry_chart_at(*at) <= now)
             });
             if is_stale {
                 known.insert(name.clone(), (wanted.clone(), State::Pending));
@@ -168,7 +168,7 @@ pub fn wanted<'a>(
     catalog: &'a Catalog,
     name: &str,
 ) -> Option<(Wanted, Option<&'a String>)> {
-    let (request, digest) = wanted_chart(&origin(store), spec, catalog, name)?;
+    let (request, digest) = chart_request(&origin(store), spec, catalog, name)?;
     Some((of(&request), digest))
 }
 

@@ -31,7 +31,7 @@ impl Context {
         begun: &BTreeMap<String, bool>,
         memory: &mut Memory,
     ) -> Result<Option<Timestamp>, Error> {
-        let releases = plan.begun(begun);
+        let releases = plan.releases_after(begun);
         let inputs = Report {
             spec: &deployment.spec,
             generation: deployment.metadata.generation.unwrap_or_default(),

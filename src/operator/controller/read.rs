@@ -15,7 +15,7 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
-use osdpl_decide::{Answered, Answers, Charts, Helm, Kept, RENDERING, Read, Snapshot};
+use osdpl_decide::{Answered, Answers, Charts, Helm, Kept, RENDER_LIMIT, Read, Snapshot};
 
 /// Stands in place of a digest for an uninstall that skips hooks.
 pub const NO_HOOKS: &str = "--no-hooks";
@@ -60,7 +60,7 @@ pub fn snapshot(surroundings: Surroundings, seen: &Observation, inputs: &Inputs,
             terminating: inputs.terminating(),
             ..Observed::default()
         },
-        victims: seen.affected_objects().to_vec(),
+        affected: seen.affected_objects().to_vec(),
         nodes: seen.shared_nodes(),
         claims: seen.volume_claims().to_vec(),
         classes: seen.storage_classes().map(<[_]>::to_vec),
@@ -156,7 +156,7 @@ fn rendering(table: &BTreeMap<ReleaseKey, RunningJob>, snapshot: &Snapshot) -> u
         seen.is_some_and(|seen| seen.revision >= i64::from(child.attempt.revision()))
     };
     let is_rendering = |(key, child): &(&ReleaseKey, &RunningJob)| {
-        let stuck = snapshot.now.duration_since(child.since).unsigned_abs() > RENDERING;
+        let stuck = snapshot.now.duration_since(child.since).unsigned_abs() > RENDER_LIMIT;
         child.inputs.is_some() && !stuck && !recorded(key, child)
     };
     table.iter().filter(is_rendering).count()

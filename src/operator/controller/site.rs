@@ -26,7 +26,7 @@ async fn read(
             Err(error) => unknown.push(format!("whether networks overlap those of Services: {error}")),
         }
     }
-    osdpl_decide::site((spec, catalog), (seen.nodes(), seen.storage_classes()), &changes, services)
+    osdpl_decide::cluster_info(spec, catalog, seen.nodes(), seen.storage_classes(), &changes, services)
 }
 
 impl Context {
