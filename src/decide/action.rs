@@ -169,7 +169,9 @@ impl Kind {
     }
 }
 
-/// A Secret with credentials that is to be stored. Its `Debug` output contains no values.
+/// A Secret with credentials that is to be stored.
+///
+/// Its `Debug` output contains no values.
 #[derive(Clone)]
 pub struct SecretWrite {
     /// The service that the credentials belong to.
@@ -228,7 +230,9 @@ impl Action {
         }
     }
 
-    /// Returns the kind, namespace and name of every object that osdpl changes. Helm changes others.
+    /// Returns the kind, namespace and name of every object that osdpl changes.
+    ///
+    /// Helm changes others.
     ///
     /// The installation of a release may also create its namespace and the CRDs of its chart.
     pub fn objects(&self, observed: &Observed) -> Vec<(&'static str, String, String)> {

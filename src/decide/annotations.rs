@@ -25,7 +25,9 @@ pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Po
     policy
 }
 
-/// Plans to consume annotations that had their effect. A refusal of the API server becomes a warning.
+/// Plans to consume annotations that had their effect.
+///
+/// A refusal of the API server becomes a warning.
 pub(crate) fn consume(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -94,7 +96,9 @@ fn is_open(step: &Step) -> bool {
     }
 }
 
-/// Returns the releases that are still to be adopted. `all` remains until all existing releases are ours.
+/// Returns the releases that are still to be adopted.
+///
+/// `all` remains until all existing releases are ours.
 fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) -> BTreeSet<String> {
     let releases = &desired.releases;
     let is_open = |name: &String| {
@@ -110,7 +114,9 @@ fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) 
     policy.adopt.iter().filter(|name| !is_done(name)).cloned().collect()
 }
 
-/// Returns warnings about names in annotations that no release has. They have no effect and are never consumed.
+/// Returns warnings about names in annotations that no release has.
+///
+/// They have no effect and are never consumed.
 pub(crate) fn unknown_names(
     policy: &Policy,
     names: &BTreeMap<ReleaseKey, String>,

@@ -27,7 +27,9 @@ const CLUSTER: &str = "CephCluster";
 /// Rook's kind of an object store.
 pub const OBJECT_STORE: &str = "CephObjectStore";
 
-/// The label of our objects for Ceph. It distinguishes them from our Secrets with credentials.
+/// The label of our objects for Ceph.
+///
+/// It distinguishes them from our Secrets with credentials.
 pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
 
 /// The text in an object, by key.
@@ -116,7 +118,9 @@ fn namespaces(selection: &Selection) -> BTreeMap<&str, &str> {
     selection.releases.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect()
 }
 
-/// Plans the objects that Rook and the charts need. If one is foreign or not created yet, Ceph is not ready.
+/// Plans the objects that Rook and the charts need.
+///
+/// If one is foreign or not created yet, Ceph is not ready.
 pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
     if let Some(rook) = rook(selection) {
         request_from_rook(draft, &rook, declared, selection);
@@ -150,7 +154,9 @@ enum RookState {
     Refused(NotReady),
 }
 
-/// Plans the objects that are requested from Rook. Pools that are not ready block only the first installation.
+/// Plans the objects that are requested from Rook.
+///
+/// Pools that are not ready block only the first installation.
 fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut DeclaredCeph, selection: &Selection) {
     let mut pending = None;
     for manifest in rook.manifests(&consumers(selection)) {

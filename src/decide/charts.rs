@@ -156,19 +156,19 @@ pub(crate) fn wait_for_charts(plan: &mut Plan, stand_ins: &StandIns) {
 
 /// Returns whether the stored status is kept, because a new one would be less complete.
 ///
-/// For the generation in the status that is the case while a chart has no stand-in (`is_fetching`). For a newer spec it
-/// is the case while charts with stand-ins (`has_stand_ins`) make it seem that nothing changes.
+/// For the generation in the status that is the case while a chart is fetched that has no stand-in. For a newer spec it
+/// is the case while stand-ins make it seem that nothing changes.
 pub(crate) fn keeps_status(
     deployment: &OpenStackDeployment,
-    is_fetching: bool,
-    has_stand_ins: bool,
+    desired: &Desired,
+    stand_ins: &StandIns,
     is_refused: bool,
     plan: &Plan,
 ) -> bool {
     if is_current(deployment) {
-        return is_fetching;
+        return is_fetching(desired);
     }
-    has_stand_ins && !is_fetching && !is_refused && plan.is_idle()
+    !stand_ins.is_empty() && !is_fetching(desired) && !is_refused && plan.is_idle()
 }
 
 /// Returns whether the status was written for the current generation of the spec.
@@ -183,6 +183,7 @@ mod tests {
     use super::*;
     use osdpl_core::observed::ReleaseKey;
     use osdpl_core::plan::{Decision, Reason};
+    use osdpl_core::testing::world::world;
 
     fn deployment(change: serde_json::Value) -> OpenStackDeployment {
         let child = json!({
@@ -253,12 +254,16 @@ mod tests {
         let plan = |step| Plan { decisions: [("store".to_owned(), decision(step))].into(), ..Plan::default() };
         let (idle, waiting) = (plan(Step::Ready), plan(Step::Wait(Wait::Paused)));
         let (same, newer) = (deployment(json!({})), deployment(json!({"metadata": {"generation": 3}})));
-        assert!(keeps_status(&same, true, false, false, &waiting), "a chart has no stand-in");
-        assert!(!keeps_status(&same, false, true, false, &idle), "all charts have stand-ins");
-        assert!(keeps_status(&newer, false, true, false, &idle), "the new spec may name other charts");
-        assert!(!keeps_status(&newer, false, true, false, &waiting), "a waiting release is reported");
-        assert!(!keeps_status(&newer, false, true, true, &idle), "a refused spec is reported");
-        assert!(!keeps_status(&newer, true, true, false, &idle), "the fetch of a new chart is reported");
-        assert!(!keeps_status(&newer, false, false, false, &idle), "all charts are available");
+        let blocked = Blocked { reason: reason::CHART_PENDING.into(), message: "x".into() };
+        let (replaced, empty) = (StandIns::from([("store".to_owned(), blocked.clone())]), StandIns::new());
+        let (known, mut fetching) = (world().desired, world().desired);
+        fetching.releases.values_mut().for_each(|release| release.blocked = Some(blocked.clone()));
+        assert!(keeps_status(&same, &fetching, &empty, false, &waiting), "a chart has no stand-in");
+        assert!(!keeps_status(&same, &known, &replaced, false, &idle), "all charts have stand-ins");
+        assert!(keeps_status(&newer, &known, &replaced, false, &idle), "the new spec may name other charts");
+        assert!(!keeps_status(&newer, &known, &replaced, false, &waiting), "a waiting release is reported");
+        assert!(!keeps_status(&newer, &known, &replaced, true, &idle), "a refused spec is reported");
+        assert!(!keeps_status(&newer, &fetching, &replaced, false, &idle), "the fetch of a new chart is reported");
+        assert!(!keeps_status(&newer, &known, &empty, false, &idle), "all charts are available");
     }
 }

@@ -42,9 +42,9 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let (spec, selection) = corrected(deployment, rejected.as_ref(), requested, catalog);
     let inventory = snapshot.nodes.as_deref().map(|all| build_inventory(spec, catalog, all)).unwrap_or_default();
     draft.findings.extend(inventory.findings);
-    let refused = rejected.as_ref().map(|rejected| rejected.refused.clone()).unwrap_or_default();
-    let mut facts = Facts { helm_major: snapshot.helm.major, refused, ..Facts::default() };
     let mut stand_ins = StandIns::new();
+    let mut facts = Facts { helm_major: snapshot.helm.major, ..Facts::default() };
+    facts.refused = rejected.as_ref().map(|rejected| rejected.refused.clone()).unwrap_or_default();
     if !selection.is_refused() {
         stand_ins = collect_facts(&mut draft, spec, &selection, &inventory.changes, &mut observed, &mut facts);
     }
@@ -68,9 +68,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     if draft.is_unanswered() {
         return draft.held(Hold::Reads);
     }
-    let is_fetching = charts::is_fetching(&resolved.desired);
-    let keeps_status =
-        charts::keeps_status(deployment, is_fetching, !stand_ins.is_empty(), plan.refused, &plan.releases);
+    let keeps_status = charts::keeps_status(deployment, &resolved.desired, &stand_ins, plan.refused, &plan.releases);
     draft.wake(plan.releases.requeue_at);
     Plan {
         requests: draft.requests,
@@ -132,7 +130,9 @@ fn collect_facts(
     stand_ins
 }
 
-/// Returns the desired state, and in a preview the recorded values of releases. Equal inputs reuse the last result.
+/// Returns the desired state, and in a preview the recorded values of releases.
+///
+/// Equal inputs reuse the last result.
 fn resolve(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,

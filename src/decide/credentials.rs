@@ -338,7 +338,9 @@ enum StoredSecret {
     Exists(Box<Secret>),
 }
 
-/// Returns our Secret of this name. A Secret that the watch does not list is read if `is_needed`.
+/// Returns our Secret of this name.
+///
+/// A Secret that the watch does not list is read if `is_needed`.
 fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSecret {
     if let Some(known) = draft.snapshot.objects.secrets.get(key) {
         return StoredSecret::Exists(Box::new((**known).clone()));

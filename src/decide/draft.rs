@@ -78,7 +78,9 @@ impl<'a> Draft<'a> {
         self.wake = self.wake.into_iter().chain(at).min();
     }
 
-    /// Adds an action, unless the resource is paused. Adoptions write only labels, and are allowed then.
+    /// Adds an action, unless the resource is paused.
+    ///
+    /// Adoptions write only labels, and are allowed then.
     pub(crate) fn add(&mut self, planned: Planned) {
         let is_adoption = matches!(&planned.action, Action::Release { action: plan::Action::Adopt { .. }, .. });
         let is_waiting = planned.approval == Approval::Missing;

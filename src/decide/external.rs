@@ -63,7 +63,9 @@ fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet
     installed.chain(running).filter_map(|release| Some(catalog.release(release)?.0)).collect()
 }
 
-/// Plans to delete our Services that are not kept. They are listed after a start, and when `keep` has changed.
+/// Plans to delete our Services that are not kept.
+///
+/// They are listed after a start, and when `keep` has changed.
 fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     if draft.paused || draft.kept.services.as_ref() == Some(&keep) {
         return;
@@ -189,24 +191,26 @@ fn apply(
 /// Returns why a Service of that name can't be ours, and what to do.
 fn conflict(published: &Published, external: &ExternalService, deployment: &str) -> Option<String> {
     let service = published.service.as_ref()?;
-    let place = format!("Service {}/{}", external.namespace, external.service);
+    let object = format!("Service {}/{}", external.namespace, external.service);
     if service.labels().get("app.kubernetes.io/managed-by").is_some_and(|manager| manager == "Helm") {
         let owner = release::helm_owner(&service.metadata).map_or_else(|| "unknown".into(), |owner| owner.to_string());
         return Some(format!(
-            "{place} belongs to helm release {owner}; uninstall that release, or take `external` out"
+            "{object} belongs to helm release {owner}; uninstall that release, or take `external` out"
         ));
     }
     let is_ours = service.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment);
     let foreign = || {
         format!(
-            "{place} is not ours (it lacks the label {DEPLOYMENT_LABEL}={deployment}); delete it, or \
+            "{object} is not ours (it lacks the label {DEPLOYMENT_LABEL}={deployment}); delete it, or \
              take `external` out"
         )
     };
     (!is_ours).then(foreign)
 }
 
-/// Returns whether our port is one of the ports. Another field manager may have added more.
+/// Returns whether our port is one of the ports.
+///
+/// Another field manager may have added more.
 fn has_port(service: &Service, port: u16, name: &str) -> bool {
     let mut ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
     ports.any(|one| one.port == i32::from(port) && one.name.as_deref() == Some(name))
@@ -220,16 +224,16 @@ fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], external: &ExternalServ
     let ExternalService { host, port, port_name, .. } = external;
     let Some([subset]) = endpoints.subsets.as_deref() else { return false };
     let known: BTreeSet<&str> = subset.addresses.iter().flatten().map(|address| address.ip.as_str()).collect();
-    let wanted: BTreeSet<String> = addresses.iter().map(ToString::to_string).collect();
+    let expected: BTreeSet<String> = addresses.iter().map(ToString::to_string).collect();
     let ports = subset.ports.as_deref().unwrap_or_default();
     let same = matches!(ports, [only] if only.port == i32::from(*port) && only.name.as_ref() == Some(port_name));
     same && endpoints.annotations().get(HOST_ANNOTATION) == Some(host)
-        && known == wanted.iter().map(String::as_str).collect()
+        && known == expected.iter().map(String::as_str).collect()
 }
 
 /// Returns the addresses in our Endpoints if they belong to this host.
 fn published_addresses(endpoints: &Endpoints, deployment: &str, host: &str) -> Vec<IpAddr> {
-    let is = |value: Option<&String>, wanted: &str| value.is_some_and(|value| value == wanted);
+    let is = |value: Option<&String>, expected: &str| value.is_some_and(|value| value == expected);
     if !is(endpoints.labels().get(DEPLOYMENT_LABEL), deployment)
         || !is(endpoints.annotations().get(HOST_ANNOTATION), host)
     {
@@ -294,11 +298,11 @@ mod tests {
             let subsets = json!([{"addresses": addresses, "ports": [{"name": "mysql", "port": 3306}]}]);
             serde_json::from_value(json!({"metadata": metadata, "subsets": subsets})).unwrap()
         };
-        let (known, wanted) = (endpoints("db.example"), external("db.example"));
+        let (known, desired) = (endpoints("db.example"), external("db.example"));
         let addresses: [IpAddr; 2] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap());
-        assert!(leads_to(&known, &addresses, &wanted) && !leads_to(&known, &addresses[..1], &wanted));
-        assert!(!leads_to(&known, &addresses, &ExternalService { port_name: "db".into(), ..wanted.clone() }));
-        assert!(!leads_to(&endpoints("old.example"), &addresses, &wanted));
+        assert!(leads_to(&known, &addresses, &desired) && !leads_to(&known, &addresses[..1], &desired));
+        assert!(!leads_to(&known, &addresses, &ExternalService { port_name: "db".into(), ..desired.clone() }));
+        assert!(!leads_to(&endpoints("old.example"), &addresses, &desired));
         assert_eq!(published_addresses(&known, "cloud", "db.example"), [addresses[1], addresses[0]]);
         for (deployment, host) in [("cloud", "old.example"), ("other", "db.example")] {
             assert!(published_addresses(&known, deployment, host).is_empty(), "{deployment} {host}");
@@ -308,9 +312,9 @@ mod tests {
     #[test]
     fn keeps_the_problem_while_errors_alternate() {
         let now = Timestamp::UNIX_EPOCH;
-        let wanted = external("127.0.0.1");
+        let desired = external("127.0.0.1");
         let (published, err) = (Published::default(), |text: &str| Err(text.to_owned()));
-        let lookup = |before, found| next_lookup(before, &wanted, &found, &published, "cloud", now);
+        let lookup = |before, found| next_lookup(before, &desired, &found, &published, "cloud", now);
         let first = lookup(None, err("it took too long"));
         let second = lookup(Some(first), err("127.0.0.1 can't be reached from other hosts"));
         assert_eq!(second.problem.unwrap().report(), "it took too long");

@@ -51,7 +51,9 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     }
 }
 
-/// Plans to delete the hosts that the query names. The task that queries Nova deletes them and reports the result.
+/// Plans to delete the hosts that the query names.
+///
+/// The task that queries Nova deletes them and reports the result.
 fn plan_forget(draft: &mut Draft<'_>, query: &HostQuery) {
     if !query.removed_nodes.is_empty() {
         let nodes = query.removed_nodes.iter().cloned().collect();

@@ -15,8 +15,9 @@ use osdpl_core::observed::{ManifestComparison, ReleaseKey};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::rollout::{Rollouts, Strategy};
 
-/// How long the message of a repeated refusal stays the same. It may contain a request's number, and each new message
-/// costs an event and a write of the status.
+/// How long the message of a repeated refusal stays the same.
+///
+/// It may contain a request's number, and each new message costs an event and a write of the status.
 const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
 /// The state that is kept in memory between decisions.
@@ -32,11 +33,11 @@ pub struct Kept {
     /// The parsed certificates, with the digests of their Secrets.
     ///
     /// Kept because parsing is expensive. A restart parses them again.
-    pub certificates: Arc<Certificates>,
+    pub(crate) certificates: Arc<Certificates>,
     /// The comparisons of foreign revisions with the desired state.
     ///
     /// Kept because each comparison reads a release record. A restart reads the records again.
-    pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
+    pub(crate) comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The value paths that changes waiting for approval would change.
     ///
     /// Kept because they come from release records. A restart reads the records again.
@@ -44,20 +45,20 @@ pub struct Kept {
     /// The names and versions of our Secrets that match the credentials that releases run with.
     ///
     /// Kept because the comparison reads release records. A restart compares again.
-    pub verified: BTreeSet<(String, String)>,
+    pub(crate) verified: BTreeSet<(String, String)>,
     /// The desired Services at the last cleanup of Services with our label.
     ///
     /// Kept so that they are listed only after a change. A restart lists them again.
-    pub services: Option<BTreeSet<ReleaseKey>>,
+    pub(crate) services: Option<BTreeSet<ReleaseKey>>,
     /// The desired Ceph objects at the last cleanup of those with our label.
     ///
     /// Kept so that the cleanup runs only after a change. A restart cleans up again.
-    pub ceph: Option<Vec<String>>,
+    pub(crate) ceph: Option<Vec<String>>,
     /// The results of lookups of external hosts, by service.
     ///
     /// Kept so that a failing name server withdraws no addresses and warnings do not alternate. A restart starts the
     /// observation anew and takes the addresses from the Endpoints.
-    pub lookups: BTreeMap<String, Lookup>,
+    pub(crate) lookups: BTreeMap<String, Lookup>,
     /// The new Nova hosts for which a Job was started.
     ///
     /// Kept so that one Job is started per attempt. A restart finds the Job by its name.
@@ -91,37 +92,37 @@ pub struct Kept {
 /// A desired state with the inputs that it was resolved from.
 pub struct Resolved {
     /// The spec.
-    pub spec: OpenStackDeploymentSpec,
+    pub(crate) spec: OpenStackDeploymentSpec,
     /// The catalogue.
-    pub catalog: Arc<Catalog>,
+    pub(crate) catalog: Arc<Catalog>,
     /// The facts.
-    pub facts: Facts,
+    pub(crate) facts: Facts,
     /// The desired state.
-    pub desired: Arc<Desired>,
+    pub(crate) desired: Arc<Desired>,
 }
 
 /// The value paths that a change waiting for approval would change.
 #[derive(Clone, Debug)]
 pub struct Changes {
     /// The revision that runs.
-    pub revision: i64,
+    pub(crate) revision: i64,
     /// The digest of the desired inputs.
-    pub inputs: String,
+    pub(crate) inputs: String,
     /// The paths; or why they are unknown, and when to retry.
-    pub paths: Result<Vec<String>, (String, Timestamp)>,
+    pub(crate) paths: Result<Vec<String>, (String, Timestamp)>,
 }
 
 /// The results of lookups of an external host.
 #[derive(Clone, Debug)]
-pub struct Lookup {
+pub(crate) struct Lookup {
     /// The external service that names the host.
-    pub external: ExternalService,
+    pub(crate) external: ExternalService,
     /// The addresses of the last successful lookup.
-    pub addresses: Vec<IpAddr>,
+    pub(crate) addresses: Vec<IpAddr>,
     /// Whether lookups fail; `None` for a host that never had an address.
-    pub fails: Option<Steady<bool>>,
+    pub(crate) fails: Option<Steady<bool>>,
     /// The problem of a host that never had an address.
-    pub problem: Option<Steady<String>>,
+    pub(crate) problem: Option<Steady<String>>,
 }
 
 /// A write that the API server refused.

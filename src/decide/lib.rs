@@ -48,12 +48,12 @@ use kube::ResourceExt;
 
 pub use action::{Action, Approval, Kind, Planned, SecretWrite};
 pub use ceph::{CEPH_COMPONENT, OBJECT_STORE};
-pub use charts::{Known as KnownCharts, known as known_charts, request as chart_request, retry_at as retry_chart_at};
+pub use charts::{known as known_charts, request as chart_request, retry_at as retry_chart_at};
 pub use credentials::MANAGER;
 pub use deletion::keeps_labels;
 pub use draft::RETRY_INTERVAL;
 pub use external::HOST_ANNOTATION;
-pub use kept::{Changes, Kept, Lookup, Refusal, Resolved};
+pub use kept::{Kept, Refusal};
 pub use nodes::cluster_info;
 pub use plan::{Hold, Plan};
 pub use releases::RENDER_LIMIT;

@@ -19,7 +19,7 @@ const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
 /// A damped report: it changes only when results have differed from it for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Steady<T> {
+pub(crate) struct Steady<T> {
     /// The current report.
     report: T,
     /// Since when all results have differed from the report.
@@ -27,7 +27,9 @@ pub struct Steady<T> {
 }
 
 impl<T: PartialEq> Steady<T> {
-    /// Returns the report after one more result. The first result is reported at once.
+    /// Returns the report after one more result.
+    ///
+    /// The first result is reported at once.
     pub(crate) fn after(before: Option<Self>, report: T, now: Timestamp) -> Self {
         let report_now = |report| Self { report, differs_since: None };
         let Some(before) = before.filter(|before| before.report != report) else { return report_now(report) };
@@ -49,7 +51,9 @@ impl<T: PartialEq> Steady<T> {
 pub(crate) type Lookups = Steady<bool>;
 
 impl Lookups {
-    /// Returns the warning about a host if lookups fail. Its text does not depend on the last error.
+    /// Returns the warning about a host if lookups fail.
+    ///
+    /// Its text does not depend on the last error.
     pub(crate) fn warning(self, host: &str, addresses: &[IpAddr]) -> Option<String> {
         let last = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         self.report.then(|| {

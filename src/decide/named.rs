@@ -45,10 +45,10 @@ pub(crate) fn values_from(
         let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
         let reference = Reference { kind: source.kind, namespace: namespace.into(), name: source.name.clone() };
         let values = objects.get(&reference, &key).and_then(|bytes| {
-            let place = format!("{reference}, key {key}");
-            let text = String::from_utf8(bytes).map_err(|_| format!("{place}: is no UTF-8 text; store YAML"));
+            let location = format!("{reference}, key {key}");
+            let text = String::from_utf8(bytes).map_err(|_| format!("{location}: is no UTF-8 text; store YAML"));
             let values = text.and_then(|text| {
-                let values: Result<Option<Values>, _> = yaml::parse(&place, &text);
+                let values: Result<Option<Values>, _> = yaml::parse(&location, &text);
                 values.map_err(|error| format!("{error}; it must be a YAML map"))
             });
             values.map(Option::unwrap_or_default).map_err(Unavailable::Unusable)
@@ -66,9 +66,9 @@ pub(crate) fn feature_secrets(
     let read = |field: &SecretField| {
         let reference = secret(&selection.namespace, &field.name);
         let text = objects.get(&reference, &field.key).and_then(|bytes| {
-            let place = format!("{reference}, key {:?}", field.key);
+            let location = format!("{reference}, key {:?}", field.key);
             String::from_utf8(bytes)
-                .map_err(|_| Unavailable::Unusable(format!("{place}: is no UTF-8 text; store text")))
+                .map_err(|_| Unavailable::Unusable(format!("{location}: is no UTF-8 text; store text")))
         });
         ((field.name.clone(), field.key.clone()), text)
     };
@@ -102,9 +102,11 @@ pub(crate) fn secret(namespace: &str, name: &str) -> Reference {
     Reference { kind: ValuesKind::Secret, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
-/// The parsed certificates, with the digests of their Secrets. A certificate is parsed when it is new.
+/// The parsed certificates, with the digests of their Secrets.
+///
+/// A certificate is parsed when it is new.
 #[derive(Clone, Default)]
-pub struct Certificates(BTreeMap<Certificate, (String, CertificateCheck)>);
+pub(crate) struct Certificates(BTreeMap<Certificate, (String, CertificateCheck)>);
 
 impl Certificates {
     /// Returns warnings about a selection's certificates, and when these change by the passage of time.

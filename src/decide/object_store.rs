@@ -111,7 +111,9 @@ pub(crate) fn used_by_foreign(selection: &Selection, namespaces: &BTreeMap<&str,
     secret.into_iter().chain([Gateway::keyring_object(namespace)]).collect()
 }
 
-/// Plans the objects and settings of the gateways. They are needed before the gateways can run.
+/// Plans the objects and settings of the gateways.
+///
+/// They are needed before the gateways can run.
 pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
     let Some(store) = requested(selection) else { return };
     let Some(keystone) = keystone(&store, selection, facts) else { return };

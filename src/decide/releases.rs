@@ -18,7 +18,9 @@ use osdpl_core::release::Status;
 /// How long a helm process counts as rendering: one that takes longer waits for something.
 pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
-/// Plans the steps of all releases. A step for which helm has no free slot becomes a wait in `releases`.
+/// Plans the steps of all releases.
+///
+/// A step for which helm has no free slot becomes a wait in `releases`.
 pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &Desired, observed: &Observed) {
     let priorities = desired.priorities();
     let mut names: Vec<String> = releases.decisions.keys().cloned().collect();

@@ -128,7 +128,9 @@ pub enum Read {
     Claims(ReleaseKey),
 }
 
-/// The answer to a read. It may contain secrets, and therefore has no `Debug`.
+/// The answer to a read.
+///
+/// It may contain secrets, and therefore has no `Debug`.
 #[derive(Clone)]
 pub enum Answer {
     /// The answer to [`Read::Values`]; an error contains the reason.

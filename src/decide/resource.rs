@@ -114,7 +114,9 @@ pub fn find_older<'a>(
         .then(|| format!("{}/{}", oldest.namespace().unwrap_or_default(), oldest.name_any()))
 }
 
-/// Returns whether osdpl has finalized a deleted resource. A foreign finalizer may keep it for long.
+/// Returns whether osdpl has finalized a deleted resource.
+///
+/// A foreign finalizer may keep it for long.
 pub fn is_finalized(deployment: &OpenStackDeployment) -> bool {
     let is_ours = |finalizer: &String| finalizer == FINALIZER;
     deployment.metadata.deletion_timestamp.is_some() && !deployment.finalizers().iter().any(is_ours)

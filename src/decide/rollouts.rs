@@ -24,10 +24,10 @@ pub(crate) fn guard(draft: &mut Draft<'_>, desired: &Desired, observed: &Observe
     if draft.paused {
         return;
     }
-    let wanted = rollout::strategies_to_set(desired, observed, draft.catalog(), plan);
-    draft.kept.strategies.retain(|known| wanted.contains(known));
-    draft.kept.unguarded.retain(|known| wanted.contains(known));
-    for strategy in wanted {
+    let missing = rollout::strategies_to_set(desired, observed, draft.catalog(), plan);
+    draft.kept.strategies.retain(|known| missing.contains(known));
+    draft.kept.unguarded.retain(|known| missing.contains(known));
+    for strategy in missing {
         let is_unguarded = draft.kept.unguarded.contains(&strategy);
         if !is_unguarded && !draft.kept.strategies.contains(&strategy) {
             let action = Action::SetStrategy(strategy.clone());
