@@ -13,13 +13,13 @@ use osdpl_core::plan::{Plan, Reason};
 use osdpl_values::{Values, changed_paths};
 
 /// The number of paths that the status contains for a release.
-const SHOWN: usize = 20;
+const MAX_PATHS: usize = 20;
 
 /// How long osdpl waits before it retries to read a record, which may have been replaced meanwhile.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// Returns the paths that each upgrade waiting for approval would change, or why they are unknown.
-pub(crate) fn changes(
+pub(crate) fn pending_changes(
     draft: &mut Draft<'_>,
     plan: &Plan,
     desired: &Desired,
@@ -89,9 +89,9 @@ fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
 
 /// Limits the number of paths.
 fn shorten(mut paths: Vec<String>) -> Vec<String> {
-    if paths.len() > SHOWN {
-        let more = paths.len() - SHOWN;
-        paths.truncate(SHOWN);
+    if paths.len() > MAX_PATHS {
+        let more = paths.len() - MAX_PATHS;
+        paths.truncate(MAX_PATHS);
         paths.push(format!("(and {more} more)"));
     }
     paths

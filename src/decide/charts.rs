@@ -27,7 +27,7 @@ pub(crate) type StandIns = BTreeMap<String, Blocked>;
 /// Returns the request for the chart of a release, and the digest that an addition to the catalogue pins.
 ///
 /// Returns `None` for a release that the catalogue does not have.
-pub fn request<'a>(
+pub fn chart_request<'a>(
     charts: &Charts,
     spec: &OpenStackDeploymentSpec,
     catalog: &'a Catalog,
@@ -47,7 +47,7 @@ pub fn request<'a>(
 
 /// The charts of all selected releases.
 #[derive(Default)]
-pub struct Known {
+pub struct KnownCharts {
     /// The chart of each release, or why it is not available.
     pub facts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// The request of each release.
@@ -57,10 +57,15 @@ pub struct Known {
 }
 
 /// Returns the charts of all selected releases.
-pub fn known(charts: &Charts, spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection) -> Known {
-    let mut all = Known::default();
+pub fn known_charts(
+    charts: &Charts,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+) -> KnownCharts {
+    let mut all = KnownCharts::default();
     for name in selection.releases.keys() {
-        let Some((request, digest)) = request(charts, spec, catalog, name) else { continue };
+        let Some((request, digest)) = chart_request(charts, spec, catalog, name) else { continue };
         let state = charts.known.get(name).filter(|(before, _)| *before == request).map(|(_, state)| state);
         let fact = match state {
             Some(ChartState::Ready(chart)) => match digest.filter(|digest| **digest != chart.digest) {
@@ -98,14 +103,14 @@ pub(crate) fn facts(
     if let Some(assumed) = &draft.snapshot.assumed {
         return assumed.charts.clone();
     }
-    let known = known(&draft.snapshot.charts, spec, draft.catalog(), selection);
+    let known = known_charts(&draft.snapshot.charts, spec, draft.catalog(), selection);
     draft.wake(known.retry);
     draft.requests.charts = known.requests;
     known.facts
 }
 
 /// Returns the time of the next attempt to fetch a chart that failed at `at`.
-pub fn retry_at(at: Timestamp) -> Timestamp {
+pub fn retry_chart_at(at: Timestamp) -> Timestamp {
     at.checked_add(RETRY_INTERVAL).unwrap_or(Timestamp::MAX)
 }
 

@@ -23,7 +23,7 @@ use osdpl_core::nodes::{LabelChange, build_inventory};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::openstack::{access, has_nova};
 use osdpl_core::plan::{self, Policy};
-use osdpl_core::rollout::{self, NextRollouts};
+use osdpl_core::rollout;
 use osdpl_lint::rule;
 
 /// Returns the plan for a cloud that is not being deleted.
@@ -181,7 +181,7 @@ fn decide_releases(
     let mut findings = desired.findings.clone();
     findings.append(&mut draft.findings);
     findings.extend(draft.snapshot.catalog_findings.iter().cloned());
-    findings.extend(warnings(draft, selection));
+    findings.extend(pinned_image_warnings(draft, selection));
     findings.extend(annotations::unknown_names(&policy, names, &observed));
     findings.extend(certificate_warnings(draft, selection));
     let refused = selection.is_refused() || findings.iter().any(|finding| finding.level == Level::Error);
@@ -215,7 +215,7 @@ fn take_steps(
     charts::wait_for_charts(&mut releases, stand_ins);
     rollouts::guard(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed);
-    let next: NextRollouts = rollouts::plan_evictions(draft, desired, observed, &releases, policy);
+    let next = rollouts::plan_evictions(draft, desired, observed, &releases, policy);
     let is_watched = |release: &&desired::DesiredRelease| release.managed && release.drift != DriftPolicy::Ignore;
     draft.requests.watches = Some(Watches {
         drift: desired.releases.values().filter(is_watched).map(|release| release.key.clone()).collect(),
@@ -225,12 +225,12 @@ fn take_steps(
     if !charts::is_fetching(desired) && stand_ins.is_empty() {
         annotations::consume(draft, desired, observed, &releases, policy, &next);
     }
-    let changes = changes::changes(draft, &releases, desired, observed);
+    let changes = changes::pending_changes(draft, &releases, desired, observed);
     Plan { releases, rollouts: next.rollouts, changes, ..Plan::default() }
 }
 
 /// Returns warnings about values that pin images of the previous OpenStack release.
-fn warnings(draft: &Draft<'_>, selection: &Selection) -> Vec<Finding> {
+fn pinned_image_warnings(draft: &Draft<'_>, selection: &Selection) -> Vec<Finding> {
     let deployment = &draft.snapshot.deployment;
     let Some(deployed) = rule::previous_release(deployment) else { return Vec::new() };
     let values = named::values_from(&draft.snapshot.objects, &deployment.spec, &selection.namespace);

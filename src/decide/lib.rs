@@ -48,7 +48,7 @@ use kube::ResourceExt;
 
 pub use action::{Action, Approval, Kind, Planned, SecretWrite};
 pub use ceph::{CEPH_COMPONENT, OBJECT_STORE};
-pub use charts::{known as known_charts, request as chart_request, retry_at as retry_chart_at};
+pub use charts::{chart_request, known_charts, retry_chart_at};
 pub use credentials::MANAGER;
 pub use deletion::keeps_labels;
 pub use draft::RETRY_INTERVAL;

@@ -25,7 +25,7 @@ fn requested(selection: &Selection) -> Option<ObjectStore> {
     ObjectStore::from_feature(&storage["ceph"]).filter(|_| selection.releases.contains_key(RELEASE))
 }
 
-/// Returns the gateways of a Rook, or why they are unknown; `None` if no object store is requested.
+/// Returns the gateways that Rook runs, or why they are unknown; `None` if no object store is requested.
 pub(crate) fn rook_gateway(
     objects: &Objects,
     rook: &RookSettings,

@@ -31,7 +31,9 @@ pub(crate) fn guard(draft: &mut Draft<'_>, desired: &Desired, observed: &Observe
         let is_unguarded = draft.kept.unguarded.contains(&strategy);
         if !is_unguarded && !draft.kept.strategies.contains(&strategy) {
             let action = Action::SetStrategy(strategy.clone());
-            let refusal = draft.attempt(Planned::new(action, "only osdpl replaces its pods, in batches"));
+            let reason =
+                if strategy.on_delete { "osdpl replaces its pods in batches" } else { "Kubernetes replaces its pods" };
+            let refusal = draft.attempt(Planned::new(action, reason));
             draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
         }
         // The upgrade of a release that is not up to date sets the strategy.
