@@ -52,7 +52,7 @@ use osdpl_client::run_controller;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::maintenance::Setting;
 use osdpl_core::scrub::Scrubber;
-use osdpl_decide::{Hold, Plan, decide, is_finalized, older, yields};
+use osdpl_decide::{Hold, Plan, decide, decide_superseded, find_older, is_finalized};
 
 /// The requeue delay of a pass that requested reads, or changed what it was decided from.
 const NEXT_PASS: Duration = Duration::from_millis(5);
@@ -188,7 +188,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     let written = memory.written.as_mut().and_then(|written| written.newer_than(deployment));
     let deployment = written.as_ref().unwrap_or(deployment);
     if let Some(older) = context.older_deployment(deployment) {
-        let plan = yields(deployment, older);
+        let plan = decide_superseded(deployment, older);
         context.apply(deployment, &plan, &mut memory).await?;
         if plan.hold.is_none() {
             context.publish(deployment, &plan, &BTreeMap::new(), &mut memory).await?;
@@ -264,7 +264,7 @@ impl Context {
     /// The older resource that takes precedence over this one.
     fn older_deployment(&self, deployment: &OpenStackDeployment) -> Option<String> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
-        older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_finalized(other)), Some(deployment))
+        find_older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_finalized(other)), Some(deployment))
     }
 
     /// Whether a resource is already finalized, even if the watch still lists it with the finalizer.

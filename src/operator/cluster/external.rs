@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Cluster, Error, ErrorContext, MANAGER};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::desired::ExternalService;
-use osdpl_decide::HOST;
+use osdpl_decide::HOST_ANNOTATION;
 
 /// The timeout for name servers, because a pass waits for them.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -78,7 +78,7 @@ impl Cluster {
         let addresses: Vec<_> = addresses.iter().map(|ip| json!({"ip": ip})).collect();
         let subsets = json!([{"addresses": addresses, "ports": ports(external)}]);
         let mut metadata = metadata(deployment, external);
-        metadata["annotations"] = json!({HOST: host});
+        metadata["annotations"] = json!({HOST_ANNOTATION: host});
         let body = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets});
         let api: Api<Endpoints> = Api::namespaced(self.client.clone(), namespace);
         let patched = api.patch(service, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await;

@@ -17,7 +17,7 @@ use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph;
 use osdpl_core::credentials;
 use osdpl_core::observed::ReleaseKey;
-use osdpl_decide::{COMPONENT, Kind, SecretWrite};
+use osdpl_decide::{CEPH_COMPONENT, Kind, SecretWrite};
 
 /// The type of the Secrets of Ceph, as the charts' own Jobs set it.
 const CEPH_SECRET_TYPE: &str = "kubernetes.io/rbd";
@@ -94,7 +94,7 @@ impl Cluster {
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), &object.namespace);
         let labels = json!({
-            DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER, COMPONENT.0: COMPONENT.1,
+            DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER, CEPH_COMPONENT.0: CEPH_COMPONENT.1,
         });
         body["apiVersion"] = "v1".into();
         body["kind"] = object.kind.name().into();

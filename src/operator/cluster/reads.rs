@@ -19,7 +19,7 @@ use super::{Error, ErrorContext, Reader};
 use osdpl_core::api::{DEPLOYMENT_LABEL, ValuesKind};
 use osdpl_core::observed::{Range, ReleaseKey};
 use osdpl_core::release;
-use osdpl_decide::{Answer, Published, Read, Recorded, Reference, STORE, Stored};
+use osdpl_decide::{Answer, OBJECT_STORE, Published, Read, Recorded, Reference, Stored};
 
 /// The namespace and name of an object, and its uid.
 type ObjectId = (ReleaseKey, Option<String>);
@@ -148,12 +148,12 @@ impl Reader {
     }
 
     async fn object_stores(&self, labels: &str) -> Result<Vec<ObjectId>, Error> {
-        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(STORE));
+        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(OBJECT_STORE));
         match all.list_metadata(&ListParams::default().labels(labels)).await {
             // Rook is not installed.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
             found => {
-                let found = found.with_context(|| format!("listing {STORE}s"))?;
+                let found = found.with_context(|| format!("listing {OBJECT_STORE}s"))?;
                 Ok(found.into_iter().map(|object| object_id(&object)).collect())
             }
         }

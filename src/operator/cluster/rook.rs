@@ -14,7 +14,7 @@ use super::{Cluster, Error, ErrorContext, MANAGER};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph::Manifest;
 use osdpl_core::observed::ReleaseKey;
-use osdpl_decide::STORE;
+use osdpl_decide::OBJECT_STORE;
 
 pub(super) fn rook_resource(kind: &str) -> ApiResource {
     let plural = format!("{}s", kind.to_lowercase());
@@ -64,15 +64,15 @@ impl Cluster {
         settings: &Value,
     ) -> Result<(), Error> {
         let api: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(STORE));
+            Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(OBJECT_STORE));
         let body = json!({
-            "apiVersion": "ceph.rook.io/v1", "kind": STORE, "spec": settings,
+            "apiVersion": "ceph.rook.io/v1", "kind": OBJECT_STORE, "spec": settings,
             // With the uid, a store that was deleted meanwhile is not created again.
             "metadata": {"name": store.name, "uid": uid, "labels": {DEPLOYMENT_LABEL: deployment}},
         });
         match api.patch(&store.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {
-            Err(kube::Error::Api(status)) => Err(Error::Object(format!("{STORE} {store}: {}", status.message))),
-            other => other.map(drop).with_context(|| format!("writing {STORE} {store}")),
+            Err(kube::Error::Api(status)) => Err(Error::Object(format!("{OBJECT_STORE} {store}: {}", status.message))),
+            other => other.map(drop).with_context(|| format!("writing {OBJECT_STORE} {store}")),
         }
     }
 
@@ -82,10 +82,10 @@ impl Cluster {
     /// When the API server refuses.
     pub(crate) async fn release_store(&self, store: &ReleaseKey, uid: Option<&str>) -> Result<(), Error> {
         let api: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(STORE));
+            Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(OBJECT_STORE));
         let metadata = json!({"name": store.name, "uid": uid});
-        let body = json!({"apiVersion": "ceph.rook.io/v1", "kind": STORE, "metadata": metadata});
+        let body = json!({"apiVersion": "ceph.rook.io/v1", "kind": OBJECT_STORE, "metadata": metadata});
         let patched = api.patch(&store.name, &PatchParams::apply(MANAGER), &Patch::Apply(body)).await;
-        patched.map(drop).with_context(|| format!("removing Keystone's settings from {STORE} {store}"))
+        patched.map(drop).with_context(|| format!("removing Keystone's settings from {OBJECT_STORE} {store}"))
     }
 }

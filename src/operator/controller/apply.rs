@@ -14,7 +14,7 @@ use crate::cluster::{Error, EvictionResult, JobCreation};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::observed::{Fix, ReleaseKey};
 use osdpl_core::plan::backoff_delay;
-use osdpl_decide::{AGAIN, Action, Approval, Hold, Plan, Planned, Read, Refusal, eviction_held};
+use osdpl_decide::{Action, Approval, Hold, Plan, Planned, RETRY_INTERVAL, Read, Refusal, report_refused_eviction};
 
 use release::ReleaseStep;
 pub use release::build_upgrade;
@@ -231,13 +231,13 @@ impl Memory {
                 let count = before.map_or(0, |before| before.count) + 1;
                 backoff_delay(release, count, Fix::Manual).unwrap_or(SignedDuration::MAX)
             }
-            _ => AGAIN,
+            _ => RETRY_INTERVAL,
         };
-        let refusal = Refusal::again(before, message, now(), delay);
+        let refusal = Refusal::repeated(before, message, now(), delay);
         if let Action::Evict(pod) = &planned.action {
             let rollouts = self.kept.rollouts.iter_mut().flatten();
             for (_, rollout) in rollouts.filter(|(name, _)| planned.reason.ends_with(name.as_str())) {
-                eviction_held(rollout, evicted_nodes.to_vec(), pod, &refusal);
+                report_refused_eviction(rollout, evicted_nodes.to_vec(), pod, &refusal);
             }
         }
         self.kept.refused.insert(id, refusal);

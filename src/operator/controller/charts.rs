@@ -19,7 +19,7 @@ use crate::charts::{Chart, ChartRequest as StoreRequest, Error, Source, Store};
 use osdpl_core::api::{OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Selection};
-use osdpl_decide::{ChartRequest, ChartState, Charts, known_charts, retry_chart, wanted_chart};
+use osdpl_decide::{ChartRequest, ChartState, Charts, chart_request, known_charts, retry_chart_at};
 
 /// The minimum time between two checks of a folder: there can be dozens of passes per second.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -94,7 +94,7 @@ impl ChartSource {
         let state = |state: &State| match state {
             State::Pending => ChartState::Pending,
             State::Ready(ready) => ChartState::Ready(ready.info.clone()),
-            State::Failed(blocked, at) => ChartState::Failed(blocked.clone(), retry_chart(*at)),
+            State::Failed(blocked, at) => ChartState::Failed(blocked.clone(), retry_chart_at(*at)),
         };
         let known = self.shared.known();
         let known = known.iter().map(|(name, (request, known))| (name.clone(), (from_store(request), state(known))));
@@ -108,7 +108,7 @@ impl ChartSource {
         for (name, request) in requests {
             let request = to_store(request);
             let is_outdated = known.get(name).is_none_or(|(before, state)| {
-                *before != request || matches!(state, State::Failed(_, at) if retry_chart(*at) <= now)
+                *before != request || matches!(state, State::Failed(_, at) if retry_chart_at(*at) <= now)
             });
             if is_outdated {
                 known.insert(name.clone(), (request.clone(), State::Pending));
@@ -167,7 +167,7 @@ pub fn chart_of_release<'a>(
     catalog: &'a Catalog,
     name: &str,
 ) -> Option<(StoreRequest, Option<&'a String>)> {
-    let (request, digest) = wanted_chart(&origin(store), spec, catalog, name)?;
+    let (request, digest) = chart_request(&origin(store), spec, catalog, name)?;
     Some((to_store(&request), digest))
 }
 

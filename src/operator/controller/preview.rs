@@ -32,7 +32,7 @@ use osdpl_core::plan;
 use osdpl_core::rollout;
 use osdpl_core::scrub::Scrubber;
 use osdpl_decide::{
-    Action, Answer, Answered, Answers, Helm, Hold, Plan, Planned, Read, Snapshot, decide, known_releases, selection,
+    Action, Answer, Answered, Answers, Helm, Hold, Plan, Planned, Read, Snapshot, decide, release_names, selection,
     target,
 };
 use osdpl_values::{Path, Values};
@@ -314,7 +314,7 @@ fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeS
     let children: BTreeSet<&String> = children.collect();
     let named = deployment.spec.services.values().flat_map(|service| service.releases.keys());
     let named: BTreeSet<&String> = named.collect();
-    let known = known_releases(selection)
+    let known = release_names(selection)
         .into_iter()
         .filter(|(_, name)| selection.releases.contains_key(name) || named.contains(name) || children.contains(name));
     known

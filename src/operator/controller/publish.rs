@@ -54,7 +54,7 @@ impl Context {
         helm_started: &BTreeMap<String, bool>,
         memory: &mut Memory,
     ) -> Result<Option<Timestamp>, Error> {
-        let releases = plan.begun(helm_started);
+        let releases = plan.releases_after(helm_started);
         let inputs = Report {
             spec: &deployment.spec,
             generation: deployment.metadata.generation.unwrap_or_default(),

@@ -15,7 +15,7 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
-use osdpl_decide::{Answered, Answers, Charts, Helm, Kept, RENDERING, Read, Snapshot};
+use osdpl_decide::{Answered, Answers, Charts, Helm, Kept, RENDER_LIMIT, Read, Snapshot};
 
 /// The digest in [`Memory::started`] of an uninstall that skips hooks.
 pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
@@ -53,7 +53,7 @@ pub(super) fn snapshot(
             terminating: watched.terminating(),
             ..Observed::default()
         },
-        victims: observation.affected_objects().to_vec(),
+        affected: observation.affected_objects().to_vec(),
         nodes: observation.shared_nodes(),
         claims: observation.volume_claims().to_vec(),
         classes: observation.storage_classes().map(<[_]>::to_vec),
@@ -160,7 +160,7 @@ fn count_rendering(table: &BTreeMap<ReleaseKey, RunningJob>, snapshot: &Snapshot
         observed.is_some_and(|observed| observed.revision >= i64::from(job.attempt.revision()))
     };
     let is_rendering = |(key, job): &(&ReleaseKey, &RunningJob)| {
-        let is_stuck = snapshot.now.duration_since(job.since).unsigned_abs() > RENDERING;
+        let is_stuck = snapshot.now.duration_since(job.since).unsigned_abs() > RENDER_LIMIT;
         job.inputs.is_some() && !is_stuck && !has_record(key, job)
     };
     table.iter().filter(is_rendering).count()

@@ -41,6 +41,6 @@ impl Context {
                 Err(error) => tracing::info!(%error, "the webhook can't check for overlaps with networks of Services"),
             }
         }
-        osdpl_decide::site((spec, catalog), (observed.nodes(), observed.storage_classes()), &changes, services)
+        osdpl_decide::cluster_info(spec, catalog, observed.nodes(), observed.storage_classes(), &changes, services)
     }
 }

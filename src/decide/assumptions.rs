@@ -1,4 +1,4 @@
-//! Assumptions where the decision is made beside the operator: releases of which something is not known are taken to be as they were.
+//! Assumptions of a preview: releases with incomplete data are assumed to be unchanged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,11 +10,16 @@ use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{Observed, ObservedRelease};
 use osdpl_values::{Path, Values, get, set};
 
-/// Recorded values by release, or why they can't be read.
-pub type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
+/// The recorded values of releases, or why they can't be read.
+pub(crate) type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 
-/// Adjusts the desired state; returns the recorded values of releases that are not up to date.
-pub fn adjust(draft: &mut Draft<'_>, assumed: &Assumed, desired: &mut Desired, observed: &Observed) -> RecordedValues {
+/// Adjusts the desired state to the assumptions; returns the recorded values of releases that are not up to date.
+pub(crate) fn adjust(
+    draft: &mut Draft<'_>,
+    assumed: &Assumed,
+    desired: &mut Desired,
+    observed: &Observed,
+) -> RecordedValues {
     let mut recorded = RecordedValues::new();
     for (name, release) in &desired.releases {
         let is_same = |seen: &&ObservedRelease| seen.inputs.as_deref() == Some(release.inputs.as_str());
@@ -24,25 +29,26 @@ pub fn adjust(draft: &mut Draft<'_>, assumed: &Assumed, desired: &mut Desired, o
             recorded.insert(name.clone(), values.clone());
         }
     }
-    up_to_date(assumed, desired, observed, &mut recorded);
+    assume_inputs(assumed, desired, observed, &mut recorded);
     if !assumed.has_charts {
-        same_images(desired, observed, &recorded);
+        assume_images(desired, observed, &recorded);
     }
     recorded
 }
 
+/// Returns the observed release if osdpl manages it and its record can be decoded.
 fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a ObservedRelease> {
     observed.releases.get(&release.key).filter(|seen| seen.attempt.is_some() && seen.undecodable.is_none())
 }
 
-/// Takes releases of which something is guessed for up to date when their recorded values are the desired ones, and for changed by the spec
-/// otherwise.
-fn up_to_date(assumed: &Assumed, desired: &mut Desired, observed: &Observed, recorded: &mut RecordedValues) {
+/// Assumes that a release with guessed data is up to date if its recorded values equal the desired ones; otherwise the
+/// spec has changed it.
+fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, recorded: &mut RecordedValues) {
     for name in &assumed.guessed {
         let Some(release) = desired.releases.get_mut(name) else { continue };
         let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
         keep_tags(&mut release.values, values);
-        // Someone else's revision stays until the spec changes. Only the digest of our own last one tells whether it did.
+        // A foreign revision is kept until the spec changes. The digest of our last revision shows whether it did.
         if seen.attempt.as_ref().is_some_and(|attempt| attempt.revision != seen.revision) {
             release.inputs = seen.own_inputs.clone().unwrap_or_default();
         } else if release.values == **values
@@ -57,8 +63,8 @@ fn up_to_date(assumed: &Assumed, desired: &mut Desired, observed: &Observed, rec
     }
 }
 
-/// Takes the images for those of the newest revision where the values name the same ones: the charts, which name others, are not at hand.
-fn same_images(desired: &mut Desired, observed: &Observed, recorded: &RecordedValues) {
+/// Assumes the images of the newest revision if the values name the same ones: the charts may name more.
+fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &RecordedValues) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     for (name, release) in &mut desired.releases {
         let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
@@ -68,7 +74,7 @@ fn same_images(desired: &mut Desired, observed: &Observed, recorded: &RecordedVa
     }
 }
 
-/// Keeps the recorded images that only the chart names: the operator mirrors them, and has the chart.
+/// Keeps the recorded images that only the chart names: the operator has the chart and rewrites them to a mirror.
 fn keep_tags(values: &mut Values, recorded: &Values) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     let recorded = get(recorded, &tags).and_then(|tags| tags.as_object());
