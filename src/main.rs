@@ -9,7 +9,9 @@
 //! | `osdpl-core` | the custom resources, the catalogue, the desired and the observed state, the plan of each release, the status | only the loader of the catalogue's files |
 //! | `osdpl-lint` | checks of a resource: refusals, and warnings about values that likely have no effect | no |
 //! | `osdpl-decide` | the decision of a pass: from a snapshot of the cluster to a plan of every action | no |
-//! | `osdpl-operator` | watches, reads and writes of the API server, the helm runner, charts, the webhook, metrics, node maintenance | yes |
+//! | `osdpl-client` | what all controllers share: errors of the API server, the run of a controller, an HTTP client | yes |
+//! | `osdpl-maintenance` | the controller of NodeMaintenance resources, and the client of the OpenStack APIs; its module `decide` is pure | yes |
+//! | `osdpl-operator` | watches, reads and writes of the API server, the helm runner, charts, the webhook, metrics | yes |
 //! | `osdpl-cli` | the subcommands, and the reference documentation of the catalogue | yes |
 //!
 //! # A reconcile pass
@@ -42,6 +44,9 @@
 //! * A check of user input: `osdpl-lint`. A new fact from the cluster: a field of `Snapshot`, filled by `read`.
 //! * A new step of a release: the state table in `osdpl_core::plan`. Any other new write: an `Action` in `osdpl-decide`,
 //!   executed by `apply` in `osdpl-operator`.
+//! * A step of a node's maintenance: `decide` in `osdpl-maintenance`. A request to Nova or Neutron: `osdpl_core::openstack`,
+//!   sent by the client in `osdpl-maintenance`. If the maintenance needs something else from the operator: a method of
+//!   the trait `osdpl_maintenance::Operator`.
 //! * A subcommand: a file in `osdpl-cli`.
 //!
 //! # Glossary

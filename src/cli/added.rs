@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::common::{CatalogOption, display_name, read, readable};
 use osdpl_core::catalog::{Addition, Catalog, ExtendedCatalog, LABEL, extend_catalog};
 use osdpl_lint::rule::{Content, objects, split_documents};
-use osdpl_operator::cluster::{addition, additions};
+use osdpl_operator::cluster::{list_additions, read_addition};
 use osdpl_values::yaml::redact_literals;
 
 /// The namespace of a resource that names none.
@@ -72,7 +72,7 @@ impl CatalogOption {
 /// Reads the `ConfigMap`s with the catalogue's label in a namespace; if they can't be read, prints a warning and
 /// returns none.
 pub async fn in_cluster(client: &Client, namespace: &str) -> Vec<Addition> {
-    additions(client, namespace).await.unwrap_or_else(|error| {
+    list_additions(client, namespace).await.unwrap_or_else(|error| {
         eprintln!("not readable: ConfigMaps of the catalogue in {namespace}: {:#}", readable(error));
         Vec::new()
     })
@@ -128,7 +128,7 @@ pub fn in_texts_of<'a>(
     let is_included = |map: &&ConfigMap| {
         map.namespace().is_some_and(|at| at == resource_namespace || resource_namespaces.contains(&at))
     };
-    Ok(maps.iter().filter(is_included).map(addition).collect())
+    Ok(maps.iter().filter(is_included).map(read_addition).collect())
 }
 
 fn config_map(place: &str, object: &Value, on_invalid: OnInvalid) -> anyhow::Result<Option<ConfigMap>> {

@@ -20,7 +20,7 @@ use answer::{Explanation, Query};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, ExtendedCatalog, did_you_mean};
 use osdpl_core::desired::{Desired, Facts, Selection};
-use osdpl_operator::controller::{ChartSource, preview, wanted};
+use osdpl_operator::controller::{ChartSource, chart_of_release, preview};
 use osdpl_values::Path;
 use places::Places;
 
@@ -172,7 +172,7 @@ impl Arguments {
         }
         let store = self.place.open().await?;
         for explanation in explanations {
-            let Some((wanted, _)) = wanted(&store, spec, catalog, &explanation.release) else { continue };
+            let Some((wanted, _)) = chart_of_release(&store, spec, catalog, &explanation.release) else { continue };
             let context = || format!("the keys of chart {}", wanted.name);
             let chart = store.obtain(&wanted).await.with_context(context)?;
             explanation.chart = explanation.chart.clone().read(&chart, catalog, path).with_context(context)?;

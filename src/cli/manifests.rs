@@ -16,7 +16,7 @@ use osdpl_core::difference::{Object, parse_objects};
 use osdpl_core::release;
 use osdpl_core::scrub::{Scrubber, collect_secret_scalars, collect_secret_texts, find_secret_paths, is_secret_value};
 use osdpl_operator::charts::{Chart, ChartRequest, Store};
-use osdpl_operator::controller::wanted;
+use osdpl_operator::controller::chart_of_release;
 use osdpl_operator::helm::Program;
 use osdpl_operator::helm::template::{Capabilities, Template};
 use osdpl_values::{Values, get, leaves};
@@ -58,7 +58,8 @@ impl Renderer {
         is_upgrade: bool,
         scrubber: &Scrubber,
     ) -> anyhow::Result<Vec<Object>> {
-        let (wanted, digest) = wanted(&self.store, spec, catalog, name).context("the catalogue does not have it")?;
+        let (wanted, digest) =
+            chart_of_release(&self.store, spec, catalog, name).context("the catalogue does not have it")?;
         let chart = obtain(&self.store, &wanted, digest).await?;
         let values = Value::Object(release.values.clone());
         let (release, capabilities) = (&release.key, &self.capabilities);

@@ -17,14 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::common::{CatalogOption, readable};
 use super::connect::remember_server;
+use osdpl_client::HttpConfig;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::scrub::Scrubber;
+use osdpl_maintenance::{OpenStackClient, REQUEUE_DELAY};
 use osdpl_operator::charts;
-use osdpl_operator::cluster::{Cluster, secrets_beforehand};
-use osdpl_operator::controller::{self, Book, ChartSource, Context, Fence, Parts};
+use osdpl_operator::cluster::{Cluster, OperatorPods, stored_secrets};
+use osdpl_operator::controller::{self, CatalogHandle, ChartSource, Context, Parts};
 use osdpl_operator::helm::{self, Instance, Program, Runner};
-use osdpl_operator::http::{Cloud, HttpConfig};
-use osdpl_operator::maintaining::{self, REQUEUE_DELAY};
 use osdpl_operator::tasks::{NODE_GRACE, Options, Scope, Tasks};
 use osdpl_operator::telemetry::{self, Metrics};
 use osdpl_operator::web;
@@ -74,37 +74,39 @@ impl Arguments {
         // First of all: as PID 1, a signal without a handler is ignored.
         let mut signals = Signals::listen()?;
         let listener = web::listen(self.listen).await?;
-        let book = Book::new(self.catalog.load()?, self.catalog.catalog.clone());
-        let catalog = book.whole();
+        let handle = CatalogHandle::new(self.catalog.load()?, self.catalog.catalog.clone());
+        let catalog = handle.catalog();
         let stop = CancellationToken::new();
-        let (client, asks_once) = clients().await.map_err(readable).context("no cluster to connect to")?;
+        let (client, eviction_client) = clients().await.map_err(readable).context("no cluster to connect to")?;
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
         let program = self.program().await?;
         tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
         let store = self.store(&catalog, &program)?;
         let config = helm::Config { slots: self.slots.into(), ..helm::Config::default() };
         let runner = Runner::new(program, config, instance.clone())?;
-        let fence = Fence::new(instance);
-        fence.refresh(&client).await.map_err(readable).context("listing the operator's own pods")?;
-        let poke = Arc::new(Notify::new());
+        let operator_pods = OperatorPods::new(instance);
+        operator_pods.refresh(&client).await.map_err(readable).context("listing the operator's own pods")?;
+        let trigger = Arc::new(Notify::new());
         // Pod logs are read before the first reconcile pass and shown as scrubbed at that time.
-        let secrets = secrets_beforehand(&client).await.context("reading the secrets that must not be shown")?;
+        let secrets = stored_secrets(&client).await.context("reading the secrets that must not be shown")?;
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
         let reach = self.probes.reach()?;
-        let options = self.options((&catalog, &fence), &reach, scrubbing);
-        let tasks = Tasks::spawn(&client, &options, &poke);
+        let options = self.options((&catalog, &operator_pods), &reach, scrubbing);
+        let tasks = Tasks::spawn(&client, &options, &trigger);
         let metrics = Metrics::default();
         let web = tokio::spawn(web::serve(listener, metrics.clone(), runner.clone(), stop.clone()));
-        let charts = ChartSource::new(store, &poke);
-        let refreshing = tokio::spawn(refresh(fence, client.clone(), charts.look()));
-        let cluster = Cluster::new(client).asking_once(asks_once);
-        let parts = Parts { cluster, book, tasks, runner: runner.clone(), charts, scrubber, metrics, secrets };
-        let context = Arc::new(Context::new(parts, &poke));
+        let charts = ChartSource::new(store, &trigger);
+        let refreshing = tokio::spawn(refresh(operator_pods, client.clone(), charts.check_trigger()));
+        let cluster = Cluster::new(client.clone()).with_eviction_client(eviction_client);
+        let parts =
+            Parts { cluster, catalog: handle, tasks, runner: runner.clone(), charts, scrubber, metrics, secrets };
+        let context = Arc::new(Context::new(parts, &trigger));
         let webhook = self.webhook.serve(&context, &stop).await?;
         let interval = Duration::from_secs(self.maintenance_poll);
-        let maintaining =
-            tokio::spawn(maintaining::run(Arc::clone(&context), Cloud::new(reach), interval, stop.clone()));
-        let mut work = tokio::spawn(controller::run(context, poke, stop.clone()));
+        let openstack = OpenStackClient::new(reach);
+        let maintenance =
+            tokio::spawn(osdpl_maintenance::run(client, context.clone(), openstack, interval, stop.clone()));
+        let mut work = tokio::spawn(controller::run(context, trigger, stop.clone()));
         let stopped = wait_for_stop(&mut work, signals.next()).await;
         tracing::info!("stopping: ending helm processes, then the last pass");
         stop.cancel();
@@ -112,7 +114,7 @@ impl Arguments {
         refreshing.abort();
         stopped?;
         work.await?;
-        maintaining.await?;
+        maintenance.await?;
         web.await?.context("serving probes and metrics")?;
         webhook.await??;
         Ok(ExitCode::SUCCESS)
@@ -121,14 +123,14 @@ impl Arguments {
     /// Returns the options for what to watch, and how.
     fn options(
         &self,
-        (catalog, fence): (&Catalog, &Fence),
+        (catalog, operator_pods): (&Catalog, &OperatorPods),
         reach: &HttpConfig,
         scrubber: watch::Receiver<Arc<Scrubber>>,
     ) -> Options {
-        let owner_fence = fence.clone();
+        let operator_pods = operator_pods.clone();
         Options {
             scope: Scope::All,
-            liveness: Arc::new(move |instance: &str| owner_fence.owner(instance)),
+            liveness: Arc::new(move |instance: &str| operator_pods.liveness(instance)),
             unreadable_kinds: BTreeSet::new(),
             scrubber,
             node_grace: Duration::from_secs(self.node_grace),
@@ -187,12 +189,12 @@ async fn clients() -> Result<(kube::Client, kube::Client), kube::Error> {
 }
 
 /// Periodically refreshes what no watch reports: the operator's own pods, and charts in a folder.
-async fn refresh(fence: Fence, client: kube::Client, charts: Arc<Notify>) {
+async fn refresh(operator_pods: OperatorPods, client: kube::Client, charts: Arc<Notify>) {
     let mut times = tokio::time::interval(Duration::from_secs(30));
     loop {
         times.tick().await;
         charts.notify_one();
-        if let Err(error) = fence.refresh(&client).await {
+        if let Err(error) = operator_pods.refresh(&client).await {
             tracing::warn!(%error, "the operator's own pods can't be listed");
         }
     }

@@ -228,6 +228,6 @@ pub(super) async fn superseded_by(
 ) -> anyhow::Result<Option<String>> {
     let all: Api<OpenStackDeployment> = Api::all(client.clone());
     let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
-    let older = osdpl_decide::older(&all.items, live);
+    let older = osdpl_decide::find_older(&all.items, live);
     Ok(older.map(|older| format!("nothing is done for this one: {older} is older, and there is one cloud per cluster")))
 }

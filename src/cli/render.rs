@@ -26,7 +26,7 @@ use osdpl_core::catalog::{Catalog, did_you_mean};
 use osdpl_core::desired::{Desired, DesiredRelease, layers, redact};
 use osdpl_core::observed::ClusterInfo;
 use osdpl_core::scrub::Scrubber;
-use osdpl_operator::controller::secrets;
+use osdpl_operator::controller::collect_secrets;
 use osdpl_operator::helm::Version;
 use osdpl_values::yaml;
 use osdpl_values::{Layer, Origin, Path, Values, get, leaves, set};
@@ -153,7 +153,7 @@ impl Arguments {
             jobs,
             helm: Version { major: self.helm_major.unwrap_or(4), minor: 0 },
             home: None,
-            secrets: secrets(&facts).into_iter().map(Into::into).collect(),
+            secrets: collect_secrets(&facts).into_iter().map(Into::into).collect(),
             spec: deployment.spec,
             catalog: std::sync::Arc::new(catalog),
             desired,

@@ -32,6 +32,8 @@ pub use status::{
     RoleStatus, TestStatus, condition, reason,
 };
 
+/// The field manager of the operator's writes, and the value of `app.kubernetes.io/managed-by` on its objects.
+pub const MANAGER: &str = "osdpl";
 /// The annotation that approves a waiting plan. The value is the hash that the status and `osdpl plan` show.
 pub const APPROVE: &str = "osdpl.dev/approve";
 /// The annotation that adopts running releases which others installed: names of releases separated by commas, or `all`.

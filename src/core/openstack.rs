@@ -9,8 +9,8 @@
 //! error    errors, with what to do
 //! ```
 //!
-//! Pure module (no I/O): [`osdpl_operator::http::Cloud`] sends the requests. Calls, errors and `Debug` output contain neither
-//! the password nor tokens.
+//! Pure module (no I/O): `osdpl_maintenance::OpenStackClient` sends the requests. Calls, errors and `Debug` output
+//! contain neither the password nor tokens.
 
 mod access;
 mod call;
@@ -22,7 +22,7 @@ mod token;
 
 pub use access::{Access, access, has_nova};
 pub use call::{Api, Call, Verb};
-pub use error::{Error, said};
+pub use error::{Error, error_message};
 pub use hosts::{Forgotten, HostObservation, HostQuery, HostResponse, Hosts, Mapping, Next, next};
 pub use token::expiry;
 

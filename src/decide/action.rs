@@ -1,4 +1,4 @@
-//! Actions: everything that osdpl does to the cluster, as data.
+//! Actions: the writes of a plan, as data.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,127 +21,127 @@ use osdpl_core::status::Event;
 /// An action with its reason.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// Why.
+    /// Why it is done.
     pub reason: String,
-    /// Whether a person has to agree.
+    /// Whether a person has to approve it.
     pub approval: Approval,
-    /// Events that are recorded once it was done.
+    /// The events to record after it was done.
     pub events: Vec<Event>,
 }
 
-/// Whether a person has to agree to an action.
+/// Whether a person has to approve an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Nobody has to.
+    /// The action needs no approval.
     NotNeeded,
-    /// Somebody has to, and has not yet: it is not done.
+    /// The action needs an approval that is missing. It is shown but not executed.
     Missing,
 }
 
-/// Something that is done to the cluster. The order of a plan's actions is the order in which they are done.
+/// One write to the cluster.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Add our finalizer to the resource.
     AddFinalizer,
     /// Store credentials in our Secret.
     StoreCredentials(Box<SecretWrite>),
-    /// Apply the Service of an external service.
+    /// Apply the Service for an external service.
     PublishService {
-        /// The service.
+        /// The name of the service in the catalogue.
         service: String,
-        /// Where it is.
+        /// The host, and the Service that stands for it.
         external: ExternalService,
     },
-    /// Apply the Endpoints of an external service.
+    /// Apply the Endpoints for an external service.
     PublishEndpoints {
-        /// The service.
+        /// The name of the service in the catalogue.
         service: String,
-        /// Where it is.
+        /// The host, and the Service that stands for it.
         external: ExternalService,
-        /// The addresses.
+        /// The addresses of the host.
         addresses: Vec<IpAddr>,
     },
     /// Write a `ConfigMap` or a Secret that charts mount.
     WriteObject(Object),
-    /// Ask Rook for an object.
+    /// Apply an object that Rook's operator acts on.
     ApplyRook {
         /// Rook's namespace.
         namespace: String,
-        /// The object.
+        /// The desired object.
         manifest: Manifest,
     },
-    /// Set the Keystone settings of an object store.
+    /// Set the Keystone settings of a `CephObjectStore`.
     ConfigureStore {
-        /// Its namespace and name.
+        /// The namespace and name of the `CephObjectStore`.
         store: ReleaseKey,
-        /// Its uid.
+        /// The uid of the `CephObjectStore`.
         uid: Value,
-        /// The part of its spec.
+        /// The settings, as a part of the spec.
         settings: Value,
     },
-    /// Give a node exactly these labels of ours.
+    /// Set the labels of a node that osdpl manages.
     LabelNode {
-        /// The node.
+        /// The name of the node.
         name: String,
-        /// Its labels.
+        /// The changed labels.
         change: LabelChange,
     },
     /// Set the update strategy of a `DaemonSet`.
     SetStrategy(Strategy),
-    /// Remove what failed revisions left behind.
+    /// Remove the objects that failed revisions of a release left behind.
     CleanUp {
         /// The release.
         release: ReleaseKey,
-        /// Which revisions.
+        /// The failed revisions.
         sweep: Cleanup,
-        /// The revisions of other releases that say what is theirs.
+        /// The revisions of other releases whose objects must not be removed.
         others: Vec<(ReleaseKey, u32)>,
     },
-    /// Do this with a release.
+    /// Execute the step of a release.
     Release {
-        /// Its name in the catalogue.
+        /// The name of the release in the catalogue.
         name: String,
-        /// Its identity.
+        /// The namespace and name of the release.
         key: ReleaseKey,
-        /// What.
+        /// The step.
         action: plan::Action,
     },
     /// Evict a pod.
     Evict(Eviction),
-    /// Run a `CronJob` at once.
+    /// Create a Job from a `CronJob`.
     RunCron {
         /// The `CronJob`.
         cron: ReleaseKey,
         /// The name of the Job.
         job: String,
-        /// The hosts that it is for.
+        /// The Nova hosts that the Job maps into their cell.
         mapping: Mapping,
     },
-    /// Have Nova and Neutron forget the hosts of these nodes.
+    /// Delete the hosts of these nodes from Nova and Neutron.
     ForgetHosts(Vec<String>),
-    /// Change annotations of the resource: the new value of each, if any.
+    /// Change annotations of the resource; `None` removes one.
     Annotate(BTreeMap<&'static str, Option<String>>),
     /// Delete an object.
     Delete {
-        /// Its kind.
+        /// The kind.
         kind: Kind,
-        /// Its namespace and name.
+        /// The namespace and name.
         key: ReleaseKey,
     },
-    /// Take our settings out of an object store.
+    /// Remove our Keystone settings from a `CephObjectStore`.
     ReleaseStore {
-        /// Its namespace and name.
+        /// The namespace and name of the `CephObjectStore`.
         store: ReleaseKey,
-        /// Its uid.
+        /// The uid of the `CephObjectStore`.
         uid: Option<String>,
     },
     /// Remove our finalizer from the resource.
     RemoveFinalizer,
 }
 
-/// A kind that osdpl deletes.
+/// A kind of object that osdpl deletes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A `ConfigMap`.
@@ -157,7 +157,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name that Kubernetes has for it.
+    /// Returns the name of the kind in Kubernetes.
     pub fn name(self) -> &'static str {
         match self {
             Self::ConfigMap => "ConfigMap",
@@ -169,26 +169,28 @@ impl Kind {
     }
 }
 
-/// A Secret of ours with credentials, as it is to be stored. It never shows what it holds.
+/// A Secret with credentials that is to be stored.
+///
+/// Its `Debug` output contains no values.
 #[derive(Clone)]
 pub struct SecretWrite {
-    /// The service.
+    /// The service that the credentials belong to.
     pub service: String,
-    /// The whole Secret, but for what is generated.
+    /// The complete Secret, except for generated values.
     pub secret: Secret,
-    /// Whether it exists: then it is replaced, guarded by its resourceVersion.
+    /// Whether the Secret exists and is replaced, guarded by its resourceVersion.
     pub exists: bool,
-    /// The keys whose values are drawn when it is stored.
+    /// The keys whose values are generated when the Secret is stored.
     pub generated: BTreeMap<String, file::Credential>,
 }
 
 impl SecretWrite {
-    /// Its name.
+    /// Returns the name of the Secret.
     pub fn name(&self) -> &str {
         self.secret.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// Its namespace.
+    /// Returns the namespace of the Secret.
     pub fn namespace(&self) -> &str {
         self.secret.metadata.namespace.as_deref().unwrap_or_default()
     }
@@ -202,20 +204,20 @@ impl fmt::Debug for SecretWrite {
 }
 
 impl Planned {
-    /// An action that nobody has to agree to.
-    pub fn new(action: Action, reason: impl Into<String>) -> Self {
+    /// Returns an action that needs no approval.
+    pub(crate) fn new(action: Action, reason: impl Into<String>) -> Self {
         Self { action, reason: reason.into(), approval: Approval::NotNeeded, events: Vec::new() }
     }
 
-    /// The same, with an event that is recorded once it was done.
+    /// Returns the action with events to record after it was done.
     #[must_use]
-    pub fn with_event(self, event: impl IntoIterator<Item = Event>) -> Self {
-        Self { events: event.into_iter().collect(), ..self }
+    pub(crate) fn with_events(self, events: impl IntoIterator<Item = Event>) -> Self {
+        Self { events: events.into_iter().collect(), ..self }
     }
 }
 
 impl Action {
-    /// What refusals of the API server are remembered by.
+    /// Returns the key under which refusals of this action are kept.
     pub fn id(&self) -> String {
         match self {
             Self::Evict(pod) => format!("{self} {}", pod.uid),
@@ -228,8 +230,11 @@ impl Action {
         }
     }
 
-    /// The kind, namespace and name of every object that it changes, but those that helm changes. A release that is installed may also need its
-    /// namespace and the CRDs that its chart carries.
+    /// Returns the kind, namespace and name of every object that osdpl changes.
+    ///
+    /// Helm changes others.
+    ///
+    /// The installation of a release may also create its namespace and the CRDs of its chart.
     pub fn objects(&self, observed: &Observed) -> Vec<(&'static str, String, String)> {
         let record = |key: &ReleaseKey, revision: i64| {
             ("Secret", key.namespace.clone(), format!("sh.helm.release.v1.{}.v{revision}", key.name))
@@ -260,7 +265,7 @@ impl Action {
         }
     }
 
-    /// The kind, namespace and name of the object that it changes, where it is one.
+    /// Returns the kind, namespace and name of the object, if the action changes exactly one.
     pub fn object(&self) -> Option<(&'static str, String, String)> {
         let of = |kind, namespace: &str, name: &str| Some((kind, namespace.to_owned(), name.to_owned()));
         match self {
@@ -310,7 +315,7 @@ impl fmt::Display for Action {
                 write!(formatter, "apply {} {namespace}/{}", manifest.kind, manifest.name)
             }
             Self::ConfigureStore { store, .. } => write!(formatter, "set Keystone in CephObjectStore {store}"),
-            Self::ReleaseStore { store, .. } => write!(formatter, "take Keystone out of CephObjectStore {store}"),
+            Self::ReleaseStore { store, .. } => write!(formatter, "remove Keystone from CephObjectStore {store}"),
             Self::LabelNode { name, change } => write!(formatter, "label node {name}: {change}"),
             Self::SetStrategy(strategy) => {
                 let kind = if strategy.on_delete { "OnDelete" } else { "RollingUpdate" };

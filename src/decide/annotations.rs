@@ -1,4 +1,4 @@
-//! Annotations with which a person agreed to something once: consumed when it was done, so that they agree to nothing else later.
+//! Annotations with which a user requests something once. They are consumed when it is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 use super::action::{Action, Planned};
 use super::draft::Draft;
 use super::kept::Kept;
-use super::spec::names;
+use super::resource::annotated_names;
 use osdpl_core::api::{ADOPT, APPROVE, REPAIR, SKIP_HOOKS, reason};
 use osdpl_core::catalog::{Level, did_you_mean};
 use osdpl_core::desired::{Desired, Finding};
@@ -15,35 +15,39 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::{Plan, Policy, Step, Wait};
 use osdpl_core::rollout::{self, NextRollouts};
 
-/// Stands for every release.
+/// The name that stands for every release.
 const ALL: &str = "all";
 
-/// Removes repairs that began from the policy: the annotation may name them for a while, and they are done once.
-pub fn pending(kept: &mut Kept, mut policy: Policy) -> Policy {
+/// Returns the policy without repairs that were started: each is done once, even while the annotation still names it.
+pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Policy {
     kept.repairing.retain(|name| policy.repair.contains(name));
     policy.repair.retain(|name| !kept.repairing.contains(name));
     policy
 }
 
-/// Plans to consume annotations that had their effect. Where the API server refuses that it is a warning.
-pub fn consume(
+/// Plans to consume annotations that had their effect.
+///
+/// A refusal of the API server becomes a warning.
+pub(crate) fn consume(
     draft: &mut Draft<'_>,
-    (desired, observed): (&Desired, &Observed),
+    desired: &Desired,
+    observed: &Observed,
     plan: &Plan,
     policy: &Policy,
-    rolled: &NextRollouts,
+    rollouts: &NextRollouts,
 ) {
     let deployment = &draft.snapshot.deployment;
-    // A rollout relies on an approval longer than the annotation exists: first the status records it.
+    // A rollout needs its approval longer than the annotation exists: the status must contain it first.
     let stored = deployment.status.as_ref().map(|status| &status.rollouts);
-    let recorded =
-        !rolled.is_incomplete && stored.is_some_and(|stored| rollout::are_approvals_stored(&rolled.rollouts, stored));
+    let is_stored = !rollouts.is_incomplete
+        && stored.is_some_and(|stored| rollout::are_approvals_stored(&rollouts.rollouts, stored));
     let mut consumed: BTreeMap<&'static str, Option<String>> = BTreeMap::new();
-    if policy.approved.is_some() && recorded && plan.is_idle() {
+    if policy.approved.is_some() && is_stored && plan.is_idle() {
         consumed.insert(APPROVE, None);
     }
-    for (annotation, left) in [(ADOPT, unadopted((desired, observed), policy)), (REPAIR, left(&policy.repair, plan))] {
-        if left != names(deployment, annotation) {
+    let adoptions = remaining_adoptions(desired, observed, policy);
+    for (annotation, left) in [(ADOPT, adoptions), (REPAIR, remaining_repairs(&policy.repair, plan))] {
+        if left != annotated_names(deployment, annotation) {
             let left = left.into_iter().collect::<Vec<_>>().join(",");
             consumed.insert(annotation, Some(left).filter(|left| !left.is_empty()));
         }
@@ -53,19 +57,21 @@ pub fn consume(
     }
     let action = Action::Annotate(consumed.clone());
     let Some(refusal) = draft.attempt(Planned::new(action, "it had its effect")) else { return };
-    let stays = consumed.iter().filter(|(annotation, left)| {
+    let remaining = consumed.iter().filter(|(annotation, left)| {
         deployment.annotations().get(**annotation).is_some_and(|value| Some(value) != left.as_ref())
     });
-    draft.findings.extend(stays.map(|(annotation, _)| warning(annotation, &refusal.message)));
+    draft.findings.extend(remaining.map(|(annotation, _)| not_consumed_warning(annotation, &refusal.message)));
 }
 
-/// The repairs that are still to be done. `all` counts until nothing is left to do that needs no other decision of a person: that may take months.
-fn left(asked: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
+/// Returns the repairs that are not done yet.
+///
+/// `all` remains until every release is done or waits for another decision of the user, which may take months.
+fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
     let is_done = |name: &String| name == ALL && !plan.decisions.values().any(|decision| is_open(&decision.step));
-    asked.iter().filter(|name| !is_done(name)).cloned().collect()
+    requested.iter().filter(|name| !is_done(name)).cloned().collect()
 }
 
-/// Whether something is left to do that needs no other decision of a person.
+/// Returns whether a step will be done without another decision of the user.
 fn is_open(step: &Step) -> bool {
     match step {
         Step::Do(..) => true,
@@ -78,7 +84,7 @@ fn is_open(step: &Step) -> bool {
             | Wait::ReleaseRecord
             | Wait::Dependents(_)
             | Wait::Terminating(_) => true,
-            // A chart is fetched again by itself; other reasons wait for the spec, or what it names.
+            // The fetch of a chart is retried. Other reasons need a change of the spec or of an object that it names.
             Wait::Blocked { reason, .. } => matches!(reason.as_str(), reason::CHART | reason::CHART_PENDING),
             Wait::Approval(_)
             | Wait::Paused
@@ -90,8 +96,10 @@ fn is_open(step: &Step) -> bool {
     }
 }
 
-/// The releases that are still to be adopted. `all` counts until no release is left that is not ours.
-fn unadopted((desired, observed): (&Desired, &Observed), policy: &Policy) -> BTreeSet<String> {
+/// Returns the releases that are still to be adopted.
+///
+/// `all` remains until all existing releases are ours.
+fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) -> BTreeSet<String> {
     let releases = &desired.releases;
     let is_open = |name: &String| {
         let seen = releases.get(name).and_then(|release| observed.releases.get(&release.key));
@@ -106,14 +114,20 @@ fn unadopted((desired, observed): (&Desired, &Observed), policy: &Policy) -> BTr
     policy.adopt.iter().filter(|name| !is_done(name)).cloned().collect()
 }
 
-/// Warns of names in annotations that no release has: nothing is ever done for them, so nothing consumes them.
-pub fn unknown_names(policy: &Policy, names: &BTreeMap<ReleaseKey, String>, observed: &Observed) -> Vec<Finding> {
+/// Returns warnings about names in annotations that no release has.
+///
+/// They have no effect and are never consumed.
+pub(crate) fn unknown_names(
+    policy: &Policy,
+    names: &BTreeMap<ReleaseKey, String>,
+    observed: &Observed,
+) -> Vec<Finding> {
     let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
     let ours = ours.map(|(key, seen)| seen.release.as_deref().unwrap_or(&key.name));
     let known: BTreeSet<&str> = names.values().map(String::as_str).chain(ours).chain([ALL]).collect();
-    let asked = [(ADOPT, &policy.adopt), (REPAIR, &policy.repair), (SKIP_HOOKS, &policy.skip_hooks)];
-    let asked = asked.into_iter().flat_map(|(annotation, names)| names.iter().map(move |name| (annotation, name)));
-    let unknown = asked.filter(|(_, name)| !known.contains(name.as_str()));
+    let annotated = [(ADOPT, &policy.adopt), (REPAIR, &policy.repair), (SKIP_HOOKS, &policy.skip_hooks)];
+    let annotated = annotated.into_iter().flat_map(|(key, names)| names.iter().map(move |name| (key, name)));
+    let unknown = annotated.filter(|(_, name)| !known.contains(name.as_str()));
     let warning = |(annotation, name): (&str, &String)| {
         let hint = did_you_mean(name, known.iter().copied());
         let message = format!("there is no release {name:?}{hint}; nothing is done for it: correct it, or take it out");
@@ -122,10 +136,11 @@ pub fn unknown_names(policy: &Policy, names: &BTreeMap<ReleaseKey, String>, obse
     unknown.map(warning).collect()
 }
 
-/// The warning that an annotation stays which had its effect.
-fn warning(annotation: &str, problem: &str) -> Finding {
+/// Returns the warning about an annotation that could not be consumed.
+fn not_consumed_warning(annotation: &str, problem: &str) -> Finding {
     let message = format!(
-        "it had its effect and could not be taken away: {problem}; let the operator change annotations of the resource, or take it out yourself"
+        "it had its effect and could not be removed: {problem}; allow the operator to change annotations of the \
+         resource, or remove it yourself"
     );
     Finding::new(Level::Warning, format!("annotation {annotation}"), message)
 }
@@ -150,13 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_of_all_ends_when_the_rest_needs_a_person() {
+    fn repairing_all_ends_when_the_rest_needs_the_user() {
         let all = set(&[ALL]);
-        let with = |step: Step| left(&all, &plan(&[("nova", Step::Ready), ("heat", step)]));
-        for over in
+        let with = |step: Step| remaining_repairs(&all, &plan(&[("nova", Step::Ready), ("heat", step)]));
+        for done in
             [Wait::Unmanaged(None), Wait::Paused, Wait::Approval(Reason::Catalog), Wait::Undecodable("x".into())]
         {
-            assert_eq!(with(Step::Wait(over)), set(&[]));
+            assert_eq!(with(Step::Wait(done)), set(&[]));
         }
         let helm = Wait::Helm { verb: "upgrade".into(), queued: true, hook: None };
         let blocked = |reason: &str| Wait::Blocked { reason: reason.into(), message: "x".into() };
@@ -169,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_nearest_release_for_an_unknown_one() {
+    fn suggests_a_release_for_an_unknown_name() {
         let names = BTreeMap::from([(ReleaseKey::new("cloud", "keystone"), "keystone".to_owned())]);
         let mut observed = Observed::default();
         let seen = ObservedRelease { own_inputs: Some("old".into()), ..ObservedRelease::default() };
@@ -188,13 +203,13 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_that_began_counts_once() {
-        let asked = || Policy { repair: set(&["nova", "heat"]), ..Policy::default() };
+    fn repairs_once_per_annotation() {
+        let requested = || Policy { repair: set(&["nova", "heat"]), ..Policy::default() };
         let mut kept = Kept::default();
-        assert_eq!(pending(&mut kept, asked()).repair, asked().repair);
+        assert_eq!(without_started_repairs(&mut kept, requested()).repair, requested().repair);
         kept.repairing.extend(set(&["nova", "glance"]));
-        assert_eq!(pending(&mut kept, asked()).repair, set(&["heat"]));
-        assert_eq!(pending(&mut kept, Policy::default()).repair, set(&[]));
-        assert_eq!(pending(&mut kept, asked()).repair, asked().repair, "it is asked for anew");
+        assert_eq!(without_started_repairs(&mut kept, requested()).repair, set(&["heat"]));
+        assert_eq!(without_started_repairs(&mut kept, Policy::default()).repair, set(&[]));
+        assert_eq!(without_started_repairs(&mut kept, requested()).repair, requested().repair, "the annotation is new");
     }
 }

@@ -1,4 +1,5 @@
-//! Ceph: read out of the Secret that the spec names, or asked of Rook; written for the charts, withdrawn when no release mounts it any more.
+//! Ceph: osdpl reads its settings from a Secret or from Rook, writes objects that charts mount, and deletes them when
+//! no release mounts them any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +10,10 @@ use serde_json::Value;
 
 use super::action::{Action, Kind, Planned};
 use super::draft::Draft;
+use super::object_store;
 use super::requests::{Answer, FRESH, Read, Reference, Stored};
+use super::resource::paused_releases;
 use super::snapshot::{Data as Bytes, ObjectState, Objects};
-use super::spec::policy;
-use super::store;
 use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeploymentSpec, ValuesKind};
 use osdpl_core::ceph::{
     self, Ceph, Consumer, DeclaredCeph, Manifest, NotReady, Object, ObjectStore, RookSettings, contains,
@@ -20,20 +21,22 @@ use osdpl_core::ceph::{
 use osdpl_core::desired::{Desired, Facts, Selection, Unavailable};
 use osdpl_core::observed::{Observed, ReleaseKey};
 
-/// The kind that says what the Ceph is, and how it is.
-pub const CLUSTER: &str = "CephCluster";
+/// Rook's kind of a Ceph cluster.
+const CLUSTER: &str = "CephCluster";
 
-/// The kind of an object store of Rook.
-pub const STORE: &str = "CephObjectStore";
+/// Rook's kind of an object store.
+pub const OBJECT_STORE: &str = "CephObjectStore";
 
-/// The label that tells Ceph's objects from Secrets with credentials, which have our label as well.
-pub const COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
+/// The label of our objects for Ceph.
+///
+/// It distinguishes them from our Secrets with credentials.
+pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
 
-/// An object's text by key.
+/// The text in an object, by key.
 type Data = BTreeMap<String, String>;
 
-/// The objects that describe the Ceph of a spec: a Secret, or those of Rook.
-pub fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> Vec<Reference> {
+/// Returns the objects that describe the Ceph cluster of a spec: a Secret, or objects of Rook.
+pub(crate) fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> Vec<Reference> {
     let Some(feature) = feature(spec) else { return Vec::new() };
     let secret =
         |namespace: &str, name: String| Reference { kind: ValuesKind::Secret, namespace: namespace.to_owned(), name };
@@ -50,17 +53,17 @@ fn endpoints(rook: &RookSettings) -> Reference {
     Reference { kind: ValuesKind::ConfigMap, namespace: rook.namespace.clone(), name: ceph::ENDPOINTS.into() }
 }
 
-/// The Rook that the features name, where Ceph is used.
-pub fn rook(selection: &Selection) -> Option<RookSettings> {
+/// Returns the settings of Rook if the cloud uses Ceph by Rook.
+pub(crate) fn rook(selection: &Selection) -> Option<RookSettings> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     RookSettings::from_feature(&storage["ceph"])
 }
 
-/// The namespace of Rook and the kinds to watch there, where the spec names a Rook.
-pub fn watched(spec: &OpenStackDeploymentSpec) -> Option<(String, Vec<&'static str>)> {
+/// Returns the namespace of Rook and the kinds to watch there, if the spec names one.
+pub(crate) fn watched(spec: &OpenStackDeploymentSpec) -> Option<(String, Vec<&'static str>)> {
     let rook = feature(spec).and_then(RookSettings::from_feature)?;
     let has_store = feature(spec).and_then(ObjectStore::from_feature).is_some();
-    Some((rook.namespace, if has_store { vec![CLUSTER, STORE] } else { vec![CLUSTER] }))
+    Some((rook.namespace, if has_store { vec![CLUSTER, OBJECT_STORE] } else { vec![CLUSTER] }))
 }
 
 fn feature(spec: &OpenStackDeploymentSpec) -> Option<&Value> {
@@ -71,14 +74,19 @@ fn consumers(selection: &Selection) -> BTreeSet<Consumer> {
     ceph::consumers(selection.releases.keys().map(String::as_str))
 }
 
-/// What those objects say; none where no Ceph is used.
-pub fn declared(objects: &Objects, spec: &OpenStackDeploymentSpec, selection: &Selection) -> Option<DeclaredCeph> {
+/// Returns the declared Ceph cluster, read from these objects; `None` if the cloud uses no Ceph.
+pub(crate) fn declared(
+    objects: &Objects,
+    spec: &OpenStackDeploymentSpec,
+    selection: &Selection,
+) -> Option<DeclaredCeph> {
     if let Some(rook) = rook(selection) {
-        let clusters = objects.rooks(CLUSTER).map(|clusters| {
+        let clusters = objects.rook_objects(CLUSTER).map(|clusters| {
             clusters.iter().map(|(name, object)| ceph::Cluster::from_object(&rook.namespace, name, object)).collect()
         });
-        let answer = rook.read(&consumers(selection), clusters, |name| of_rook(objects, &rook, name));
-        return Some(DeclaredCeph::from_rook(answer).with_gateway(store::of_rook(objects, &rook, selection)));
+        let settings = rook.read(&consumers(selection), clusters, |name| rook_data(objects, &rook, name));
+        let gateway = object_store::rook_gateway(objects, &rook, selection);
+        return Some(DeclaredCeph::from_rook(settings).with_gateway(gateway));
     }
     let is_used = selection.features.get("storage").is_some_and(|storage| storage["backend"] == "ceph");
     let reference = references(spec, &selection.namespace).into_iter().next().filter(|_| is_used)?;
@@ -88,8 +96,8 @@ pub fn declared(objects: &Objects, spec: &OpenStackDeploymentSpec, selection: &S
     Some(ceph::read_declared_ceph(&object, data, releases, selection.object_store().as_ref()))
 }
 
-/// An object that Rook makes.
-fn of_rook(objects: &Objects, rook: &RookSettings, name: &str) -> Result<Bytes, String> {
+/// Returns the data of an object that Rook creates.
+fn rook_data(objects: &Objects, rook: &RookSettings, name: &str) -> Result<Bytes, String> {
     let reference = match name {
         ceph::ENDPOINTS => endpoints(rook),
         name => Reference { kind: ValuesKind::Secret, namespace: rook.namespace.clone(), name: name.to_owned() },
@@ -100,123 +108,127 @@ fn of_rook(objects: &Objects, rook: &RookSettings, name: &str) -> Result<Bytes, 
     })
 }
 
-/// The objects that are written for the charts.
+/// Returns the objects that charts mount.
 fn objects(ceph: &Ceph, selection: &Selection) -> Vec<Object> {
     ceph::desired_objects(ceph, &selection.namespace, &namespaces(selection))
 }
 
-/// The same without the objects that only paused releases mount: these stay as they are.
-fn mounted(ceph: &Ceph, selection: &Selection, paused: &BTreeSet<String>) -> Vec<Object> {
-    let mut namespaces = namespaces(selection);
-    namespaces.retain(|release, _| !paused.contains(*release));
-    ceph::desired_objects(ceph, &selection.namespace, &namespaces)
-}
-
-/// The namespace of each release, by the catalogue's name.
+/// Returns the namespace of each release, by its name in the catalogue.
 fn namespaces(selection: &Selection) -> BTreeMap<&str, &str> {
     selection.releases.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect()
 }
 
-/// Plans what Rook is asked for and what the charts mount. What is in the way, or not made yet, makes the Ceph unusable.
-pub fn hand_on(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
-    let paused = policy(&draft.snapshot.deployment).paused_releases;
+/// Plans the objects that Rook and the charts need.
+///
+/// If one is foreign or not created yet, Ceph is not ready.
+pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
     if let Some(rook) = rook(selection) {
-        ask(draft, &rook, declared, selection);
+        request_from_rook(draft, &rook, declared, selection);
     }
-    if let Ok(ceph) = &declared.settings
-        && let Some(problem) = write(draft, &selection.name, &mounted(ceph, selection, &paused))
-    {
-        declared.settings = Err(problem);
+    if let Ok(ceph) = &declared.settings {
+        // Objects that only paused releases mount stay as they are.
+        let paused = paused_releases(&draft.snapshot.deployment.spec);
+        let mut namespaces = namespaces(selection);
+        namespaces.retain(|release, _| !paused.contains(*release));
+        let objects = ceph::desired_objects(ceph, &selection.namespace, &namespaces);
+        if let Some(problem) = write(draft, &selection.name, &objects) {
+            declared.settings = Err(problem);
+        }
     }
-    store::hand_back(draft, declared, selection, facts);
-    let looks_again = matches!(
+    object_store::provide(draft, declared, selection, facts);
+    // No watch reports that these reasons no longer apply.
+    let needs_requeue = matches!(
         declared.not_ready_reason(),
         Some(NotReady::Occupied(_) | NotReady::Rook(_) | NotReady::OtherCeph { .. })
     );
-    draft.wake(draft.snapshot.now.checked_add(FRESH).ok().filter(|_| looks_again));
+    draft.wake(draft.snapshot.now.checked_add(FRESH).ok().filter(|_| needs_requeue));
 }
 
-/// What came of asking Rook.
-enum Asked {
-    /// All exists.
-    Done,
-    /// Rook has not made it yet.
+/// The state of an object that is requested from Rook.
+enum RookState {
+    /// The object is ready.
+    Ready,
+    /// Rook has not created the object yet, or it is not ready.
     Pending(String),
-    /// It can't be asked for.
+    /// The object can't be applied.
     Refused(NotReady),
 }
 
-/// Asks Rook. Pools that are not ready hold back a cloud that never ran, not one that runs.
-fn ask(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut DeclaredCeph, selection: &Selection) {
+/// Plans the objects that are requested from Rook.
+///
+/// Pools that are not ready block only the first installation.
+fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut DeclaredCeph, selection: &Selection) {
     let mut pending = None;
     for manifest in rook.manifests(&consumers(selection)) {
-        match ask_for(draft, &selection.name, rook, manifest) {
-            Asked::Done => {}
-            Asked::Pending(problem) => drop(pending.get_or_insert(problem)),
-            Asked::Refused(problem) => {
+        match request_object(draft, &selection.name, rook, manifest) {
+            RookState::Ready => {}
+            RookState::Pending(problem) => drop(pending.get_or_insert(problem)),
+            RookState::Refused(problem) => {
                 declared.settings = Err(problem);
                 return;
             }
         }
     }
-    // Nothing is made where there is no cluster; that is reported already.
+    // Rook creates nothing without a CephCluster, which is reported already.
     let Some(problem) = pending.filter(|_| declared.cluster.is_some()) else { return };
-    let is_handed_on = |object: &Object| {
+    let is_written = |object: &Object| {
         draft.snapshot.objects.secrets.contains_key(&ReleaseKey::new(&object.namespace, &object.name))
     };
-    let runs = declared.settings.as_ref().is_ok_and(|ceph| objects(ceph, selection).iter().any(is_handed_on));
+    let is_installed = declared.settings.as_ref().is_ok_and(|ceph| objects(ceph, selection).iter().any(is_written));
     let problem = NotReady::Rook(problem);
-    if runs {
+    if is_installed {
         declared.warning.get_or_insert(problem);
     } else {
         declared.settings = Err(problem);
     }
 }
 
-fn ask_for(draft: &mut Draft<'_>, deployment: &str, rook: &RookSettings, manifest: Manifest) -> Asked {
-    let place = format!("{} {}/{}", manifest.kind, rook.namespace, manifest.name);
+/// Plans one object that is requested from Rook; returns its state.
+fn request_object(draft: &mut Draft<'_>, deployment: &str, rook: &RookSettings, manifest: Manifest) -> RookState {
+    let object = format!("{} {}/{}", manifest.kind, rook.namespace, manifest.name);
     let read = Read::Rook(manifest.kind, ReleaseKey::new(&rook.namespace, &manifest.name));
     let live = match draft.read(read).map(|answered| &answered.answer) {
         Some(Answer::Rook(Ok(live))) => live,
-        Some(Answer::Rook(Err(error))) => return Asked::Refused(NotReady::Rook(error.clone())),
-        _ => return Asked::Pending(format!("{place} is being read")),
+        Some(Answer::Rook(Err(error))) => return RookState::Refused(NotReady::Rook(error.clone())),
+        _ => return RookState::Pending(format!("{object} is being read")),
     };
     if let Some(live) = live {
         if live["metadata"]["labels"][DEPLOYMENT_LABEL].as_str() != Some(deployment) {
-            return Asked::Refused(NotReady::Occupied(place));
+            return RookState::Refused(NotReady::Occupied(object));
         }
         if contains(&live["spec"], &manifest.spec) {
-            let phase = live["status"]["phase"].as_str().unwrap_or("not looked at yet");
-            let problem = || format!("{place} is {phase}; Rook's operator says why in its log");
-            return if phase == "Ready" { Asked::Done } else { Asked::Pending(problem()) };
+            let phase = live["status"]["phase"].as_str().unwrap_or("not processed yet");
+            let problem = || format!("{object} is {phase}; the log of Rook's operator contains the reason");
+            return if phase == "Ready" { RookState::Ready } else { RookState::Pending(problem()) };
         }
     }
     let action = Action::ApplyRook { namespace: rook.namespace.clone(), manifest };
     match draft.attempt(Planned::new(action, "releases keep their data there")) {
-        Some(refusal) => Asked::Refused(NotReady::Rook(refusal.message.clone())),
-        None => Asked::Pending(format!("{place} was asked for; Rook has not made it yet")),
+        Some(refusal) => RookState::Refused(NotReady::Rook(refusal.message.clone())),
+        None => RookState::Pending(format!("{object} was requested; Rook has not created it yet")),
     }
 }
 
-/// Plans what differs, but nothing where an object that is not ours is in the way and says something else, or where the charts were given another
-/// Ceph: the first such trouble is returned.
-pub fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object]) -> Option<NotReady> {
+/// Plans to write the objects that differ; returns the first problem, with which nothing is written.
+///
+/// Problems are a foreign object with other data, and an object that belongs to another Ceph cluster.
+pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object]) -> Option<NotReady> {
     let mut different = Vec::new();
     for object in objects {
-        match held(draft, object, deployment) {
-            Held::Unread => {}
-            Held::Foreign(data) if object.is_equivalent_to(&data) => {
+        match live_object(draft, object, deployment) {
+            Live::Unread => {}
+            Live::Foreign(data) if object.is_equivalent_to(&data) => {
                 draft.requests.occupants.insert(reference(object));
             }
-            Held::Foreign(_) => return Some(NotReady::Occupied(object.to_string())),
-            Held::Ours(data) if data == object.data => {}
-            Held::Ours(data) => {
+            Live::Foreign(_) => return Some(NotReady::Occupied(object.to_string())),
+            Live::Ours(data) if data == object.data => {}
+            Live::Ours(data) => {
                 if let Some(problem) = object.other_ceph_error(&data) {
                     return Some(problem);
                 }
                 different.push(object);
             }
-            Held::Absent => different.push(object),
+            Live::Absent => different.push(object),
         }
     }
     for object in different {
@@ -225,11 +237,15 @@ pub fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object]) -> Opt
     None
 }
 
-/// What exists in place of an object.
-enum Held {
+/// The live object that has the name of a desired one.
+enum Live {
+    /// The object was not read yet.
     Unread,
+    /// The object does not exist.
     Absent,
+    /// The object has our label, and this data.
     Ours(Data),
+    /// The object lacks our label, and has this data.
     Foreign(Data),
 }
 
@@ -238,37 +254,39 @@ fn reference(object: &Object) -> Reference {
     Reference { kind, namespace: object.namespace.clone(), name: object.name.clone() }
 }
 
-/// What exists there: as a watch says, of ours or of an object that was left to others; else as the API server has it.
-fn held(draft: &mut Draft<'_>, object: &Object, deployment: &str) -> Held {
+/// Returns the live object from a watch, or else from a one-off read.
+fn live_object(draft: &mut Draft<'_>, object: &Object, deployment: &str) -> Live {
     let known = &draft.snapshot.objects;
     let key = ReleaseKey::new(&object.namespace, &object.name);
     let ours = match object.kind {
-        ceph::Kind::ConfigMap => known.maps.get(&key).map(|map| of_map(map, deployment)),
-        ceph::Kind::Secret | ceph::Kind::Opaque => known.secrets.get(&key).map(|secret| of_secret(secret, deployment)),
+        ceph::Kind::ConfigMap => known.maps.get(&key).map(|map| live_config_map(map, deployment)),
+        ceph::Kind::Secret | ceph::Kind::Opaque => {
+            known.secrets.get(&key).map(|secret| live_secret(secret, deployment))
+        }
     };
-    if let Some(held) = ours {
-        return held;
+    if let Some(live) = ours {
+        return live;
     }
     let reference = reference(object);
     if let Some(ObjectState::Read(data)) = known.occupants.get(&reference) {
-        return Held::Foreign(texts(data.iter().map(|(key, value)| (key, value.as_slice()))));
+        return Live::Foreign(texts(data.iter().map(|(key, value)| (key, value.as_slice()))));
     }
     match draft.read(Read::Stored(reference)).map(|answered| &answered.answer) {
-        Some(Answer::Stored(Stored::Secret(secret))) => of_secret(secret, deployment),
-        Some(Answer::Stored(Stored::Map(map))) => of_map(map, deployment),
-        Some(Answer::Stored(Stored::Nothing)) => Held::Absent,
-        _ => Held::Unread,
+        Some(Answer::Stored(Stored::Secret(secret))) => live_secret(secret, deployment),
+        Some(Answer::Stored(Stored::Map(map))) => live_config_map(map, deployment),
+        Some(Answer::Stored(Stored::Nothing)) => Live::Absent,
+        _ => Live::Unread,
     }
 }
 
-fn of_map(map: &ConfigMap, deployment: &str) -> Held {
+fn live_config_map(map: &ConfigMap, deployment: &str) -> Live {
     let data = map.data.clone().unwrap_or_default();
-    if is_of(map, deployment) { Held::Ours(data) } else { Held::Foreign(data) }
+    if is_of(map, deployment) { Live::Ours(data) } else { Live::Foreign(data) }
 }
 
-fn of_secret(secret: &Secret, deployment: &str) -> Held {
+fn live_secret(secret: &Secret, deployment: &str) -> Live {
     let data = texts(secret.data.iter().flatten().map(|(key, value)| (key, value.0.as_slice())));
-    if is_of(secret, deployment) { Held::Ours(data) } else { Held::Foreign(data) }
+    if is_of(secret, deployment) { Live::Ours(data) } else { Live::Foreign(data) }
 }
 
 fn texts<'a>(data: impl Iterator<Item = (&'a String, &'a [u8])>) -> Data {
@@ -279,47 +297,48 @@ fn is_of(object: &impl ResourceExt, deployment: &str) -> bool {
     object.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment)
 }
 
-/// Plans to withdraw what nothing mounts any more: only once every release runs with what is desired, because until then pods that start
-/// anew mount it. A Ceph that can't be read withdraws nothing.
-pub fn withdraw(
+/// Plans to delete the objects that no release mounts any more, once every release runs with the desired inputs.
+///
+/// Until then, new pods of the old revision mount them. If Ceph's settings can't be read, nothing is deleted.
+pub(crate) fn withdraw(
     draft: &mut Draft<'_>,
     declared: Option<&DeclaredCeph>,
     selection: &Selection,
-    (desired, observed): (&Desired, &Observed),
+    desired: &Desired,
+    observed: &Observed,
 ) {
     let ceph = match declared.map(|declared| &declared.settings) {
         Some(Err(_)) => return,
         Some(Ok(ceph)) => Some(ceph),
         None => None,
     };
-    let wanted = ceph.map(|ceph| objects(ceph, selection)).unwrap_or_default();
-    let (back, store) = store::kept(declared, selection);
-    let wanted: Vec<Object> = wanted.into_iter().chain(back).collect();
+    let mut mounted = ceph.map(|ceph| objects(ceph, selection)).unwrap_or_default();
+    let (gateway_objects, store) = object_store::desired(declared, selection);
+    mounted.extend(gateway_objects);
     let names: Vec<String> =
-        wanted.iter().map(Object::to_string).chain(store.iter().map(ToString::to_string)).collect();
+        mounted.iter().map(Object::to_string).chain(store.iter().map(ToString::to_string)).collect();
     if draft.paused || draft.kept.ceph.as_ref() == Some(&names) || !is_settled(desired, observed) {
         return;
     }
-    let taken = ceph.map(|ceph| ceph::chart_owned_secrets(ceph, &namespaces(selection))).unwrap_or_default();
-    let kept: Vec<Object> = wanted.into_iter().chain(taken).collect();
+    mounted.extend(ceph.iter().flat_map(|ceph| ceph::chart_owned_secrets(ceph, &namespaces(selection))));
     let is_unanswered = draft.list(Read::OwnStores).is_none();
     let before = draft.actions.len();
-    store::release(draft, store.as_ref());
-    remove(draft, &selection.name, &kept);
+    object_store::release(draft, store.as_ref());
+    delete_except(draft, &selection.name, &mounted);
     if draft.actions.len() == before && !is_unanswered {
         draft.kept.ceph = Some(names);
     }
 }
 
-/// Plans to delete the objects of Ceph that are not kept.
-pub fn remove(draft: &mut Draft<'_>, deployment: &str, kept: &[Object]) {
+/// Plans to delete our objects for Ceph, except for `kept`.
+pub(crate) fn delete_except(draft: &mut Draft<'_>, deployment: &str, kept: &[Object]) {
     let objects = &draft.snapshot.objects;
     let is_kept = |kind: Kind, key: &ReleaseKey| {
         kept.iter().any(|object| {
             object.kind.name() == kind.name() && object.namespace == key.namespace && object.name == key.name
         })
     };
-    // Finalizers of others may keep deleted objects for long.
+    // Foreign finalizers may keep deleted objects for long.
     let is_left = |metadata: &ObjectMeta| metadata.deletion_timestamp.is_none();
     let maps = objects.maps.iter().filter(|(_, map)| is_of_ceph(&***map, deployment) && is_left(&map.metadata));
     let secrets = objects.secrets.iter();
@@ -333,18 +352,19 @@ pub fn remove(draft: &mut Draft<'_>, deployment: &str, kept: &[Object]) {
     }
 }
 
-/// Whether it is an object of Ceph that this resource made.
-pub fn is_of_ceph(object: &impl ResourceExt, deployment: &str) -> bool {
-    is_of(object, deployment) && object.labels().get(COMPONENT.0).is_some_and(|component| component == COMPONENT.1)
+/// Returns whether osdpl created the object for the Ceph of this resource.
+pub(crate) fn is_of_ceph(object: &impl ResourceExt, deployment: &str) -> bool {
+    is_of(object, deployment)
+        && object.labels().get(CEPH_COMPONENT.0).is_some_and(|component| component == CEPH_COMPONENT.1)
 }
 
-/// Whether every release of ours is desired and runs with the desired inputs.
+/// Returns whether every release of ours is desired and runs with the desired inputs.
 fn is_settled(desired: &Desired, observed: &Observed) -> bool {
     let mut ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
     observed.running.is_empty()
         && ours.all(|(key, seen)| {
-            let wanted = desired.releases.values().find(|release| release.key == *key);
-            let same = wanted.is_some_and(|wanted| seen.inputs.as_deref() == Some(wanted.inputs.as_str()));
-            same && seen.status == "deployed"
+            let release = desired.releases.values().find(|release| release.key == *key);
+            let is_current = release.is_some_and(|release| seen.inputs.as_deref() == Some(release.inputs.as_str()));
+            is_current && seen.status == "deployed"
         })
 }

@@ -1,4 +1,10 @@
-//! Charts of releases: which are requested, and what is known of them.
+//! Charts of releases: the requests, the facts about them, and the stand-ins while they are fetched.
+//!
+//! After a start of the operator it can take minutes until all charts are pulled. Until then, the chart in the status
+//! stands in for one that is being fetched, so that the cloud is watched, but no upgrade starts without its chart.
+//!
+//! The stored status is kept where a new one would be less complete: if a chart has no stand-in (mirrors need the
+//! images that a chart names), and if a newer spec seems to change nothing, because it may name other charts.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +13,21 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use super::draft::Draft;
 use super::requests::ChartRequest;
 use super::snapshot::{ChartState, Charts};
-use osdpl_core::api::{OpenStackDeploymentSpec, reason};
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{Blocked, ChartInfo, Selection};
+use osdpl_core::desired::{Blocked, ChartInfo, Desired, Selection};
+use osdpl_core::plan::{Action, Plan, Step, Wait};
 
-/// How long a chart that could not be had rests.
-pub const AGAIN: SignedDuration = SignedDuration::from_secs(30);
+/// How long osdpl waits before it retries to fetch a chart.
+const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// The chart that a release is made of, and the digest that it must have where that was added to the catalogue; `None` for a release that the
-/// catalogue does not know.
-pub fn wanted<'a>(
+/// The releases whose charts have a stand-in, with the reason to wait.
+pub(crate) type StandIns = BTreeMap<String, Blocked>;
+
+/// Returns the request for the chart of a release, and the digest that an addition to the catalogue pins.
+///
+/// Returns `None` for a release that the catalogue does not have.
+pub fn chart_request<'a>(
     charts: &Charts,
     spec: &OpenStackDeploymentSpec,
     catalog: &'a Catalog,
@@ -26,39 +37,45 @@ pub fn wanted<'a>(
     let version = spec.services.get(service).and_then(|s| s.releases.get(name)).and_then(|r| r.version.clone());
     let pin = charts.pin(catalog, &release.chart);
     let digest = pin.filter(|_| version.is_none()).and_then(|pin| pin.digest.as_ref());
-    let wanted = ChartRequest {
+    let request = ChartRequest {
         name: release.chart.clone(),
         version: version.or_else(|| pin.map(|pin| pin.version.clone())),
         repository: spec.charts.repository.clone().or_else(|| pin.and_then(|pin| pin.repository.clone())),
     };
-    Some((wanted, digest))
+    Some((request, digest))
 }
 
-/// What is known of the charts of all selected releases.
+/// The charts of all selected releases.
 #[derive(Default)]
-pub struct Known {
-    /// By release: the chart, or why it can't be had.
+pub struct KnownCharts {
+    /// The chart of each release, or why it is not available.
     pub facts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// By release: what is requested.
+    /// The request of each release.
     pub requests: BTreeMap<String, ChartRequest>,
-    /// When one that failed is tried again.
+    /// The time of the next retry of a chart that failed.
     pub retry: Option<Timestamp>,
 }
 
-/// Collects what is known of the charts of all selected releases.
-pub fn known(charts: &Charts, spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection) -> Known {
-    let mut all = Known::default();
+/// Returns the charts of all selected releases.
+pub fn known_charts(
+    charts: &Charts,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+) -> KnownCharts {
+    let mut all = KnownCharts::default();
     for name in selection.releases.keys() {
-        let Some((wanted, digest)) = wanted(charts, spec, catalog, name) else { continue };
-        let state = charts.known.get(name).filter(|(before, _)| *before == wanted).map(|(_, state)| state);
+        let Some((request, digest)) = chart_request(charts, spec, catalog, name) else { continue };
+        let state = charts.known.get(name).filter(|(before, _)| *before == request).map(|(_, state)| state);
         let fact = match state {
-            Some(ChartState::Ready(fact)) => match digest.filter(|digest| **digest != fact.digest) {
-                None => Ok(fact.clone()),
+            Some(ChartState::Ready(chart)) => match digest.filter(|digest| **digest != chart.digest) {
+                None => Ok(chart.clone()),
                 Some(digest) => Err(Blocked {
                     reason: reason::CHART.into(),
                     message: format!(
-                        "chart {} {} has the digest {}, and the lock that was added to the catalogue has {digest}; correct the one that is wrong",
-                        wanted.name, fact.version, fact.digest
+                        "chart {} {} has the digest {}, and the lock that was added to the catalogue has \
+                         {digest}; correct the one that is wrong",
+                        request.name, chart.version, chart.digest
                     ),
                 }),
             },
@@ -68,31 +85,190 @@ pub fn known(charts: &Charts, spec: &OpenStackDeploymentSpec, catalog: &Catalog,
             }
             Some(ChartState::Pending) | None => Err(Blocked {
                 reason: reason::CHART_PENDING.into(),
-                message: format!("chart {} is being fetched", wanted.name),
+                message: format!("chart {} is being fetched", request.name),
             }),
         };
         all.facts.insert(name.clone(), fact);
-        all.requests.insert(name.clone(), wanted);
+        all.requests.insert(name.clone(), request);
     }
     all
 }
 
-/// Requests the charts of all selected releases; returns what is known of each.
-pub fn facts(
+/// Requests the charts of all selected releases; returns each chart, or why it is not available.
+pub(crate) fn facts(
     draft: &mut Draft<'_>,
-    (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
+    spec: &OpenStackDeploymentSpec,
     selection: &Selection,
 ) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
-    if let Some(charts) = draft.snapshot.assumed.as_ref().map(|assumed| &assumed.charts) {
-        return charts.clone();
+    if let Some(assumed) = &draft.snapshot.assumed {
+        return assumed.charts.clone();
     }
-    let known = known(&draft.snapshot.charts, spec, catalog, selection);
+    let known = known_charts(&draft.snapshot.charts, spec, draft.catalog(), selection);
     draft.wake(known.retry);
     draft.requests.charts = known.requests;
     known.facts
 }
 
-/// When a chart that failed at a time is tried again.
-pub fn retry(at: Timestamp) -> Timestamp {
-    at.checked_add(AGAIN).unwrap_or(Timestamp::MAX)
+/// Returns the time of the next attempt to fetch a chart that failed at `at`.
+pub fn retry_chart_at(at: Timestamp) -> Timestamp {
+    at.checked_add(RETRY_INTERVAL).unwrap_or(Timestamp::MAX)
+}
+
+/// Returns whether a chart is still being fetched.
+pub(crate) fn is_fetching(desired: &Desired) -> bool {
+    let mut blocked = desired.releases.values().filter_map(|release| release.blocked.as_ref());
+    blocked.any(|blocked| blocked.reason == reason::CHART_PENDING)
+}
+
+/// Replaces charts that are being fetched by those in the status; returns the releases whose charts were replaced.
+pub(crate) fn stand_in(
+    deployment: &OpenStackDeployment,
+    catalog: &Catalog,
+    charts: &mut BTreeMap<String, Result<ChartInfo, Blocked>>,
+) -> StandIns {
+    let mut stand_ins = StandIns::new();
+    let Some(status) = deployment.status.as_ref() else { return stand_ins };
+    if status.observed_generation.is_none() || deployment.spec.images.rewrites() {
+        return stand_ins;
+    }
+    for (name, fact) in charts {
+        let Err(blocked) = fact.as_ref().map(drop) else { continue };
+        let Some((child, (service, release))) = status.children.get(name).zip(catalog.release(name)) else { continue };
+        let own = deployment.spec.services.get(service).and_then(|service| service.releases.get(name));
+        let requested = own.and_then(|own| own.version.as_ref());
+        let is_same = child.chart == release.chart
+            && (is_current(deployment) || requested.is_none() || requested == child.version.as_ref());
+        let is_pending = blocked.reason == reason::CHART_PENDING;
+        let Some(digest) = child.chart_digest.clone().filter(|_| is_same && is_pending) else { continue };
+        stand_ins.insert(name.clone(), blocked.clone());
+        let version = child.version.clone().unwrap_or_default();
+        *fact = Ok(ChartInfo { version, digest, ..ChartInfo::default() });
+    }
+    stand_ins
+}
+
+/// Makes upgrades wait for charts that have only a stand-in.
+pub(crate) fn wait_for_charts(plan: &mut Plan, stand_ins: &StandIns) {
+    for (name, blocked) in stand_ins {
+        let Some(decision) = plan.decisions.get_mut(name) else { continue };
+        if matches!(decision.step, Step::Do(Action::Upgrade { .. }, _)) {
+            let Blocked { reason, message } = blocked.clone();
+            decision.step = Step::Wait(Wait::Blocked { reason, message });
+            decision.sweep = None;
+        }
+    }
+}
+
+/// Returns whether the stored status is kept, because a new one would be less complete.
+///
+/// For the generation in the status that is the case while a chart is fetched that has no stand-in. For a newer spec it
+/// is the case while stand-ins make it seem that nothing changes.
+pub(crate) fn keeps_status(
+    deployment: &OpenStackDeployment,
+    desired: &Desired,
+    stand_ins: &StandIns,
+    is_refused: bool,
+    plan: &Plan,
+) -> bool {
+    if is_current(deployment) {
+        return is_fetching(desired);
+    }
+    !stand_ins.is_empty() && !is_fetching(desired) && !is_refused && plan.is_idle()
+}
+
+/// Returns whether the status was written for the current generation of the spec.
+fn is_current(deployment: &OpenStackDeployment) -> bool {
+    deployment.status.as_ref().and_then(|status| status.observed_generation) == deployment.metadata.generation
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use osdpl_core::observed::ReleaseKey;
+    use osdpl_core::plan::{Decision, Reason};
+    use osdpl_core::testing::world::world;
+
+    fn deployment(change: serde_json::Value) -> OpenStackDeployment {
+        let child = json!({
+            "status": "deployed", "ready": true, "chart": "store", "version": "1.2.3", "chartDigest": "sha256:reported",
+        });
+        let object = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": "cloud", "generation": 2}, "spec": {"openstackRelease": "2026.1"},
+            "status": {"observedGeneration": 2, "children": {"store": child}},
+        });
+        let map = |value: serde_json::Value| value.as_object().cloned().unwrap();
+        let mut object = map(object);
+        osdpl_values::merge(&mut object, map(change));
+        serde_json::from_value(object.into()).unwrap()
+    }
+
+    fn decision(step: Step) -> Decision {
+        Decision { key: ReleaseKey::new("openstack", "store"), step, sweep: None, mending: None }
+    }
+
+    /// Returns the stand-ins for two releases: one whose chart is being fetched, and one whose chart failed.
+    fn stand_ins(change: serde_json::Value) -> (Vec<String>, Option<String>) {
+        let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
+        let blocked = |reason: &str| Err(Blocked { reason: reason.into(), message: "x".into() });
+        let mut charts = BTreeMap::from([
+            ("store".to_owned(), blocked(reason::CHART_PENDING)),
+            ("front".to_owned(), blocked(reason::CHART)),
+        ]);
+        let stand_ins = stand_in(&deployment(change), &catalog, &mut charts);
+        assert!(charts["front"].is_err());
+        (stand_ins.into_keys().collect(), charts["store"].as_ref().ok().map(|fact| fact.digest.clone()))
+    }
+
+    #[test]
+    fn the_status_stands_in_for_a_chart_being_fetched() {
+        let version = |version: &str| json!({"store": {"releases": {"store": {"version": version}}}});
+        let newer = |version| json!({"metadata": {"generation": 3}, "spec": {"services": version}});
+        for change in [json!({}), json!({"metadata": {"generation": 3}}), newer(version("1.2.3"))] {
+            assert_eq!(stand_ins(change), (vec!["store".to_owned()], Some("sha256:reported".to_owned())));
+        }
+        for change in [
+            newer(version("1.2.4")),
+            json!({"status": {"observedGeneration": null}}),
+            json!({"spec": {"images": {"mirrors": {"docker.io": "mirror.example"}}}}),
+            json!({"status": {"children": {"store": {"chartDigest": null}}}}),
+            json!({"status": {"children": {"store": {"chart": "another"}}}}),
+        ] {
+            assert_eq!(stand_ins(change.clone()), (Vec::new(), None), "{change}");
+        }
+    }
+
+    #[test]
+    fn only_upgrades_wait_for_charts() {
+        let upgrade = Step::Do(Action::Upgrade { delete_jobs: Vec::new() }, Reason::Spec);
+        let blocked = Blocked { reason: reason::CHART_PENDING.into(), message: "chart x is being fetched".into() };
+        let stand_ins = StandIns::from([("front".to_owned(), blocked.clone()), ("store".to_owned(), blocked)]);
+        let decisions = [("front".to_owned(), decision(upgrade)), ("store".to_owned(), decision(Step::Ready))].into();
+        let mut plan = Plan { decisions, ..Plan::default() };
+        wait_for_charts(&mut plan, &stand_ins);
+        assert!(
+            matches!(&plan.decisions["front"].step, Step::Wait(Wait::Blocked { reason, .. }) if reason == reason::CHART_PENDING)
+        );
+        assert_eq!(plan.decisions["store"].step, Step::Ready);
+    }
+
+    #[test]
+    fn keeps_the_status_while_a_new_one_is_less_complete() {
+        let plan = |step| Plan { decisions: [("store".to_owned(), decision(step))].into(), ..Plan::default() };
+        let (idle, waiting) = (plan(Step::Ready), plan(Step::Wait(Wait::Paused)));
+        let (same, newer) = (deployment(json!({})), deployment(json!({"metadata": {"generation": 3}})));
+        let blocked = Blocked { reason: reason::CHART_PENDING.into(), message: "x".into() };
+        let (replaced, empty) = (StandIns::from([("store".to_owned(), blocked.clone())]), StandIns::new());
+        let (known, mut fetching) = (world().desired, world().desired);
+        fetching.releases.values_mut().for_each(|release| release.blocked = Some(blocked.clone()));
+        assert!(keeps_status(&same, &fetching, &empty, false, &waiting), "a chart has no stand-in");
+        assert!(!keeps_status(&same, &known, &replaced, false, &idle), "all charts have stand-ins");
+        assert!(keeps_status(&newer, &known, &replaced, false, &idle), "the new spec may name other charts");
+        assert!(!keeps_status(&newer, &known, &replaced, false, &waiting), "a waiting release is reported");
+        assert!(!keeps_status(&newer, &known, &replaced, true, &idle), "a refused spec is reported");
+        assert!(!keeps_status(&newer, &fetching, &replaced, false, &idle), "the fetch of a new chart is reported");
+        assert!(!keeps_status(&newer, &known, &empty, false, &idle), "all charts are available");
+    }
 }

@@ -1,4 +1,4 @@
-//! Credentials: from the user's Secrets, from ours, from what releases run with, or generated once.
+//! Credentials: from Secrets of the user, from our Secrets, from release records, or generated once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,62 +10,39 @@ use kube::ResourceExt;
 use super::action::{Action, Planned, SecretWrite};
 use super::draft::Draft;
 use super::requests::{Answer, Read, Reference, Stored};
-use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeploymentSpec, ValuesKind};
-use osdpl_core::catalog::{Catalog, file};
+use osdpl_core::api::{DEPLOYMENT_LABEL, MANAGER, OpenStackDeploymentSpec, ValuesKind};
+use osdpl_core::catalog::file;
 use osdpl_core::credentials::{self, Name, RestoredSecret};
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::status;
 use osdpl_values::Values;
 
-/// The field manager of everything that the operator itself applies.
-pub const MANAGER: &str = "osdpl";
-
-/// Names the keys of our Secret whose values were replaced by a Secret of the user, separated by commas. It is stored in the cluster because it
-/// stays true for longer than any memory: until the user's Secret is no longer named, and releases were asked what they run with.
+/// The annotation of our Secret with the keys whose values a Secret of the user replaced, separated by commas.
+///
+/// It is stored in the cluster because it is needed longer than any memory lasts: until the spec no longer names the
+/// user's Secret and the values were compared with the release records.
 const OUTDATED: &str = "osdpl.dev/outdated";
 
-/// The credentials that are known, and why others are not.
+/// The credentials of a cloud.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Credentials {
-    /// By service and name.
-    pub known: BTreeMap<String, BTreeMap<String, String>>,
-    /// What is missing, and what to do.
-    pub missing: BTreeMap<Name, String>,
-    /// Whether some are generated when this plan is applied.
-    pub generated: bool,
+pub(crate) struct Credentials {
+    /// The values by service and name.
+    pub(crate) known: BTreeMap<String, BTreeMap<String, String>>,
+    /// The missing credentials, each with a message that contains the remedy.
+    pub(crate) missing: BTreeMap<Name, String>,
 }
 
-/// What credentials are needed for.
-#[derive(Clone, Copy)]
-pub struct Needed<'a> {
-    pub spec: &'a OpenStackDeploymentSpec,
-    pub catalog: &'a Catalog,
-    pub selection: &'a Selection,
-    pub observed: &'a Observed,
-}
-
-/// The values of releases as helm recorded them; an error says why they can't be read.
-type Records = BTreeMap<String, Result<Arc<Values>, String>>;
-
-/// Where the value of a credential comes from.
-enum Value {
-    /// It is known.
-    Known(String),
-    /// It is drawn when the plan is applied.
-    Generated,
-    /// It can't be had.
-    Missing(String),
-    /// The next pass knows.
-    Unread,
-}
-
-/// Finds every credential that is needed, and plans what is to be stored.
-pub fn credentials(draft: &mut Draft<'_>, needed: Needed<'_>) -> Credentials {
-    let Needed { spec, catalog, selection, .. } = needed;
+/// Collects every credential that the selected releases need, and plans the Secrets to store.
+pub(crate) fn collect(
+    draft: &mut Draft<'_>,
+    spec: &OpenStackDeploymentSpec,
+    selection: &Selection,
+    observed: &Observed,
+) -> Credentials {
+    let mut services: BTreeMap<String, ServiceCredentials> = BTreeMap::new();
     let mut found = Credentials::default();
-    let mut services: BTreeMap<String, Service> = BTreeMap::new();
-    for (name, recipe) in credentials::list_needed_credentials(catalog, selection) {
+    for (name, recipe) in credentials::list_needed_credentials(draft.catalog(), selection) {
         let service = services.entry(name.0.clone()).or_default();
         let Some(key) = credentials::user_secret(spec, &name) else {
             service.ours.insert(name, recipe);
@@ -82,260 +59,304 @@ pub fn credentials(draft: &mut Draft<'_>, needed: Needed<'_>) -> Credentials {
             Err(problem) => drop(found.missing.insert(name, problem)),
         }
     }
-    let mut records = Records::new();
+    let mut search = Search { draft, spec, selection, observed, records: BTreeMap::new(), found };
     for (name, service) in services {
-        service.decide(&name, draft, needed, &mut records, &mut found);
+        search.service(&name, &service);
     }
-    found
+    search.found
 }
 
-/// A credential from a user's Secret: one line, without the newline that `echo` leaves.
+/// Returns whether the draft generates credentials, on which everything else depends.
+pub(crate) fn are_generated(draft: &Draft<'_>) -> bool {
+    draft
+        .actions
+        .iter()
+        .any(|planned| matches!(&planned.action, Action::StoreCredentials(write) if !write.generated.is_empty()))
+}
+
+/// Returns a credential from a Secret of the user: one line, without the newline that `echo` adds.
 fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, String> {
-    let place = || format!("{reference}, key {key:?}");
-    let text =
-        String::from_utf8(bytes).map_err(|_| format!("{} is no UTF-8 text; store the credential as text", place()))?;
+    let location = || format!("{reference}, key {key:?}");
+    let text = String::from_utf8(bytes)
+        .map_err(|_| format!("{} is no UTF-8 text; store the credential as text", location()))?;
     let text = text.trim_end_matches(['\r', '\n']).to_owned();
     if text.is_empty() || text.contains(['\n', '\0']) {
-        return Err(format!("{} must hold one line of text; store the credential alone", place()));
+        return Err(format!("{} must contain one line of text; store only the credential there", location()));
     }
     Ok(text)
 }
 
 /// The credentials of one service.
 #[derive(Default)]
-struct Service<'a> {
-    /// Those from Secrets of the user.
+struct ServiceCredentials<'a> {
+    /// The values from Secrets of the user.
     given: BTreeMap<String, String>,
-    /// Those from our Secret.
+    /// The credentials that belong into our Secret.
     ours: BTreeMap<Name, &'a file::Credential>,
 }
 
-impl Service<'_> {
-    /// Decides the values of one service: from our Secret, else read back from releases, else as the last pass had them, else generated.
+/// The source of a credential's value.
+enum Value {
+    /// The value is known.
+    Known(String),
+    /// The value is generated when the plan is applied.
+    Generated,
+    /// The value is not available, for this reason.
+    Missing(String),
+    /// The value is in data that was not read yet.
+    Unread,
+}
+
+/// The search for the credentials of all services.
+struct Search<'d, 'a> {
+    draft: &'d mut Draft<'a>,
+    spec: &'d OpenStackDeploymentSpec,
+    selection: &'d Selection,
+    observed: &'d Observed,
+    /// The recorded values of releases; an error contains the reason if a record can't be read.
+    records: BTreeMap<String, Result<Arc<Values>, String>>,
+    /// The result.
+    found: Credentials,
+}
+
+impl Search<'_, '_> {
+    /// Decides the values of one service, and plans to store its Secret if it changes.
     ///
-    /// What someone else wrote into our Secret counts only where no release runs with another value. So does what our Secret held while the user
-    /// named a Secret with another value: a password is rotated by naming a Secret of one's own, never by surprise.
-    fn decide(
-        &self,
-        service: &str,
-        draft: &mut Draft<'_>,
-        needed: Needed<'_>,
-        records: &mut Records,
-        found: &mut Credentials,
-    ) {
-        let Selection { name: deployment, namespace, .. } = needed.selection;
+    /// The order of sources is: our Secret, a release record, the last pass, a generated value. A foreign edit of our
+    /// Secret is valid only if no release runs with another value. The same applies to values that a Secret of the user
+    /// replaced for a while: only naming a Secret of one's own rotates a password.
+    fn service(&mut self, service: &str, credentials: &ServiceCredentials<'_>) {
+        let Selection { name: deployment, namespace, .. } = self.selection;
         let name = credentials::secret_name(deployment, service);
-        let (exists, mut secret) = match stored(draft, &ReleaseKey::new(namespace, &name), !self.ours.is_empty()) {
-            Held::Unread => return,
-            Held::Absent => (false, Secret::default()),
-            Held::Stored(secret) => (true, *secret),
+        let is_needed = !credentials.ours.is_empty();
+        let (exists, secret) = match stored(self.draft, &ReleaseKey::new(namespace, &name), is_needed) {
+            StoredSecret::Unread => return,
+            StoredSecret::Absent => (false, Secret::default()),
+            StoredSecret::Exists(secret) => (true, *secret),
         };
         let version = (name.clone(), secret.resource_version().unwrap_or_default());
-        let mut reasons = Vec::new();
-        if exists && outdate(&mut secret, &self.given) {
-            reasons.push("the spec names another value".to_owned());
+        let is_verified = self.draft.kept.verified.contains(&version);
+        let mut update = Update { secret, exists, is_verified, is_complete: true, ..Update::default() };
+        if exists && outdate(&mut update.secret, &credentials.given) {
+            update.reasons.push("the spec names another value".to_owned());
         }
-        let (mut restored, mut complete, mut generated) = (Vec::new(), true, BTreeMap::new());
-        if exists && !self.ours.is_empty() && !is_labelled(&secret, deployment) {
-            reasons.push("it lacks our label".to_owned());
+        if exists && is_needed && !is_labelled(&update.secret, deployment) {
+            update.reasons.push("it lacks our label".to_owned());
         }
-        for (credential, recipe) in &self.ours {
-            let key = &credential.1;
-            let value = secret.data.as_ref().and_then(|data| data.get(key));
-            let value = value.and_then(|value| String::from_utf8(value.0.clone()).ok());
-            let value = value.filter(|value| !value.is_empty());
-            let edited = exists && !draft.kept.verified.contains(&version) && is_edited(&secret, key);
-            let doubtful = edited || is_outdated(&secret, key);
-            match chosen(draft, needed, credential, value.as_ref(), doubtful, records) {
-                Value::Unread => complete = false,
-                Value::Missing(problem) => {
-                    found.missing.insert(credential.clone(), problem);
-                    complete = false;
+        for (credential, recipe) in &credentials.ours {
+            self.credential(credential, recipe, &mut update);
+        }
+        if !update.generated.is_empty() {
+            update.reasons.push("releases need credentials that do not exist yet".to_owned());
+        }
+        if !update.reasons.is_empty() {
+            self.store(service, name, update);
+        } else if exists && is_needed {
+            self.draft.kept.verified.retain(|(verified, _)| *verified != name);
+            // A Secret that could not be compared completely is compared again.
+            self.draft.kept.verified.extend(update.is_complete.then_some(version));
+        }
+    }
+
+    /// Decides the value of one credential in our Secret.
+    fn credential(&mut self, name: &Name, recipe: &file::Credential, update: &mut Update) {
+        let (service, key) = name;
+        let stored = update.secret.data.as_ref().and_then(|data| data.get(key));
+        let stored = stored.and_then(|value| String::from_utf8(value.0.clone()).ok()).filter(|value| !value.is_empty());
+        let is_edited = update.exists && !update.is_verified && is_edited(&update.secret, key);
+        let is_trusted = !is_edited && !outdated_keys(&update.secret).contains(key);
+        match self.choose(name, stored.as_ref(), is_trusted) {
+            Value::Unread => update.is_complete = false,
+            Value::Missing(problem) => {
+                self.found.missing.insert(name.clone(), problem);
+                update.is_complete = false;
+            }
+            Value::Generated => {
+                update.generated.insert(key.clone(), recipe.clone());
+                let problem = format!("credential {service}.{key} is generated when the resource is no longer paused");
+                self.found.missing.insert(name.clone(), problem);
+            }
+            Value::Known(known) => {
+                if update.exists && unmark_outdated(&mut update.secret, key) {
+                    update.reasons.push(format!("{key} is current again"));
                 }
-                Value::Generated => {
-                    generated.insert(key.clone(), (*recipe).clone());
-                    let problem = format!("credential {service}.{key} is generated when `paused` is taken back");
-                    found.missing.insert(credential.clone(), problem);
-                }
-                Value::Known(known) => {
-                    if exists && renew(&mut secret, key) {
-                        reasons.push(format!("{key} is current again"));
+                if stored.as_ref() != Some(&known) {
+                    if is_edited && stored.is_some() {
+                        update.restored.push(key.clone());
                     }
-                    if value.as_ref() != Some(&known) {
-                        if edited && value.is_some() {
-                            restored.push(key.clone());
-                        }
-                        reasons.push(format!("{key} is missing or was edited"));
-                        let bytes = ByteString(known.clone().into_bytes());
-                        secret.data.get_or_insert_default().insert(key.clone(), bytes);
-                    }
-                    found.known.entry(service.to_owned()).or_default().insert(key.clone(), known);
+                    update.reasons.push(format!("{key} is missing or was edited"));
+                    let bytes = ByteString(known.clone().into_bytes());
+                    update.secret.data.get_or_insert_default().insert(key.clone(), bytes);
                 }
+                self.found.known.entry(service.clone()).or_default().insert(key.clone(), known);
             }
         }
-        if !generated.is_empty() {
-            reasons.push("releases need credentials that exist nowhere yet".to_owned());
-        }
-        if reasons.is_empty() {
-            if exists && !self.ours.is_empty() {
-                draft.kept.verified.retain(|(verified, _)| *verified != name);
-                // What could not be compared is no more trusted in the next pass than in this one.
-                draft.kept.verified.extend(complete.then_some(version));
-            }
+    }
+
+    /// Plans to store our Secret of a service, unless the service is paused.
+    fn store(&mut self, service: &str, name: String, update: Update) {
+        if self.is_paused(service) {
             return;
         }
-        if is_paused(needed, service) {
-            return;
-        }
-        found.generated |= !generated.is_empty() && !draft.paused;
+        let Update { mut secret, exists, generated, restored, reasons, .. } = update;
         secret.metadata.name = Some(name.clone());
-        secret.metadata.namespace = Some(namespace.clone());
+        secret.metadata.namespace = Some(self.selection.namespace.clone());
         let labels = secret.metadata.labels.get_or_insert_default();
-        labels.insert(DEPLOYMENT_LABEL.into(), deployment.clone());
+        labels.insert(DEPLOYMENT_LABEL.into(), self.selection.name.clone());
         labels.insert("app.kubernetes.io/managed-by".into(), MANAGER.into());
         secret.data.get_or_insert_default();
         let event = (!restored.is_empty()).then(|| {
-            status::credential_restored_event(&RestoredSecret {
-                service: service.to_owned(),
-                secret: name,
-                keys: restored,
-            })
+            let restored = RestoredSecret { service: service.to_owned(), secret: name, keys: restored };
+            status::credential_restored_event(&restored)
         });
         let write = SecretWrite { service: service.to_owned(), secret, exists, generated };
         let action = Action::StoreCredentials(Box::new(write));
-        draft.add(Planned::new(action, reasons.join(", ")).with_event(event));
+        self.draft.add(Planned::new(action, reasons.join(", ")).with_events(event));
+    }
+
+    /// Returns whether all selected releases of a service are paused, so that its Secret stays as it is.
+    fn is_paused(&self, service: &str) -> bool {
+        let catalog = self.draft.catalog();
+        let of_service = |name: &&String| catalog.release(name).is_some_and(|(owner, _)| owner == service);
+        let is_paused = |name: &String| {
+            let releases = self.spec.services.get(service).map(|service| &service.releases);
+            releases.and_then(|releases| releases.get(name)).is_some_and(|release| release.paused)
+        };
+        let mut own = self.selection.releases.keys().filter(of_service).peekable();
+        own.peek().is_some() && own.all(is_paused)
+    }
+
+    /// Chooses the value of a credential, in the order that [`Search::service`] describes.
+    fn choose(&mut self, name: &Name, stored: Option<&String>, is_trusted: bool) -> Value {
+        let resolved = self.draft.snapshot.kept.resolved.as_ref();
+        let last = resolved.and_then(|last| last.facts.credentials.get(&name.0)?.get(&name.1).cloned());
+        let differs = last.is_some() && last.as_ref() != stored;
+        if let Some(value) = stored.filter(|_| is_trusted && !differs) {
+            return Value::Known(value.clone());
+        }
+        let recovered = match self.recover(name) {
+            None => return Value::Unread,
+            Some(Ok(recovered)) => recovered,
+            Some(Err(problem)) => return last.map_or(Value::Missing(problem), Value::Known),
+        };
+        if let Some(value) = recovered.or_else(|| stored.cloned()).or(last) {
+            return Value::Known(value);
+        }
+        match self.installing(name) {
+            Some(release) => Value::Missing(format!(
+                "helm is installing release {release} with a value that only the release record will contain: \
+                 wait for the record"
+            )),
+            None => Value::Generated,
+        }
+    }
+
+    /// Returns a release that helm is installing with this credential and that has no record yet.
+    ///
+    /// A newly generated value would not match the installed one.
+    fn installing(&self, name: &Name) -> Option<&str> {
+        let found = self.selection.releases.iter().find(|(release, key)| {
+            let is_first = self.observed.running.contains_key(*key) && !self.observed.releases.contains_key(*key);
+            is_first && !credentials::find_credential_paths(self.draft.catalog(), release, name).is_empty()
+        });
+        found.map(|(release, _)| release.as_str())
+    }
+
+    /// Returns the credential in the record of a release of ours; the outer `None` if a record was not read yet.
+    ///
+    /// It is an error if the record of a release that uses it can't be read, because a new value would lock osdpl out.
+    fn recover(&mut self, name: &Name) -> Option<Result<Option<String>, String>> {
+        let catalog = self.draft.catalog();
+        for (release, key) in &self.selection.releases {
+            if credentials::find_credential_paths(catalog, release, name).is_empty() {
+                continue;
+            }
+            if !self.records.contains_key(release) {
+                let record = self.read_record(key)?;
+                self.records.insert(release.clone(), record);
+            }
+            match &self.records[release] {
+                Ok(values) => {
+                    if let Some(value) = credentials::read_recorded_credential(catalog, release, values, name) {
+                        return Some(Ok(Some(value)));
+                    }
+                }
+                Err(problem) => {
+                    let (service, name) = name;
+                    return Some(Err(format!(
+                        "credential {service}.{name} is lost and can't be read back from release {release}: {problem}; \
+                         put it into a Secret of your own, and name that in spec.services.{service}.credentials.{name}"
+                    )));
+                }
+            }
+        }
+        Some(Ok(None))
+    }
+
+    /// Returns the recorded values of a release of ours, empty if there is no release; `None` if not read yet.
+    fn read_record(&mut self, key: &ReleaseKey) -> Option<Result<Arc<Values>, String>> {
+        match self.observed.releases.get(key).map(own_revision) {
+            None | Some(Ok(None)) => Some(Ok(Arc::default())),
+            Some(Ok(Some(revision))) => {
+                match &self.draft.read(Read::Values { release: key.clone(), revision, required: true })?.answer {
+                    Answer::Values(values) => Some(values.clone()),
+                    _ => None,
+                }
+            }
+            Some(Err(problem)) => Some(Err(problem)),
+        }
     }
 }
 
-/// Whether every release of a service that is desired is paused by itself: its Secret stays as it is then.
-fn is_paused(needed: Needed<'_>, service: &str) -> bool {
-    let Needed { spec, catalog, selection, .. } = needed;
-    let of_service = |name: &&String| catalog.release(name).is_some_and(|(owner, _)| owner == service);
-    let paused = |name: &String| {
-        let releases = spec.services.get(service).map(|service| &service.releases);
-        releases.and_then(|releases| releases.get(name)).is_some_and(|release| release.paused)
-    };
-    let mut own = selection.releases.keys().filter(of_service).peekable();
-    own.peek().is_some() && own.all(paused)
+/// The update of one of our Secrets.
+#[derive(Default)]
+struct Update {
+    secret: Secret,
+    exists: bool,
+    /// Whether this version of the Secret was already compared with the release records.
+    is_verified: bool,
+    /// Whether all values are known.
+    is_complete: bool,
+    /// The keys whose values are generated.
+    generated: BTreeMap<String, file::Credential>,
+    /// The keys whose foreign edits are reverted.
+    restored: Vec<String>,
+    /// Why the Secret is stored; empty if it stays as it is.
+    reasons: Vec<String>,
 }
 
-/// What is known of a Secret of ours.
-enum Held {
-    /// The next pass knows.
+/// The state of one of our Secrets.
+enum StoredSecret {
+    /// The Secret was not read yet.
     Unread,
-    /// It does not exist.
+    /// The Secret does not exist.
     Absent,
-    /// It exists, with our label or without.
-    Stored(Box<Secret>),
+    /// The Secret exists, with or without our label.
+    Exists(Box<Secret>),
 }
 
-/// Our Secret of this name; `fetched` is whether it matters when the watch does not list it.
-fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, fetched: bool) -> Held {
+/// Returns our Secret of this name.
+///
+/// A Secret that the watch does not list is read if `is_needed`.
+fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSecret {
     if let Some(known) = draft.snapshot.objects.secrets.get(key) {
-        return Held::Stored(Box::new((**known).clone()));
+        return StoredSecret::Exists(Box::new((**known).clone()));
     }
-    if !fetched {
-        return Held::Absent;
+    if !is_needed {
+        return StoredSecret::Absent;
     }
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
     let read = Read::Stored(Reference { kind: ValuesKind::Secret, namespace, name });
     match draft.read(read).map(|answered| &answered.answer) {
-        Some(Answer::Stored(Stored::Secret(secret))) => Held::Stored(secret.clone()),
-        Some(_) => Held::Absent,
-        None => Held::Unread,
+        Some(Answer::Stored(Stored::Secret(secret))) => StoredSecret::Exists(secret.clone()),
+        Some(_) => StoredSecret::Absent,
+        None => StoredSecret::Unread,
     }
 }
 
-/// Chooses the value that counts, in the order that [`Service::decide`] describes.
-fn chosen(
-    draft: &mut Draft<'_>,
-    needed: Needed<'_>,
-    name: &Name,
-    stored: Option<&String>,
-    doubtful: bool,
-    records: &mut Records,
-) -> Value {
-    let resolved = draft.snapshot.kept.resolved.as_ref();
-    let last = resolved.and_then(|last| last.facts.credentials.get(&name.0)?.get(&name.1).cloned());
-    let differs = last.is_some() && last.as_ref() != stored;
-    if let Some(value) = stored.filter(|_| !doubtful && !differs) {
-        return Value::Known(value.clone());
-    }
-    let recovered = match recovered(draft, needed, name, records) {
-        None => return Value::Unread,
-        Some(Ok(recovered)) => recovered,
-        Some(Err(problem)) => return last.map_or(Value::Missing(problem), Value::Known),
-    };
-    if let Some(value) = recovered.or_else(|| stored.cloned()).or(last) {
-        return Value::Known(value);
-    }
-    match unrecorded(needed, name) {
-        Some(release) => Value::Missing(format!(
-            "helm installs release {release} with a value that its record will tell: it is waited for"
-        )),
-        None => Value::Generated,
-    }
-}
-
-/// A release that helm installs with this credential and that has no record yet: another value would not fit what is being installed.
-fn unrecorded<'a>(needed: Needed<'a>, name: &Name) -> Option<&'a str> {
-    let Needed { catalog, selection, observed, .. } = needed;
-    let found = selection.releases.iter().find(|(release, key)| {
-        let is_running = observed.running.contains_key(*key) && !observed.releases.contains_key(*key);
-        is_running && !credentials::find_credential_paths(catalog, release, name).is_empty()
-    });
-    found.map(|(release, _)| release.as_str())
-}
-
-/// The credential as a release of ours has it; the outer `None` where the next pass knows.
+/// Returns the newest revision that osdpl made; `None` for a release that never was ours.
 ///
-/// It is an error when a release that uses it can't be read: a new value would lock us out.
-fn recovered(
-    draft: &mut Draft<'_>,
-    needed: Needed<'_>,
-    name: &Name,
-    records: &mut Records,
-) -> Option<Result<Option<String>, String>> {
-    for (release, key) in &needed.selection.releases {
-        if credentials::find_credential_paths(needed.catalog, release, name).is_empty() {
-            continue;
-        }
-        if !records.contains_key(release) {
-            let record = recorded(draft, needed.observed, key)?;
-            records.insert(release.clone(), record);
-        }
-        match &records[release] {
-            Ok(values) => {
-                if let Some(value) = credentials::read_recorded_credential(needed.catalog, release, values, name) {
-                    return Some(Ok(Some(value)));
-                }
-            }
-            Err(problem) => {
-                return Some(Err(format!(
-                    "credential {}.{} is lost and can't be read back from release {release}: {problem}; put it into a Secret of your own, and name that in spec.services.{}.credentials.{}",
-                    name.0, name.1, name.0, name.1
-                )));
-            }
-        }
-    }
-    Some(Ok(None))
-}
-
-/// The values that helm recorded for a release of ours; empty where there is no release.
-fn recorded(draft: &mut Draft<'_>, observed: &Observed, key: &ReleaseKey) -> Option<Result<Arc<Values>, String>> {
-    match observed.releases.get(key).map(own_revision) {
-        None | Some(Ok(None)) => Some(Ok(Arc::default())),
-        Some(Ok(Some(revision))) => {
-            match &draft.read(Read::Values { release: key.clone(), revision, required: true })?.answer {
-                Answer::Values(values) => Some(values.clone()),
-                _ => None,
-            }
-        }
-        Some(Err(problem)) => Some(Err(problem)),
-    }
-}
-
-/// The revision whose values are ours: what an upgrade by hand was given is no credential of ours. `None` for a release that never was ours.
+/// A manual upgrade may contain other credentials.
 fn own_revision(seen: &ObservedRelease) -> Result<Option<i64>, String> {
     match seen.own_revision {
         Some(revision) => Ok(Some(revision.into())),
@@ -347,12 +368,12 @@ fn own_revision(seen: &ObservedRelease) -> Result<Option<i64>, String> {
     }
 }
 
-/// Whether the watch on our Secrets lists it.
+/// Returns whether a Secret has our label, so that the watch lists it.
 fn is_labelled(secret: &Secret, deployment: &str) -> bool {
     secret.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment)
 }
 
-/// Whether a field manager other than ours owns this key of the data: it wrote it last.
+/// Returns whether another field manager owns this key of the data, because it wrote the key last.
 fn is_edited(secret: &Secret, key: &str) -> bool {
     let field = format!("f:{key}");
     secret.metadata.managed_fields.iter().flatten().any(|entry| {
@@ -361,37 +382,32 @@ fn is_edited(secret: &Secret, key: &str) -> bool {
     })
 }
 
-/// Whether a key holds a value that was replaced.
-fn is_outdated(secret: &Secret, key: &str) -> bool {
-    outdated(secret).contains(key)
-}
-
-/// Takes the mark from a key; returns whether it had one.
-fn renew(secret: &mut Secret, key: &str) -> bool {
-    let mut keys = outdated(secret);
+/// Removes the outdated mark of a key; returns whether it had one.
+fn unmark_outdated(secret: &mut Secret, key: &str) -> bool {
+    let mut keys = outdated_keys(secret);
     let was_marked = keys.remove(key);
-    mark(secret, keys);
+    mark_outdated(secret, keys);
     was_marked
 }
 
-/// Marks the keys that hold another value than is given; returns whether one was not marked before.
+/// Marks the keys whose values differ from the given ones as outdated; returns whether a new mark was set.
 fn outdate(secret: &mut Secret, given: &BTreeMap<String, String>) -> bool {
-    let known = outdated(secret);
+    let known = outdated_keys(secret);
     let data = secret.data.iter().flatten();
-    let differs = |key: &String, held: &ByteString| given.get(key).is_some_and(|value| value.as_bytes() != held.0);
-    let keys: BTreeSet<String> = data.filter(|(key, held)| differs(key, held)).map(|(key, _)| key.clone()).collect();
+    let differs = |key: &String, value: &ByteString| given.get(key).is_some_and(|given| given.as_bytes() != value.0);
+    let keys: BTreeSet<String> = data.filter(|(key, value)| differs(key, value)).map(|(key, _)| key.clone()).collect();
     let keys: BTreeSet<String> = known.union(&keys).cloned().collect();
-    let changed = keys != known;
-    mark(secret, keys);
-    changed
+    let has_changed = keys != known;
+    mark_outdated(secret, keys);
+    has_changed
 }
 
-fn outdated(secret: &Secret) -> BTreeSet<String> {
+fn outdated_keys(secret: &Secret) -> BTreeSet<String> {
     let keys = secret.annotations().get(OUTDATED).into_iter().flat_map(|keys| keys.split(','));
     keys.filter(|key| !key.is_empty()).map(str::to_owned).collect()
 }
 
-fn mark(secret: &mut Secret, keys: BTreeSet<String>) {
+fn mark_outdated(secret: &mut Secret, keys: BTreeSet<String>) {
     if keys.is_empty() {
         if let Some(annotations) = &mut secret.metadata.annotations {
             annotations.remove(OUTDATED);
@@ -407,7 +423,7 @@ mod tests {
     use osdpl_core::observed::{Attempt, Liveness};
 
     #[test]
-    fn only_our_own_revisions_hold_our_credentials() {
+    fn reads_credentials_only_from_our_revisions() {
         let attempt = Attempt { instance: "me".into(), revision: 2, owner: Liveness::Us };
         let inherited = ObservedRelease { revision: 3, attempt: Some(attempt), ..ObservedRelease::default() };
         let kept = ObservedRelease { own_revision: Some(2), ..inherited.clone() };
@@ -418,18 +434,18 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_value_is_outdated_until_it_is_renewed() {
+    fn a_replaced_value_is_outdated_until_it_is_verified() {
         let data = [("root", "a"), ("audit", "b")].map(|(key, value)| (key.to_owned(), ByteString(value.into())));
         let mut secret = Secret { data: Some(data.into()), ..Secret::default() };
         let given = |value: &str| BTreeMap::from([("root", value), ("sst", "c")].map(|(k, v)| (k.into(), v.into())));
         assert!(!outdate(&mut secret, &given("a")), "the value is the same");
         assert!(outdate(&mut secret, &given("other")));
-        assert!(!outdate(&mut secret, &given("other")), "the mark is written once");
-        // When the old value is given again, releases may still run with the other.
+        assert!(!outdate(&mut secret, &given("other")), "the mark is set once");
+        // Releases may still run with the other value.
         assert!(!outdate(&mut secret, &given("a")));
-        let marked = |secret: &Secret| ["root", "audit", "sst"].map(|key| is_outdated(secret, key));
+        let marked = |secret: &Secret| ["root", "audit", "sst"].map(|key| outdated_keys(secret).contains(key));
         assert_eq!(marked(&secret), [true, false, false]);
-        assert!(renew(&mut secret, "root") && !renew(&mut secret, "root"));
+        assert!(unmark_outdated(&mut secret, "root") && !unmark_outdated(&mut secret, "root"));
         assert_eq!(marked(&secret), [false; 3]);
         assert!(!secret.annotations().contains_key(OUTDATED));
     }

@@ -1,64 +1,71 @@
-//! External services: a headless Service and Endpoints, because upstream's pods wait for ready addresses of a Service by its name.
+//! External services: osdpl publishes each as a headless Service with Endpoints.
 //!
-//! An `ExternalName` Service has no addresses. A headless one makes every port of the host reachable, not only the named one: upstream's
-//! rabbit-init also speaks to the broker's management port.
+//! The pods of OpenStack-Helm wait for ready addresses of a Service, and an `ExternalName` Service has none. A headless
+//! Service makes every port of the host reachable: OpenStack-Helm's rabbit-init also uses the broker's management port.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
+use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::action::{Action, Kind, Planned};
 use super::draft::Draft;
 use super::kept::Lookup;
+use super::lookups::{Lookups, Steady, newest};
 use super::requests::{Answer, Answered, Published, Read};
-use super::steady::{Lookups, Steady, newest};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{ExternalService, Finding};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::release;
 
-/// The annotation that names the host whose addresses Endpoints have: after a restart a name server may fail, and the spec may name another host.
-pub const HOST: &str = "osdpl.dev/host";
+/// The annotation of Endpoints that names the host of their addresses.
+///
+/// After a restart it decides whether the addresses can be used while the name server fails: the spec may name another
+/// host by then.
+pub const HOST_ANNOTATION: &str = "osdpl.dev/host";
 
-/// Publishes external services and withdraws those that are no longer wanted; returns the services that pods can find.
-pub fn external(
+/// Plans to publish external services and to withdraw obsolete ones; returns the services that pods can find.
+pub(crate) fn publish_all(
     draft: &mut Draft<'_>,
-    catalog: &Catalog,
-    wanted: &BTreeMap<String, ExternalService>,
+    desired: &BTreeMap<String, ExternalService>,
     observed: &Observed,
 ) -> BTreeSet<String> {
-    let held = held(catalog, observed);
-    let wanted: BTreeMap<&String, &ExternalService> =
-        wanted.iter().filter(|(service, _)| !held.contains(service.as_str())).collect();
-    let keep = wanted.values().map(|external| ReleaseKey::new(&external.namespace, &external.service)).collect();
+    let installed = installed_services(draft.catalog(), observed);
+    let desired: BTreeMap<&String, &ExternalService> =
+        desired.iter().filter(|(service, _)| !installed.contains(service.as_str())).collect();
+    let keep = desired.values().map(|external| ReleaseKey::new(&external.namespace, &external.service)).collect();
     withdraw(draft, keep);
-    draft.kept.lookups.retain(|name, lookup| wanted.get(name) == Some(&&lookup.external));
+    draft.kept.lookups.retain(|name, lookup| desired.get(name) == Some(&&lookup.external));
     let mut ready = BTreeSet::new();
-    for (name, external) in wanted {
+    for (name, external) in desired {
         match publish(draft, name, external) {
-            // Only the operator is in the cluster's network.
+            // A preview may not run in the cluster's network.
             _ if draft.snapshot.assumed.is_some() => drop(ready.insert(name.clone())),
-            Outcome::Ready => drop(ready.insert(name.clone())),
-            Outcome::Problem(problem) => draft.problems.push(problem),
-            Outcome::Waiting => {}
+            Publication::Ready => drop(ready.insert(name.clone())),
+            Publication::Failed(problem) => draft.problems.push(problem),
+            Publication::Pending => {}
         }
     }
     ready
 }
 
-/// The services of which a release of ours still exists: its uninstall comes first, and may wait for approval. To publish before would take
-/// the Endpoints of a running service away.
-fn held<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet<&'a str> {
+/// Returns the services of which a release of ours still exists.
+///
+/// They are uninstalled first, which may wait for approval. Publishing them earlier would replace the Endpoints of a
+/// running service.
+fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet<&'a str> {
     let installed = observed.releases.values().filter(|seen| seen.is_ours() && seen.status != "uninstalled");
     let installed = installed.filter_map(|seen| seen.release.as_deref());
     let running = observed.running.keys().map(|key| key.name.as_str());
     installed.chain(running).filter_map(|release| Some(catalog.release(release)?.0)).collect()
 }
 
-/// Deletes the Services of ours that are not kept; lists them when what is kept has changed, and after a start.
+/// Plans to delete our Services that are not kept.
+///
+/// They are listed after a start, and when `keep` has changed.
 fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     if draft.paused || draft.kept.services.as_ref() == Some(&keep) {
         return;
@@ -74,66 +81,70 @@ fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     }
 }
 
-enum Outcome {
+/// The state of publishing one external service.
+enum Publication {
+    /// Pods can find the service.
     Ready,
-    Problem(String),
-    Waiting,
+    /// The service can't be published, for this reason.
+    Failed(String),
+    /// Reads or writes are outstanding.
+    Pending,
 }
 
-fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Outcome {
-    let found = draft.read(Read::Addresses(external.host.clone(), external.port));
+/// Plans to publish one external service.
+fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Publication {
+    let addresses = draft.read(Read::Addresses(external.host.clone(), external.port));
     let service = draft.read(Read::Service(ReleaseKey::new(&external.namespace, &external.service)));
-    let (Some(found), Some(service)) = (found, service) else { return Outcome::Waiting };
-    let (Answer::Addresses(addresses), Answer::Service(published)) = (&found.answer, &service.answer) else {
-        return Outcome::Waiting;
+    let (Some(addresses), Some(service)) = (addresses, service) else { return Publication::Pending };
+    let (Answer::Addresses(found), Answer::Service(published)) = (&addresses.answer, &service.answer) else {
+        return Publication::Pending;
     };
-    let until = [found, service].into_iter().filter_map(Answered::until).min();
-    let problem = |problem: String| format!("spec.services.{name}.external: {problem}");
+    let until = [addresses, service].into_iter().filter_map(Answered::until).min();
+    let field = format!("spec.services.{name}.external");
     let published = match published {
         Ok(published) => published,
         Err(error) => {
             draft.wake(until);
-            return Outcome::Problem(problem(error.clone()));
+            return Publication::Failed(format!("{field}: {error}"));
         }
     };
-    let before = draft.kept.lookups.remove(name);
     let deployment = draft.snapshot.deployment.name_any();
-    let lookup = looked_up(before, external, (addresses, found.fresh), (published, &deployment), draft.snapshot.now);
-    let result = match (&lookup.problem, in_the_way(published, external, &deployment)) {
-        (Some(wrong), _) => Outcome::Problem(format!("spec.services.{name}.external.host: {}", wrong.report())),
-        (None, Some(wrong)) => Outcome::Problem(problem(wrong)),
+    let lookup = match draft.kept.lookups.remove(name) {
+        Some(known) if !addresses.fresh => known,
+        before => next_lookup(before, external, found, published, &deployment, draft.snapshot.now),
+    };
+    let result = match (&lookup.problem, conflict(published, external, &deployment)) {
+        (Some(problem), _) => Publication::Failed(format!("{field}.host: {}", problem.report())),
+        (None, Some(problem)) => Publication::Failed(format!("{field}: {problem}")),
         (None, None) => apply(draft, name, external, &lookup.addresses, published),
     };
-    let is_problem = matches!(result, Outcome::Problem(_));
-    if let (Some(fails), false) = (lookup.fails, is_problem)
+    let has_failed = matches!(result, Publication::Failed(_));
+    if let (Some(fails), false) = (lookup.fails, has_failed)
         && let Some(message) = fails.warning(&external.host, &lookup.addresses)
     {
-        let field = format!("spec.services.{name}.external.host");
-        draft.findings.push(Finding::new(Level::Warning, field, message));
+        draft.findings.push(Finding::new(Level::Warning, format!("{field}.host"), message));
     }
-    // No watch reports another address of a name, or the end of someone else's Service. Something may have triggered this pass for that.
-    let changes = is_problem || !found.fresh || external.host.parse::<IpAddr>().is_err();
-    draft.wake(until.filter(|_| changes));
+    // No watch reports a new address of a host name, or the deletion of a foreign Service.
+    let may_change = has_failed || !addresses.fresh || external.host.parse::<IpAddr>().is_err();
+    draft.wake(until.filter(|_| may_change));
     draft.kept.lookups.insert(name.to_owned(), lookup);
     result
 }
 
-/// How lookups went, with one more.
-fn looked_up(
+/// Returns the results of lookups after one more.
+fn next_lookup(
     before: Option<Lookup>,
     external: &ExternalService,
-    (found, fresh): (&Result<Vec<IpAddr>, String>, bool),
-    (published, deployment): (&Published, &str),
-    now: k8s_openapi::jiff::Timestamp,
+    found: &Result<Vec<IpAddr>, String>,
+    published: &Published,
+    deployment: &str,
+    now: Timestamp,
 ) -> Lookup {
-    if let Some(before) = before.clone().filter(|_| !fresh) {
-        return before;
-    }
     let (fails, problem) = before.as_ref().map_or((None, None), |before| (before.fails, before.problem.clone()));
     let mut known = before.map(|before| before.addresses).unwrap_or_default();
     if found.is_err() && known.is_empty() {
         let endpoints = published.endpoints.as_ref();
-        known = endpoints.map(|stored| addresses_of(stored, deployment, &external.host)).unwrap_or_default();
+        known = endpoints.map(|stored| published_addresses(stored, deployment, &external.host)).unwrap_or_default();
     }
     let external = external.clone();
     match newest(found.clone(), known) {
@@ -146,59 +157,60 @@ fn looked_up(
     }
 }
 
-/// Plans what differs.
+/// Plans to apply the Service and the Endpoints if they differ.
 fn apply(
     draft: &mut Draft<'_>,
     service: &str,
     external: &ExternalService,
     addresses: &[IpAddr],
     published: &Published,
-) -> Outcome {
+) -> Publication {
     let has_port = published.service.as_ref().is_some_and(|known| has_port(known, external.port, &external.port_name));
-    let leads_there = published.endpoints.as_ref().is_some_and(|known| leads_to(known, addresses, external));
-    if has_port && leads_there {
-        return Outcome::Ready;
+    let is_current = published.endpoints.as_ref().is_some_and(|known| leads_to(known, addresses, external));
+    if has_port && is_current {
+        return Publication::Ready;
     }
     let is_published = has_port && published.endpoints.as_ref().is_some_and(has_addresses);
-    let field = format!("spec.services.{service}.external");
-    let (service, copy) = (service.to_owned(), external.clone());
-    let endpoints =
-        Action::PublishEndpoints { service: service.clone(), external: copy.clone(), addresses: addresses.to_vec() };
     let mut refusal = None;
     if !has_port {
-        let action = Action::PublishService { service, external: copy };
+        let action = Action::PublishService { service: service.to_owned(), external: external.clone() };
         refusal = draft.attempt(Planned::new(action, "pods wait for a Service by this name"));
     }
-    if !leads_there && refusal.is_none() {
-        refusal = draft.attempt(Planned::new(endpoints, format!("the addresses of {}", external.host)));
+    if !is_current && refusal.is_none() {
+        let (service, addresses) = (service.to_owned(), addresses.to_vec());
+        let action = Action::PublishEndpoints { service, external: external.clone(), addresses };
+        refusal = draft.attempt(Planned::new(action, format!("the addresses of {}", external.host)));
     }
     match refusal {
-        Some(refusal) => Outcome::Problem(format!("{field}: {}", refusal.message)),
-        None if is_published => Outcome::Ready,
-        None => Outcome::Waiting,
+        Some(refusal) => Publication::Failed(format!("spec.services.{service}.external: {}", refusal.message)),
+        None if is_published => Publication::Ready,
+        None => Publication::Pending,
     }
 }
 
-/// Why a Service of that name can't be ours, and what to do.
-fn in_the_way(published: &Published, external: &ExternalService, deployment: &str) -> Option<String> {
+/// Returns why a Service of that name can't be ours, and what to do.
+fn conflict(published: &Published, external: &ExternalService, deployment: &str) -> Option<String> {
     let service = published.service.as_ref()?;
-    let place = format!("Service {}/{}", external.namespace, external.service);
+    let object = format!("Service {}/{}", external.namespace, external.service);
     if service.labels().get("app.kubernetes.io/managed-by").is_some_and(|manager| manager == "Helm") {
         let owner = release::helm_owner(&service.metadata).map_or_else(|| "unknown".into(), |owner| owner.to_string());
         return Some(format!(
-            "{place} belongs to helm release {owner}; uninstall that release, or take `external` out"
+            "{object} belongs to helm release {owner}; uninstall that release, or take `external` out"
         ));
     }
     let is_ours = service.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment);
     let foreign = || {
         format!(
-            "{place} is not ours (it lacks the label {DEPLOYMENT_LABEL}={deployment}); delete it, or take `external` out"
+            "{object} is not ours (it lacks the label {DEPLOYMENT_LABEL}={deployment}); delete it, or \
+             take `external` out"
         )
     };
     (!is_ours).then(foreign)
 }
 
-/// Whether our port is among its ports: ports that someone else added stay.
+/// Returns whether our port is one of the ports.
+///
+/// Another field manager may have added more.
 fn has_port(service: &Service, port: u16, name: &str) -> bool {
     let mut ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
     ports.any(|one| one.port == i32::from(port) && one.name.as_deref() == Some(name))
@@ -212,16 +224,19 @@ fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], external: &ExternalServ
     let ExternalService { host, port, port_name, .. } = external;
     let Some([subset]) = endpoints.subsets.as_deref() else { return false };
     let known: BTreeSet<&str> = subset.addresses.iter().flatten().map(|address| address.ip.as_str()).collect();
-    let wanted: BTreeSet<String> = addresses.iter().map(ToString::to_string).collect();
+    let expected: BTreeSet<String> = addresses.iter().map(ToString::to_string).collect();
     let ports = subset.ports.as_deref().unwrap_or_default();
     let same = matches!(ports, [only] if only.port == i32::from(*port) && only.name.as_ref() == Some(port_name));
-    same && endpoints.annotations().get(HOST) == Some(host) && known == wanted.iter().map(String::as_str).collect()
+    same && endpoints.annotations().get(HOST_ANNOTATION) == Some(host)
+        && known == expected.iter().map(String::as_str).collect()
 }
 
-/// The addresses that we gave these Endpoints for this host; none where they are of another.
-fn addresses_of(endpoints: &Endpoints, deployment: &str, host: &str) -> Vec<IpAddr> {
-    let is = |value: Option<&String>, wanted: &str| value.is_some_and(|value| value == wanted);
-    if !is(endpoints.labels().get(DEPLOYMENT_LABEL), deployment) || !is(endpoints.annotations().get(HOST), host) {
+/// Returns the addresses in our Endpoints if they belong to this host.
+fn published_addresses(endpoints: &Endpoints, deployment: &str, host: &str) -> Vec<IpAddr> {
+    let is = |value: Option<&String>, expected: &str| value.is_some_and(|value| value == expected);
+    if !is(endpoints.labels().get(DEPLOYMENT_LABEL), deployment)
+        || !is(endpoints.annotations().get(HOST_ANNOTATION), host)
+    {
         return Vec::new();
     }
     let subsets = endpoints.subsets.iter().flatten();
@@ -252,10 +267,10 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_service_is_in_the_way() {
+    fn a_foreign_service_is_a_conflict() {
         let why = |labels| {
             let published = Published { service: Some(service(&labels)), endpoints: None };
-            in_the_way(&published, &external("db"), "cloud")
+            conflict(&published, &external("db"), "cloud")
         };
         assert_eq!(why(json!({DEPLOYMENT_LABEL: "cloud"})), None);
         let foreign = "Service openstack/mariadb is not ours (it lacks the label osdpl.dev/deployment=cloud); delete it, or take `external` out";
@@ -276,32 +291,32 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_name_the_host_of_their_addresses() {
+    fn uses_published_addresses_only_for_their_host() {
         let endpoints = |host: &str| -> Endpoints {
-            let metadata = json!({"labels": {DEPLOYMENT_LABEL: "cloud"}, "annotations": {HOST: host}});
+            let metadata = json!({"labels": {DEPLOYMENT_LABEL: "cloud"}, "annotations": {HOST_ANNOTATION: host}});
             let addresses = json!([{"ip": "10.0.0.2"}, {"ip": "10.0.0.1"}]);
             let subsets = json!([{"addresses": addresses, "ports": [{"name": "mysql", "port": 3306}]}]);
             serde_json::from_value(json!({"metadata": metadata, "subsets": subsets})).unwrap()
         };
-        let (known, wanted) = (endpoints("db.example"), external("db.example"));
+        let (known, desired) = (endpoints("db.example"), external("db.example"));
         let addresses: [IpAddr; 2] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap());
-        assert!(leads_to(&known, &addresses, &wanted) && !leads_to(&known, &addresses[..1], &wanted));
-        assert!(!leads_to(&known, &addresses, &ExternalService { port_name: "db".into(), ..wanted.clone() }));
-        assert!(!leads_to(&endpoints("old.example"), &addresses, &wanted));
-        assert_eq!(addresses_of(&known, "cloud", "db.example"), [addresses[1], addresses[0]]);
+        assert!(leads_to(&known, &addresses, &desired) && !leads_to(&known, &addresses[..1], &desired));
+        assert!(!leads_to(&known, &addresses, &ExternalService { port_name: "db".into(), ..desired.clone() }));
+        assert!(!leads_to(&endpoints("old.example"), &addresses, &desired));
+        assert_eq!(published_addresses(&known, "cloud", "db.example"), [addresses[1], addresses[0]]);
         for (deployment, host) in [("cloud", "old.example"), ("other", "db.example")] {
-            assert!(addresses_of(&known, deployment, host).is_empty(), "{deployment} {host}");
+            assert!(published_addresses(&known, deployment, host).is_empty(), "{deployment} {host}");
         }
     }
 
     #[test]
-    fn the_problem_of_a_host_keeps_its_text_while_others_alternate() {
-        let now = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;
-        let wanted = external("127.0.0.1");
+    fn keeps_the_problem_while_errors_alternate() {
+        let now = Timestamp::UNIX_EPOCH;
+        let desired = external("127.0.0.1");
         let (published, err) = (Published::default(), |text: &str| Err(text.to_owned()));
-        let look = |before, found| looked_up(before, &wanted, (&found, true), (&published, "cloud"), now);
-        let first = look(None, err("it took too long"));
-        let second = look(Some(first), err("127.0.0.1 can't be reached from other hosts"));
+        let lookup = |before, found| next_lookup(before, &desired, &found, &published, "cloud", now);
+        let first = lookup(None, err("it took too long"));
+        let second = lookup(Some(first), err("127.0.0.1 can't be reached from other hosts"));
         assert_eq!(second.problem.unwrap().report(), "it took too long");
     }
 }

@@ -1,88 +1,93 @@
-//! What a cloud leaves when it goes: what was its own, and what releases may live on that stay.
+//! The objects that an uninstalled cloud leaves behind: its own, and those that foreign releases may need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::spec::known;
-use super::store;
+use super::object_store;
+use super::resource::release_names;
 use osdpl_core::catalog::{Catalog, Release};
 use osdpl_core::ceph::{self, Object};
 use osdpl_core::credentials::secret_name;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::{ObservedRelease, ReleaseKey};
 
-/// What an uninstall of a cloud leaves behind.
+/// The objects that an uninstalled cloud leaves behind.
 #[derive(Clone, Debug, Default)]
-pub struct Leftovers {
-    /// The releases that were there, and were ours.
-    pub releases: BTreeSet<ReleaseKey>,
-    /// Those that are there and are not ours.
-    pub stay: BTreeSet<ReleaseKey>,
-    /// Our Secrets with the credentials of services of which a release stays.
-    pub credentials: BTreeSet<String>,
-    /// Secrets that upstream keeps, as (namespace, name).
-    pub secrets: BTreeSet<(String, String)>,
-    /// What the pods of releases that stay may live on.
-    pub needed: Needed,
+pub(crate) struct Leftovers {
+    /// The releases of the cloud that were uninstalled.
+    pub(crate) releases: BTreeSet<ReleaseKey>,
+    /// The foreign releases that have the name of one of the cloud.
+    pub(crate) foreign: BTreeSet<ReleaseKey>,
+    /// The names of our Secrets with the credentials of services that have a foreign release.
+    pub(crate) credentials: BTreeSet<String>,
+    /// The Secrets that charts keep after an uninstall, as (namespace, name).
+    pub(crate) secrets: BTreeSet<(String, String)>,
+    /// The objects of osdpl that foreign releases may need.
+    pub(crate) needed: Needed,
 }
 
-/// What the operator made beside helm and does not take away, because pods may live on it.
+/// The objects that osdpl created and does not delete, because pods of foreign releases may need them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needed {
-    /// Whose pods.
-    pub releases: BTreeSet<ReleaseKey>,
+pub(crate) struct Needed {
+    /// The foreign releases.
+    pub(crate) releases: BTreeSet<ReleaseKey>,
     /// Whether they may choose nodes by the labels of roles.
-    pub labels: bool,
-    /// Services that lead outside, as (namespace, name).
-    pub external: BTreeSet<(String, String)>,
-    /// What they may mount of Ceph's, by name.
-    pub ceph: Vec<Object>,
-    /// Whether Ceph's object store belongs to what stays.
-    pub store: bool,
+    pub(crate) labels: bool,
+    /// The Services of external services, as (namespace, name).
+    pub(crate) external: BTreeSet<(String, String)>,
+    /// The objects for Ceph that they may mount; only the names are valid.
+    pub(crate) ceph: Vec<Object>,
+    /// Whether they use the object store of Ceph.
+    pub(crate) store: bool,
 }
 
-/// The cloud's own releases, and those of its names that are not its own: let go, or made by others and never taken over. Which of both no record
-/// tells, so nothing of theirs is touched, and what their pods may live on stays with them.
-pub fn leftovers(
+/// Returns what is left of a cloud's own releases, and of foreign releases that have the names of its releases.
+///
+/// A foreign release was unmanaged, or installed by another tool and never adopted. The records do not contain
+/// which, so osdpl deletes nothing of it, and keeps the objects that its pods may need.
+pub(crate) fn leftovers(
     selection: &Selection,
     releases: &BTreeMap<ReleaseKey, ObservedRelease>,
     catalog: &Catalog,
 ) -> Leftovers {
     let mut left = Leftovers::default();
-    let mut living = BTreeMap::new();
-    for (key, name) in known(selection) {
+    let mut foreign = BTreeMap::new();
+    for (key, name) in release_names(selection) {
         let found = catalog.release(&name);
         if let Some(seen) = releases.get(&key).filter(|seen| !seen.is_ours()) {
             left.credentials.extend(found.map(|(service, _)| secret_name(&selection.name, service)));
-            living.extend(found.filter(|(_, release)| is_of_the_cloud(release, seen)).map(|_| (name, key.clone())));
-            left.stay.insert(key);
+            foreign.extend(found.filter(|(_, release)| may_use_cloud(release, seen)).map(|_| (name, key.clone())));
+            left.foreign.insert(key);
             continue;
         }
         let secrets = found.map(|(_, release)| release.kept_secrets.as_slice()).unwrap_or_default();
         left.secrets.extend(secrets.iter().map(|secret| (key.namespace.clone(), secret.clone())));
         left.releases.insert(key);
     }
-    left.needed = needed(selection, &living, catalog);
+    left.needed = needed(selection, &foreign, catalog);
     left
 }
 
-/// Whether its pods may live on what the operator made: what has a namespace of its own, such as cert-manager or Rook, serves whole clusters and
-/// knows nothing of a cloud; another chart under the same name neither, and what was uninstalled has no pods.
-fn is_of_the_cloud(release: &Release, seen: &ObservedRelease) -> bool {
+/// Returns whether the pods of a foreign release may use objects of the cloud.
+///
+/// Releases with a namespace of their own, such as cert-manager or Rook, serve whole clusters and use no cloud. A
+/// release of another chart with the same name uses none either. An uninstalled release has no pods.
+fn may_use_cloud(release: &Release, seen: &ObservedRelease) -> bool {
     let is_another = seen.body.as_ref().is_some_and(|body| !body.chart.is_empty() && body.chart != release.chart);
     release.namespace.is_none() && seen.status != "uninstalled" && !is_another
 }
 
-fn needed(selection: &Selection, living: &BTreeMap<String, ReleaseKey>, catalog: &Catalog) -> Needed {
+/// Returns the objects that the pods of foreign releases may need.
+fn needed(selection: &Selection, foreign: &BTreeMap<String, ReleaseKey>, catalog: &Catalog) -> Needed {
     let namespaces: BTreeMap<&str, &str> =
-        living.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect();
-    let releases = living.keys().filter_map(|name| Some(catalog.release(name)?.1));
+        foreign.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect();
+    let releases = foreign.keys().filter_map(|name| Some(catalog.release(name)?.1));
     let needs = releases.flat_map(|release| release.needs.iter().chain(&release.waits_for));
     let services = needs.filter_map(|need| Some(catalog.provider(&need.component)?.0));
     let external = services.filter_map(|service| selection.external.get(service));
-    let gateways = store::held(selection, &namespaces);
+    let gateways = object_store::used_by_foreign(selection, &namespaces);
     Needed {
-        releases: living.values().cloned().collect(),
-        labels: !living.is_empty(),
+        releases: foreign.values().cloned().collect(),
+        labels: !foreign.is_empty(),
         external: external.map(|external| (external.namespace.clone(), external.service.clone())).collect(),
         store: !gateways.is_empty(),
         ceph: ceph::mountable_objects(&namespaces).into_iter().chain(gateways).collect(),
@@ -118,18 +123,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_stays_with_its_jobs_claims_and_credentials() {
+    fn keeps_data_of_foreign_releases() {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
         let all = |releases: &[(ReleaseKey, ObservedRelease)]| left(&spec, releases, &catalog(&[]));
-        assert_eq!(all(&[]).releases, [key("front"), key("store")].into(), "what is gone was ours");
+        assert_eq!(all(&[]).releases, [key("front"), key("store")].into(), "missing releases were ours");
         let found = all(&[(key("store"), foreign("deployed"))]);
-        assert_eq!((found.releases, found.stay), ([key("front")].into(), [key("store")].into()));
+        assert_eq!((found.releases, found.foreign), ([key("front")].into(), [key("store")].into()));
         assert_eq!(found.credentials, ["nimbus-credentials-store".to_owned()].into());
         assert!(found.needed.labels && found.needed.releases == [key("store")].into(), "{:?}", found.needed);
     }
 
     #[test]
-    fn what_serves_a_whole_cluster_was_uninstalled_or_is_another_chart_holds_nothing_back() {
+    fn keeps_nothing_for_releases_that_use_no_cloud() {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
         let certificates = "service: certificates\ndescription: x\ngroup: infra\nreleases:\n  cert-manager:\n    namespace: cert-manager\n    components: {}\n";
         let lock = "charts:\n  front: {version: 1.0.0}\n  store: {version: 1.0.0}\n  cert-manager: {version: 1.0.0}\n";
@@ -141,12 +146,12 @@ mod tests {
             (key("store"), ObservedRelease { body: Some(another), ..foreign("deployed") }),
         ] {
             let found = left(&spec, &[(key.clone(), seen)], &catalog);
-            assert_eq!((found.stay, found.needed), ([key].into(), Needed::default()), "and nothing of it is purged");
+            assert_eq!((found.foreign, found.needed), ([key].into(), Needed::default()), "its data is not purged");
         }
     }
 
     #[test]
-    fn a_service_outside_stays_while_what_needs_it_does() {
+    fn keeps_an_external_service_that_a_release_needs() {
         let spec = json!({
             "openstackRelease": "2026.1", "presets": ["small"],
             "services": {"store": {"external": {"host": "10.0.0.1"}}},
@@ -155,11 +160,11 @@ mod tests {
         assert_eq!(left(&spec, &[], &catalog).needed, Needed::default());
         let found = left(&spec, &[(key("front"), foreign("deployed"))], &catalog);
         assert_eq!(found.needed.external, [("openstack".to_owned(), "store".to_owned())].into());
-        assert_eq!(found.needed.ceph, [], "front mounts nothing of it");
+        assert_eq!(found.needed.ceph, [], "front mounts no object for Ceph");
     }
 
     #[test]
-    fn gateways_that_stay_keep_what_they_ask_keystone_with() {
+    fn keeps_the_keystone_access_of_gateways() {
         let ceph =
             json!({"mode": "external", "secret": {"name": "ceph"}, "objectStore": {"acceptedRoles": ["member"]}});
         let storage = json!({"backend": "ceph", "ceph": ceph});
@@ -172,10 +177,10 @@ mod tests {
             let needed = left(&spec, &[(key(release), foreign("deployed"))], &catalog).needed;
             (needed.store, needed.ceph.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
-        let (stays, objects) = names("ceph-rgw");
-        assert!(stays && objects.len() == 2, "{objects:?}");
-        let (stays, objects) = names("glance");
-        assert!(!stays && objects.contains(&"Secret openstack/images-rbd-keyring".to_owned()), "{objects:?}");
+        let (uses_store, objects) = names("ceph-rgw");
+        assert!(uses_store && objects.len() == 2, "{objects:?}");
+        let (uses_store, objects) = names("glance");
+        assert!(!uses_store && objects.contains(&"Secret openstack/images-rbd-keyring".to_owned()), "{objects:?}");
         assert!(!objects.contains(&"Secret openstack/nova-rbd-keyring".to_owned()), "{objects:?}");
         assert_eq!(names("heat"), (false, Vec::new()));
     }

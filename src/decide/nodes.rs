@@ -1,13 +1,18 @@
-//! Labels of nodes.
+//! Nodes: their labels, and the cluster that a cloud runs in.
 
 use std::collections::BTreeMap;
 
 use super::action::{Action, Planned};
 use super::draft::Draft;
-use osdpl_core::nodes::LabelChange;
+use super::requests::{Answer, Answered, Read};
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::nodes::{Inventory, LabelChange, count_labelled_nodes};
+use osdpl_core::observed::{Class, ClusterInfo, Range};
+use osdpl_lint::rule;
 
-/// Plans the labels of nodes; returns what the API server refused.
-pub fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChange>, reason: &str) -> Vec<String> {
+/// Plans the labels of nodes; returns the messages of refusals.
+pub(crate) fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChange>, reason: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, change) in changes {
         let action = Action::LabelNode { name: name.clone(), change: change.clone() };
@@ -15,4 +20,47 @@ pub fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChange>, rea
         problems.extend(refusal.map(|refusal| refusal.message.clone()));
     }
     problems
+}
+
+/// Returns the cluster as rules evaluate it: nodes after the change of labels, storage classes, and networks.
+pub fn cluster_info(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    nodes: Option<&Inventory>,
+    classes: Option<&[Class]>,
+    changes: &BTreeMap<String, LabelChange>,
+    service_networks: Vec<Range>,
+) -> ClusterInfo {
+    let mut networks = service_networks;
+    if rule::names_networks(spec) {
+        let range = |name: &String, cidr: &String| {
+            let description = format!("the pods of node {name}");
+            Range { description, is_of_pods: true, cidr: cidr.clone() }
+        };
+        let nodes = nodes.into_iter().flatten();
+        networks.extend(nodes.flat_map(|(name, node)| node.pod_networks.iter().map(move |cidr| range(name, cidr))));
+    }
+    let count = |all| count_labelled_nodes(all, changes, rule::node_labels(spec, catalog));
+    ClusterInfo { nodes: nodes.map(count), classes: classes.map(<[_]>::to_vec), networks }
+}
+
+/// Returns the cluster of a snapshot.
+///
+/// The networks of Services hardly ever change. They are read once per generation of a spec that names networks.
+pub(crate) fn read_cluster_info(
+    draft: &mut Draft<'_>,
+    spec: &OpenStackDeploymentSpec,
+    changes: &BTreeMap<String, LabelChange>,
+) -> ClusterInfo {
+    let mut service_networks = Vec::new();
+    if rule::names_networks(spec) {
+        let generation = draft.snapshot.deployment.metadata.generation.unwrap_or_default();
+        let answered = draft.read(Read::ServiceNetworks(generation));
+        if let Some(Answer::Networks(Ok(read))) = answered.map(|answered| &answered.answer) {
+            service_networks.clone_from(read);
+        }
+        draft.wake(answered.and_then(Answered::until));
+    }
+    let (nodes, classes) = (draft.snapshot.nodes.as_deref(), draft.snapshot.classes.as_deref());
+    cluster_info(spec, draft.catalog(), nodes, classes, changes, service_networks)
 }

@@ -1,24 +1,31 @@
-//! Actions on releases: helm starts in the order of the longest remaining chain, as far as there are slots.
+//! Actions on releases. Helm starts in the order of the longest remaining chain, as long as there are free slots.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::action::{Action, Approval, Planned};
+use k8s_openapi::jiff::Timestamp;
+
+use super::action::{Action, Approval, Kind, Planned};
 use super::draft::Draft;
+use super::requests::Read;
+use super::snapshot::Helm;
 use osdpl_core::desired::Desired;
 use osdpl_core::observed::{Observed, ReleaseKey};
-use osdpl_core::plan::{self, Plan, Reason, Step, Wait};
+use osdpl_core::plan::{self, Decision, Plan, Reason, State, Step, Wait, classify, settle_step};
 use osdpl_core::release::Status;
 
-/// How long helm may take to render before others start beside it: it waits for something then.
-pub const RENDERING: Duration = Duration::from_secs(20);
+/// How long a helm process counts as rendering: one that takes longer waits for something.
+pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
-/// Plans the step of every release, and lets those wait for which helm has no slot.
-pub fn act(draft: &mut Draft<'_>, releases: &mut Plan, (desired, observed): (&Desired, &Observed)) {
+/// Plans the steps of all releases.
+///
+/// A step for which helm has no free slot becomes a wait in `releases`.
+pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &Desired, observed: &Observed) {
     let priorities = desired.priorities();
     let mut names: Vec<String> = releases.decisions.keys().cloned().collect();
     names.sort_by_key(|name| Reverse(priorities.get(name.as_str()).copied().unwrap_or_default()));
-    let (mut free, mut rendering) = (draft.snapshot.helm.free_slots, draft.snapshot.helm.rendering);
+    let mut slots = Slots::new(&draft.snapshot.helm);
     let mut is_queued = false;
     for name in names {
         let Some(decision) = releases.decisions.get_mut(&name) else { continue };
@@ -27,68 +34,96 @@ pub fn act(draft: &mut Draft<'_>, releases: &mut Plan, (desired, observed): (&De
             let action = Action::CleanUp { release: key.clone(), sweep: sweep.clone(), others: others(&key, observed) };
             draft.attempt(Planned::new(action, "failed revisions may have left objects behind"));
         }
-        let planned = match &decision.step {
-            Step::Do(action, why) => {
-                let verb = match action {
-                    plan::Action::Upgrade { .. } if free == 0 || rendering >= draft.snapshot.helm.cores => {
-                        Some("upgrade")
-                    }
-                    plan::Action::Uninstall { .. } if free == 0 => Some("uninstall"),
-                    _ => None,
-                };
-                if let Some(verb) = verb {
+        match &decision.step {
+            Step::Do(action, why) => match slots.take(action) {
+                Ok(()) => {
+                    draft.add(Planned::new(Action::Release { name, key, action: action.clone() }, why.to_string()));
+                }
+                Err(verb) => {
                     decision.step = Step::Wait(Wait::Helm { verb: verb.to_owned(), queued: true, hook: None });
                     is_queued = true;
-                    continue;
                 }
-                match action {
-                    plan::Action::Upgrade { .. } => (free, rendering) = (free - 1, rendering + 1),
-                    plan::Action::Uninstall { .. } => free -= 1,
-                    _ => {}
-                }
-                Planned::new(Action::Release { name, key, action: action.clone() }, why.to_string())
-            }
+            },
             Step::Wait(Wait::Approval(why)) => {
                 let action = match why {
                     Reason::NotDesired => plan::Action::Uninstall { skip_hooks: false },
                     _ => plan::Action::Upgrade { delete_jobs: Vec::new() },
                 };
                 let planned = Planned::new(Action::Release { name, key, action }, why.to_string());
-                Planned { approval: Approval::Missing, ..planned }
+                draft.add(Planned { approval: Approval::Missing, ..planned });
             }
-            Step::Wait(_) | Step::Settling(_) | Step::Ready => continue,
-        };
-        draft.add(planned);
+            Step::Wait(_) | Step::Settling(_) | Step::Ready => {}
+        }
     }
-    draft.wake(draft.snapshot.now.checked_add(RENDERING).ok().filter(|_| is_queued));
+    draft.wake(draft.snapshot.now.checked_add(RENDER_LIMIT).ok().filter(|_| is_queued));
 }
 
-/// The revisions of all other releases of ours that say what is theirs: the newest, and the deployed one.
+/// The free slots of the helm runner.
+struct Slots {
+    processes: usize,
+    renders: usize,
+}
+
+impl Slots {
+    fn new(helm: &Helm) -> Self {
+        Self { processes: helm.free_slots, renders: helm.cores.saturating_sub(helm.rendering) }
+    }
+
+    /// Takes the slots that an action needs.
+    ///
+    /// # Errors
+    /// Returns helm's verb if no slot is free.
+    fn take(&mut self, action: &plan::Action) -> Result<(), &'static str> {
+        match action {
+            plan::Action::Upgrade { .. } if self.processes == 0 || self.renders == 0 => return Err("upgrade"),
+            plan::Action::Uninstall { .. } if self.processes == 0 => return Err("uninstall"),
+            plan::Action::Upgrade { .. } => (self.processes, self.renders) = (self.processes - 1, self.renders - 1),
+            plan::Action::Uninstall { .. } => self.processes -= 1,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Returns the steps for a refused spec: nothing changes.
+pub(crate) fn freeze(desired: &Desired, observed: &Observed) -> Plan {
+    let decisions = desired.releases.iter().map(|(name, release)| {
+        let step = match classify(Some(release), &release.key, observed, Timestamp::UNIX_EPOCH) {
+            State::InSync(seen) => settle_step(release, seen, observed),
+            _ => Step::Wait(Wait::Refused),
+        };
+        (name.clone(), Decision { key: release.key.clone(), step, sweep: None, mending: None })
+    });
+    Plan { decisions: decisions.collect(), ..Plan::default() }
+}
+
+/// Returns the newest and the deployed revisions of all other releases of ours: a cleanup must keep their objects.
 fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
     let ours = observed.releases.iter().filter(|(other, seen)| *other != key && seen.is_ours());
     let revisions = ours.flat_map(|(other, seen)| {
         let newest = seen.history.iter().map(|past| past.revision).max();
         let deployed = seen.history.iter().filter(|past| past.status == Status::Deployed);
-        let all: std::collections::BTreeSet<u32> = deployed.map(|past| past.revision).chain(newest).collect();
+        let all: BTreeSet<u32> = deployed.map(|past| past.revision).chain(newest).collect();
         all.into_iter().map(|revision| (other.clone(), revision))
     });
     revisions.collect()
 }
 
-/// Plans to delete the Jobs that helm left of releases that were uninstalled: hooks belong to no release, so an uninstall does not delete them.
-/// Returns whether some are left.
-pub fn delete_jobs<'k>(draft: &mut Draft<'_>, releases: impl IntoIterator<Item = &'k ReleaseKey>) -> bool {
-    let mut left = false;
+/// Plans to delete the Jobs of uninstalled releases; returns whether some may be left.
+///
+/// Helm's uninstall does not delete hooks, because they belong to no release.
+pub(crate) fn delete_jobs<'k>(draft: &mut Draft<'_>, releases: impl IntoIterator<Item = &'k ReleaseKey>) -> bool {
+    let mut are_left = false;
     for release in releases {
-        let Some(jobs) = draft.list(super::requests::Read::Jobs(release.clone())) else {
-            left = true;
+        let Some(jobs) = draft.list(Read::Jobs(release.clone())) else {
+            are_left = true;
             continue;
         };
         for (key, _) in jobs {
-            left = true;
-            let action = Action::Delete { kind: super::action::Kind::Job, key: key.clone() };
+            are_left = true;
+            let action = Action::Delete { kind: Kind::Job, key: key.clone() };
             draft.add(Planned::new(action, format!("release {release} was uninstalled")));
         }
     }
-    left
+    are_left
 }

@@ -1,7 +1,7 @@
-//! Requests: what the next snapshot must contain, as the plan that needs it says.
+//! Requests: the data that a plan needs in the next snapshot, and the answers.
 //!
-//! A plan names everything that it needs, also what it has already. The reader keeps watches and answers exactly as long as the newest plan
-//! requests them.
+//! A plan requests everything that it needs, even if the snapshot already has it. The reader keeps watches and answers
+//! exactly as long as the newest plan requests them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -19,20 +19,20 @@ use osdpl_core::openstack::HostQuery;
 use osdpl_core::release::RevisionSource;
 use osdpl_values::Values;
 
-/// How long an answer counts that no watch corrects.
-pub const FRESH: SignedDuration = SignedDuration::from_secs(15);
+/// How long an answer is valid if no watch reports changes.
+pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
-/// How long a failed read counts of what never changes by itself.
+/// How long a failure is valid for reads whose successful answer never changes.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
 /// An object that the spec names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
-    /// Its kind.
+    /// The kind.
     pub kind: ValuesKind,
-    /// Its namespace.
+    /// The namespace.
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
@@ -42,140 +42,142 @@ impl std::fmt::Display for Reference {
     }
 }
 
-/// A chart that a release is made of.
+/// The chart that a release is installed from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChartRequest {
-    /// The chart's name.
+    /// The name of the chart.
     pub name: String,
-    /// The version, where one is named; else the lock's.
+    /// The version; `None` for the one in the lock.
     pub version: Option<String>,
-    /// The repository, where it is not the operator's own.
+    /// The repository; `None` for the operator's own.
     pub repository: Option<String>,
 }
 
-/// Everything that a plan needs to be made again.
+/// The data that a plan needs in the next snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    /// Objects that the spec names: each is watched.
+    /// The objects that the spec names. Each is watched.
     pub objects: BTreeSet<Reference>,
-    /// Objects of others in place of ours: each is watched.
+    /// The foreign objects that have the name of one of ours. Each is watched.
     pub occupants: BTreeSet<Reference>,
-    /// The namespace of Rook, and the kinds whose objects are kept.
+    /// The namespace of Rook, and the kinds to watch there.
     pub rook: Option<(String, Vec<&'static str>)>,
-    /// One-off reads.
+    /// The one-off reads.
     pub reads: BTreeSet<Read>,
     /// The chart of each release.
     pub charts: BTreeMap<String, ChartRequest>,
-    /// What the tasks watch; `None` leaves them as they are.
+    /// The watches of the background tasks; `None` leaves them as they are.
     pub watches: Option<Watches>,
-    /// What is asked of Nova about its hosts.
+    /// The query about Nova's hosts.
     pub hosts: Option<HostQuery>,
-    /// What the cloud means for nodes in maintenance; `None` leaves it as it is.
+    /// The cloud's settings for node maintenance; `None` leaves them as they are.
     pub setting: Option<Setting>,
 }
 
-/// What the tasks beside the passes watch.
+/// The watches of the background tasks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Watches {
     /// The releases whose objects are watched for drift.
     pub drift: BTreeSet<ReleaseKey>,
-    /// The APIs that are probed; `None` leaves them as they are.
+    /// The APIs to probe; `None` leaves them as they are.
     pub endpoints: Option<BTreeMap<ReleaseKey, Target>>,
-    /// The daemons whose pods are watched.
+    /// The `DaemonSets` whose pods are watched.
     pub daemons: BTreeSet<DaemonSetGroup>,
 }
 
-/// A read of one thing that no watch covers.
+/// A one-off read of data that no watch covers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Read {
-    /// The values in helm's record of a revision.
+    /// Reads the values in the record of a revision.
     Values {
         /// The release.
         release: ReleaseKey,
         /// The revision.
         revision: i64,
-        /// Whether the plan can't be made without.
+        /// Whether the pass fails if the record can't be read.
         required: bool,
     },
-    /// What a revision was made from, and where asked for, who else drives the release.
+    /// Reads the inputs of a revision, and optionally which other tool manages the release.
     Source {
         /// The release.
         release: ReleaseKey,
         /// The revision.
         revision: i64,
-        /// Whether its owner matters.
+        /// Whether to look for another tool that manages the release.
         owner: bool,
     },
-    /// The object that has the name of one of ours and not our label.
+    /// Reads the object that has the name of one of ours but not our label.
     Stored(Reference),
-    /// A Service and its Endpoints.
+    /// Reads a Service and its Endpoints.
     Service(ReleaseKey),
-    /// The addresses of a host.
+    /// Looks up the addresses of a host, for a port.
     Addresses(String, u16),
-    /// An object that Rook is asked for: kind, namespace, name.
+    /// Reads an object that Rook's operator acts on, by kind, namespace and name.
     Rook(&'static str, ReleaseKey),
-    /// The networks of Services, for this generation of the spec.
+    /// Reads the networks of Services, once per generation of the spec.
     ServiceNetworks(i64),
-    /// The Services with our label.
+    /// Lists the Services with our label.
     OwnServices,
-    /// The object stores with our label.
+    /// Lists the `CephObjectStores` with our label.
     OwnStores,
-    /// Whether a node exists.
+    /// Checks whether a node exists.
     Node(String),
-    /// The Jobs that helm left of a release.
+    /// Lists the Jobs that helm left behind after the uninstall of a release.
     Jobs(ReleaseKey),
-    /// The volume claims of a release.
+    /// Lists the volume claims of a release.
     Claims(ReleaseKey),
 }
 
-/// What came of a read. It may hold secrets, and does not show itself.
+/// The answer to a read.
+///
+/// It may contain secrets, and therefore has no `Debug`.
 #[derive(Clone)]
 pub enum Answer {
-    /// See [`Read::Values`]; an error says why they can't be read.
+    /// The answer to [`Read::Values`]; an error contains the reason.
     Values(Result<Arc<Values>, String>),
-    /// See [`Read::Source`]; an error says why it can't be read.
+    /// The answer to [`Read::Source`]; an error contains the reason.
     Source(Result<Arc<Recorded>, String>),
-    /// See [`Read::Stored`].
+    /// The answer to [`Read::Stored`].
     Stored(Stored),
-    /// See [`Read::Service`]; an error says why it can't be read.
+    /// The answer to [`Read::Service`]; an error contains the reason.
     Service(Result<Box<Published>, String>),
-    /// See [`Read::Addresses`]; an error says what is wrong with the host.
+    /// The answer to [`Read::Addresses`]; an error contains the reason.
     Addresses(Result<Vec<IpAddr>, String>),
-    /// See [`Read::Rook`]; an error says why it can't be read.
+    /// The answer to [`Read::Rook`]; an error contains the reason.
     Rook(Result<Option<Arc<Value>>, String>),
-    /// See [`Read::ServiceNetworks`]; an error says why they can't be read.
+    /// The answer to [`Read::ServiceNetworks`]; an error contains the reason.
     Networks(Result<Vec<Range>, String>),
-    /// Namespaces and names, with the uid where it matters.
+    /// The answer to a list: namespaces and names, with the uid if it is needed.
     Objects(Vec<(ReleaseKey, Option<String>)>),
-    /// See [`Read::Node`].
+    /// The answer to [`Read::Node`].
     Node(bool),
 }
 
-/// What a revision that someone else made holds.
+/// The content of a foreign revision.
 pub struct Recorded {
-    /// What it was made from.
+    /// The inputs of the revision.
     pub source: RevisionSource,
-    /// Who else drives the release, where that was asked for.
+    /// The other tool that manages the release, if the read asked for it.
     pub owner: Option<String>,
 }
 
-/// An object in place of one of ours.
+/// An object that has the name of one of ours.
 #[derive(Clone, Debug)]
 pub enum Stored {
-    /// There is none.
+    /// No such object exists.
     Nothing,
-    /// A Secret.
+    /// The object is a Secret.
     Secret(Box<Secret>),
-    /// A `ConfigMap`.
+    /// The object is a `ConfigMap`.
     Map(Box<ConfigMap>),
 }
 
-/// A Service and its Endpoints as they are stored.
+/// A Service and its Endpoints as stored in the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Published {
     /// The Service.
     pub service: Option<Service>,
-    /// Its Endpoints.
+    /// The Endpoints of the Service.
     pub endpoints: Option<Endpoints>,
 }
 
@@ -184,9 +186,9 @@ pub struct Published {
 pub struct Answered {
     /// The answer.
     pub answer: Answer,
-    /// When it was read.
+    /// The time of the read.
     pub at: Timestamp,
-    /// Whether it was read for this very snapshot.
+    /// Whether the read was made for this snapshot.
     pub fresh: bool,
 }
 
@@ -194,13 +196,13 @@ pub struct Answered {
 pub type Answers = BTreeMap<Read, Answered>;
 
 impl Answered {
-    /// When it has to be read again; `None` where it never changes, or a watch tells.
+    /// Returns until when the answer is valid; `None` if it never changes or a watch reports changes.
     pub fn until(&self) -> Option<Timestamp> {
-        let lasts = match &self.answer {
+        let lifetime = match &self.answer {
             Answer::Networks(Err(_)) | Answer::Values(Err(_)) => FAILED,
             Answer::Stored(_) | Answer::Service(_) | Answer::Addresses(_) | Answer::Rook(_) | Answer::Node(_) => FRESH,
             Answer::Values(Ok(_)) | Answer::Source(_) | Answer::Networks(Ok(_)) | Answer::Objects(_) => return None,
         };
-        self.at.checked_add(lasts).ok()
+        self.at.checked_add(lifetime).ok()
     }
 }

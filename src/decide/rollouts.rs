@@ -1,61 +1,64 @@
-//! Rollouts of the data plane: update strategies that live `DaemonSets` lack, and the pods that are evicted now.
+//! Rollouts of the data plane: update strategies of live `DaemonSets`, and the next pods to evict.
 
 use super::action::{Action, Planned};
 use super::draft::Draft;
 use super::kept::Refusal;
-use osdpl_core::api::RolloutPhase;
-use osdpl_core::catalog::{Catalog, Level};
+use osdpl_core::api::{RolloutPhase, RolloutStatus};
+use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Desired, Finding};
 use osdpl_core::observed::Observed;
 use osdpl_core::plan::{Plan, Policy};
 use osdpl_core::rollout::{self, Eviction, Input, NextRollouts, Rollouts, Strategy};
 
-/// What the last status says: the watch may be older.
-pub fn last(draft: &Draft<'_>) -> Rollouts {
+/// Returns the rollouts as last written to the status: the watch may still have an older one.
+pub(crate) fn last(draft: &Draft<'_>) -> Rollouts {
     let status = draft.snapshot.deployment.status.as_ref();
     let stored = || status.map(|status| status.rollouts.clone()).unwrap_or_default();
     draft.snapshot.kept.rollouts.clone().unwrap_or_else(stored)
 }
 
-/// Plans the strategies that live `DaemonSets` lack, before helm changes their templates. A strategy that another field manager holds stays,
-/// with a warning.
-pub fn guard(draft: &mut Draft<'_>, (desired, observed): (&Desired, &Observed), catalog: &Catalog, plan: &Plan) {
+/// Plans the update strategies that live `DaemonSets` lack, before helm changes their pod templates.
+///
+/// A strategy that another field manager owns is not changed; a finding reports it.
+pub(crate) fn guard(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, plan: &Plan) {
     if draft.paused {
         return;
     }
-    let wanted = rollout::strategies_to_set(desired, observed, catalog, plan);
-    draft.kept.strategies.retain(|known| wanted.contains(known));
-    draft.kept.unguarded.retain(|known| wanted.contains(known));
-    for strategy in wanted {
+    let missing = rollout::strategies_to_set(desired, observed, draft.catalog(), plan);
+    draft.kept.strategies.retain(|known| missing.contains(known));
+    draft.kept.unguarded.retain(|known| missing.contains(known));
+    for strategy in missing {
         let is_unguarded = draft.kept.unguarded.contains(&strategy);
         if !is_unguarded && !draft.kept.strategies.contains(&strategy) {
             let action = Action::SetStrategy(strategy.clone());
-            let refusal =
-                draft.attempt(Planned::new(action, "its pods are replaced by osdpl, in batches, or by nobody else"));
+            let reason =
+                if strategy.on_delete { "osdpl replaces its pods in batches" } else { "Kubernetes replaces its pods" };
+            let refusal = draft.attempt(Planned::new(action, reason));
             draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
         }
-        // Helm is about to set the strategy of a release that is not as desired yet.
+        // The upgrade of a release that is not up to date sets the strategy.
         if strategy.settled && strategy.on_delete && is_unguarded {
-            draft.findings.push(unguarded(&strategy));
+            draft.findings.push(unguarded_warning(&strategy));
         }
     }
 }
 
-/// Decides rollouts and plans the evictions of the next batch.
-pub fn roll(
+/// Plans the evictions of the next batch; returns the state of all rollouts.
+pub(crate) fn plan_evictions(
     draft: &mut Draft<'_>,
-    (desired, observed): (&Desired, &Observed),
-    catalog: &Catalog,
-    (plan, policy): (&Plan, &Policy),
+    desired: &Desired,
+    observed: &Observed,
+    plan: &Plan,
+    policy: &Policy,
 ) -> NextRollouts {
     let snapshot = draft.snapshot;
-    let shown = || snapshot.rolling.values().flat_map(|rolling| &rolling.pods).map(|pod| &pod.uid);
-    draft.kept.evicted.retain(|uid| shown().any(|shown| shown == uid));
+    let listed = || snapshot.rolling.values().flat_map(|rolling| &rolling.pods).map(|pod| &pod.uid);
+    draft.kept.evicted.retain(|uid| listed().any(|listed| listed == uid));
     let before = last(draft);
     let mut next = rollout::decide(&Input {
         desired,
         observed,
-        catalog,
+        catalog: draft.catalog(),
         plan,
         policy,
         settings: &snapshot.deployment.spec.nodes.rollout,
@@ -73,7 +76,7 @@ pub fn roll(
         Some((pod, refusal)) => {
             draft.wake([refusal.until]);
             if let Some(rollout) = next.component.as_ref().and_then(|name| next.rollouts.get_mut(name)) {
-                held(rollout, Vec::new(), &pod, refusal);
+                report_refused_eviction(rollout, Vec::new(), &pod, refusal);
             }
         }
         None => {
@@ -88,20 +91,20 @@ pub fn roll(
     next
 }
 
-/// Has a rollout report that the eviction of a pod was refused; `evicted` are the nodes whose pods were evicted before it.
-pub fn held(rollout: &mut osdpl_core::api::RolloutStatus, evicted: Vec<String>, pod: &Eviction, refusal: &Refusal) {
+/// Makes a rollout report that the eviction of a pod was refused.
+///
+/// `evicted` contains the nodes whose pods were evicted before it in the same batch.
+pub fn report_refused_eviction(rollout: &mut RolloutStatus, evicted: Vec<String>, pod: &Eviction, refusal: &Refusal) {
     rollout.batch = evicted;
     rollout.phase = if rollout.batch.is_empty() { RolloutPhase::Waiting } else { RolloutPhase::Rolling };
-    rollout.message = format!("pod {} on {} may not go yet: {}", pod.name, pod.node, refusal.message);
+    rollout.message = format!("pod {} on {} can't be evicted yet: {}", pod.name, pod.node, refusal.message);
 }
 
-fn unguarded(strategy: &Strategy) -> Finding {
+fn unguarded_warning(strategy: &Strategy) -> Finding {
     let Strategy { namespace, name, .. } = strategy;
-    Finding::new(
-        Level::Warning,
-        "spec.nodes.rollout",
-        format!(
-            "DaemonSet {namespace}/{name} has another update strategy than OnDelete by another hand, which is respected: Kubernetes replaces its pods by itself, and not in batches; see kubectl -n {namespace} get daemonset {name} --show-managed-fields -o yaml"
-        ),
-    )
+    let message = format!(
+        "DaemonSet {namespace}/{name} has another update strategy than OnDelete, and osdpl keeps it because another \
+             field manager owns it: Kubernetes replaces its pods by itself, and not in batches; see kubectl -n {namespace} get daemonset {name} --show-managed-fields -o yaml"
+    );
+    Finding::new(Level::Warning, "spec.nodes.rollout", message)
 }

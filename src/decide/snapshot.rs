@@ -1,4 +1,4 @@
-//! The snapshot: everything that a decision is made from, read before it.
+//! The snapshot: everything that a decision is made from. The operator reads it before the decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,133 +19,133 @@ use osdpl_core::openstack::HostObservation;
 
 /// Everything that a decision is made from.
 pub struct Snapshot {
-    /// When it was read.
+    /// The time of the snapshot.
     pub now: Timestamp,
     /// The resource.
     pub deployment: OpenStackDeployment,
-    /// The catalogue, with what `ConfigMap`s add to it.
+    /// The catalogue, including additions from `ConfigMap`s.
     pub catalog: Arc<Catalog>,
-    /// What is wrong with those `ConfigMap`s.
+    /// Problems of those `ConfigMap`s.
     pub catalog_findings: Vec<Finding>,
-    /// Helm.
+    /// The state of the helm runner.
     pub helm: Helm,
-    /// Charts.
+    /// The charts.
     pub charts: Charts,
-    /// What is seen of the cluster; the releases' names in the catalogue and the causes are not filled in yet.
+    /// The observed state. The decision adds the catalogue's names of the releases, and the root causes.
     pub observed: Observed,
-    /// What is not ready, each with the chain to its root.
-    pub victims: Vec<AffectedObject>,
-    /// The nodes; none where they may not be listed.
+    /// The objects that are not ready, each with the chain to its root cause.
+    pub affected: Vec<AffectedObject>,
+    /// The nodes; `None` if osdpl may not list them.
     pub nodes: Option<Arc<Inventory>>,
     /// The volume claims of releases.
     pub claims: Vec<Claim>,
-    /// The `StorageClasses`; none where they may not be listed.
+    /// The `StorageClasses`; `None` if osdpl may not list them.
     pub classes: Option<Vec<Class>>,
-    /// The pods of daemons that are rolled.
+    /// The pods of `DaemonSets` that are being rolled out.
     pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,
-    /// What Nova said about its hosts.
+    /// The last response of Nova about its hosts.
     pub hosts: Option<Arc<HostObservation>>,
-    /// What keeps the tasks from seeing the cluster.
+    /// Problems of the background tasks that observe the cluster.
     pub problems: Vec<String>,
-    /// Objects that are watched.
+    /// The watched objects.
     pub objects: Objects,
-    /// Answers to one-off reads.
+    /// The answers to one-off reads.
     pub answers: Answers,
-    /// Releases that were uninstalled and whose Jobs are still to be deleted.
+    /// Uninstalled releases whose Jobs are still to be deleted.
     pub uninstalled: BTreeSet<ReleaseKey>,
-    /// What the last decision left for this one.
+    /// The state that the last decision kept for this one.
     pub kept: Kept,
-    /// What is assumed beside the operator, which alone knows it; none where the operator itself decides.
+    /// The assumptions of a preview; `None` if the operator itself decides.
     pub assumed: Option<Assumed>,
 }
 
-/// What is assumed where the decision is made beside the operator.
+/// The assumptions of a preview about data that only the operator has.
 #[derive(Clone, Debug, Default)]
 pub struct Assumed {
-    /// Charts, as the operator's status reports them where none are read.
+    /// The charts; taken from the operator's status if the preview reads none.
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// Whether charts are read, so that the images that they name are known.
+    /// Whether the preview reads charts, so that the images they name are known.
     pub has_charts: bool,
-    /// The releases of which something is not known here, so that their digests are not the operator's.
+    /// Releases with incomplete data, whose digests therefore differ from the operator's.
     pub guessed: BTreeSet<String>,
 }
 
-/// What is known of helm.
+/// The state of the helm runner.
 #[derive(Clone, Debug, Default)]
 pub struct Helm {
-    /// The major version.
+    /// The major version of helm.
     pub major: u64,
-    /// How many more processes may be started.
+    /// The number of processes that may be started.
     pub free_slots: usize,
-    /// How many processes render now.
+    /// The number of processes that are rendering.
     pub rendering: usize,
-    /// How many may render side by side.
+    /// The number of processes that may render at the same time.
     pub cores: usize,
-    /// Whether no process runs, not even one whose record was not seen yet.
+    /// Whether no process runs, not even one whose record was not observed yet.
     pub idle: bool,
 }
 
-/// What is known of charts.
+/// The charts that the operator has, or is fetching.
 #[derive(Clone, Debug, Default)]
 pub struct Charts {
-    /// Whether they come out of a folder: then an added lock does not count.
+    /// Whether charts come from a folder: pins that were added to the catalogue do not apply then.
     pub folder: bool,
-    /// The operator's own lock.
+    /// The names of the charts in the operator's own lock.
     pub locked: BTreeSet<String>,
-    /// By release: what was requested, and what came of it.
+    /// The request and its state, by release.
     pub known: BTreeMap<String, (ChartRequest, ChartState)>,
 }
 
-/// What came of a chart.
+/// The state of a requested chart.
 #[derive(Clone, Debug)]
 pub enum ChartState {
-    /// It is being fetched.
+    /// The chart is being fetched.
     Pending,
-    /// It is at hand.
+    /// The chart is available.
     Ready(ChartInfo),
-    /// It can't be had; it is tried again then.
+    /// Fetching failed; the operator retries at this time.
     Failed(Blocked, Timestamp),
 }
 
-/// What an object holds, by key.
+/// The data of an object, by key.
 pub type Data = BTreeMap<String, Vec<u8>>;
 
-/// What is known of a watched object.
+/// The state of a watched object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ObjectState {
-    /// Nothing yet.
+    /// The watch has not reported the object yet.
     #[default]
     Unread,
-    /// It does not exist.
+    /// The object does not exist.
     Missing,
-    /// What it holds.
+    /// The object exists and has this data.
     Read(Arc<Data>),
-    /// Why it can't be read.
+    /// The object can't be read, for this reason.
     Failed(String),
 }
 
-/// Objects that are watched.
+/// The watched objects.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
-    /// Those that the spec names.
+    /// The objects that the spec names.
     pub named: BTreeMap<Reference, ObjectState>,
-    /// Those of others in place of ours.
+    /// Foreign objects that have the name of one of ours.
     pub occupants: BTreeMap<Reference, ObjectState>,
-    /// Secrets with our label, by namespace and name.
+    /// The Secrets with our label, by namespace and name.
     pub secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
-    /// `ConfigMap`s with our label, by namespace and name.
+    /// The `ConfigMap`s with our label, by namespace and name.
     pub maps: BTreeMap<ReleaseKey, Arc<ConfigMap>>,
-    /// Whether the Secrets with our label were listed, or refused.
+    /// Whether the list of Secrets with our label was answered, even by a refusal.
     pub own_listed: bool,
-    /// Rook's objects by kind: those that were listed, or why they can't be.
+    /// Rook's objects by kind and name; an error contains the reason.
     pub rook: BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>,
 }
 
 impl Objects {
-    /// One key of an object's data.
+    /// Returns the value of one key of an object that the spec names.
     ///
     /// # Errors
-    /// What is missing, and what to do; never what the object holds.
+    /// Returns what is missing and what to do, without any of the object's values.
     pub fn get(&self, reference: &Reference, key: &str) -> Result<Vec<u8>, Unavailable> {
         let data = self.data(reference, || format!("create it with the key {key:?}"))?;
         data.get(key).cloned().ok_or_else(|| {
@@ -156,11 +156,11 @@ impl Objects {
         })
     }
 
-    /// All of an object's data.
+    /// Returns all data of an object that the spec names.
     ///
     /// # Errors
-    /// What is missing, and what to do; never what the object holds.
-    pub fn all(&self, reference: &Reference) -> Result<Data, Unavailable> {
+    /// Returns what is missing and what to do, without any of the object's values.
+    pub(crate) fn all(&self, reference: &Reference) -> Result<Data, Unavailable> {
         self.data(reference, || "create it, or correct the name".into()).map(|data| (*data).clone())
     }
 
@@ -177,11 +177,11 @@ impl Objects {
         }
     }
 
-    /// Rook's objects of a kind, by name.
+    /// Returns Rook's objects of a kind, by name.
     ///
     /// # Errors
-    /// Why they can't be read.
-    pub fn rooks(&self, kind: &str) -> Result<&BTreeMap<String, Value>, String> {
+    /// Returns why they can't be listed.
+    pub(crate) fn rook_objects(&self, kind: &str) -> Result<&BTreeMap<String, Value>, String> {
         match self.rook.get(kind) {
             None => Err(format!("{kind}s are being read")),
             Some(Ok(objects)) => Ok(objects),
@@ -191,8 +191,8 @@ impl Objects {
 }
 
 impl Charts {
-    /// The pin that was added to the catalogue for a chart, where it counts.
-    pub(super) fn pin<'a>(&self, catalog: &'a Catalog, chart: &str) -> Option<&'a file::Pin> {
+    /// Returns the pin of a chart in an addition to the catalogue, unless a folder or the own lock overrides it.
+    pub(crate) fn pin<'a>(&self, catalog: &'a Catalog, chart: &str) -> Option<&'a file::Pin> {
         catalog.lock.get(chart).filter(|_| !self.folder && !self.locked.contains(chart))
     }
 }

@@ -1,20 +1,27 @@
 //! Decisions from whole snapshots.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use k8s_openapi::ByteString;
 use k8s_openapi::jiff::Timestamp;
 use osdpl_core::api::FINALIZER;
+use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::ChartInfo;
-use osdpl_core::plan::Action as Step_;
+use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::plan::{self, Step, Wait};
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A snapshot of an empty cluster with this resource, and charts at hand.
+/// Returns a snapshot of an empty cluster with a resource; its charts are available.
 fn snapshot(change: Value) -> Snapshot {
     let catalog = Arc::new(Catalog::load(&osdpl_core::testing::files(&[])).unwrap());
     let object = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
-        "metadata": {"name": "nimbus", "namespace": "openstack", "uid": "1", "generation": 1, "finalizers": [FINALIZER]},
+        "metadata": {
+            "name": "nimbus", "namespace": "openstack", "uid": "1", "generation": 1, "finalizers": [FINALIZER],
+        },
         "spec": {"openstackRelease": "2026.1", "presets": ["small"]},
     });
     let map = |value: Value| value.as_object().cloned().unwrap();
@@ -33,7 +40,7 @@ fn snapshot(change: Value) -> Snapshot {
         helm: Helm { major: 4, free_slots: 1, rendering: 0, cores: 4, idle: true },
         charts: Charts { known: [chart("front"), chart("store")].into(), ..Charts::default() },
         observed: Observed::default(),
-        victims: Vec::new(),
+        affected: Vec::new(),
         nodes: None,
         claims: Vec::new(),
         classes: None,
@@ -48,7 +55,7 @@ fn snapshot(change: Value) -> Snapshot {
     }
 }
 
-/// Answers every read of a plan with nothing.
+/// Answers every read of a plan: there are no objects.
 fn answer(snapshot: &mut Snapshot, plan: &Plan) {
     for read in &plan.requests.reads {
         let answer = match read {
@@ -60,7 +67,7 @@ fn answer(snapshot: &mut Snapshot, plan: &Plan) {
     }
 }
 
-/// Stores the Secrets of a plan, with a value in place of each that is generated.
+/// Stores the Secrets of a plan, with fixed values instead of generated ones.
 fn store(snapshot: &mut Snapshot, plan: &Plan) {
     for planned in &plan.actions {
         let Action::StoreCredentials(write) = &planned.action else { panic!("{planned:?}") };
@@ -77,7 +84,7 @@ fn actions(plan: &Plan) -> Vec<String> {
 }
 
 #[test]
-fn the_finalizer_comes_before_everything_else() {
+fn adds_the_finalizer_first() {
     let snapshot = snapshot(json!({"metadata": {"finalizers": []}}));
     let plan = decide(&snapshot);
     assert_eq!(actions(&plan), ["add the finalizer: its deletion has to clean up"]);
@@ -85,7 +92,7 @@ fn the_finalizer_comes_before_everything_else() {
 }
 
 #[test]
-fn nothing_is_planned_from_objects_that_were_not_read() {
+fn plans_nothing_before_objects_are_read() {
     let mut snapshot = snapshot(json!({}));
     snapshot.objects.own_listed = false;
     let plan = decide(&snapshot);
@@ -93,13 +100,13 @@ fn nothing_is_planned_from_objects_that_were_not_read() {
 }
 
 #[test]
-fn an_install_reads_generates_and_then_starts_helm() {
+fn generates_credentials_before_helm_starts() {
     let mut snapshot = snapshot(json!({}));
     let first = decide(&snapshot);
     assert!(first.actions.is_empty() && first.hold == Some(Hold::Reads), "{:?}", actions(&first));
     answer(&mut snapshot, &first);
     let second = decide(&snapshot);
-    let reason = "releases need credentials that exist nowhere yet";
+    let reason = "releases need credentials that do not exist yet";
     let stored = |service: &str, key: &str| {
         format!("store Secret openstack/nimbus-credentials-{service}, generated: {key}: {reason}")
     };
@@ -112,10 +119,11 @@ fn an_install_reads_generates_and_then_starts_helm() {
         third = decide(&snapshot);
     }
     assert_eq!(actions(&third), ["store: helm upgrade --install: it is not installed"]);
-    assert!(third.hold.is_none() && third.starts("store") && !third.starts("front"));
-    let begun = third.begun(&[("store".to_owned(), true)].into());
-    assert!(matches!(begun.decisions["store"].step, Step::Wait(Wait::Helm { queued: false, .. })));
-    assert!(matches!(third.releases.decisions["store"].step, Step::Do(Step_::Upgrade { .. }, _)), "the plan stays");
+    assert_eq!((third.hold, third.actions[0].approval), (None, Approval::NotNeeded));
+    let after = third.releases_after(&[("store".to_owned(), true)].into());
+    assert!(matches!(after.decisions["store"].step, Step::Wait(Wait::Helm { queued: false, .. })));
+    let step = &third.releases.decisions["store"].step;
+    assert!(matches!(step, Step::Do(plan::Action::Upgrade { .. }, _)), "the plan does not change");
 }
 
 #[test]
@@ -132,7 +140,7 @@ fn a_paused_cloud_has_no_actions() {
 }
 
 #[test]
-fn equal_snapshots_give_equal_plans_and_reuse_the_desired_state() {
+fn reuses_the_desired_state_for_equal_snapshots() {
     let mut snapshot = snapshot(json!({"spec": {"paused": true}}));
     for _ in 0..3 {
         let plan = decide(&snapshot);
@@ -145,7 +153,7 @@ fn equal_snapshots_give_equal_plans_and_reuse_the_desired_state() {
 }
 
 #[test]
-fn the_finalizer_goes_last() {
+fn removes_the_finalizer_last() {
     let deleted = json!({"metadata": {"deletionTimestamp": "2026-11-21T00:00:00Z"}});
     let mut snapshot = snapshot(deleted);
     let plan = decide(&snapshot);

@@ -42,7 +42,7 @@ pub use document::{Kind, ReviewInput, Schemas, is_deployment};
 pub use file::{Content, Document, ParsedDocument, split_documents};
 pub use kinds::{likely_mistake, objects};
 pub use place::keys_of_field;
-pub use release::{check_release_move, pinned_in_values_from, previous_release};
+pub use release::{check_release_move, pinned_in_values_from};
 pub use report::{Argument, Report, Summary, describe_kinds, report};
 pub use served::read_spec;
 

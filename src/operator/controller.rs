@@ -1,26 +1,32 @@
-//! The controller of `OpenStackDeployment`s: reads, decides, applies and reports.
+//! The controller of `OpenStackDeployment`s. A pass reads, decides, applies and reports.
 //!
-//! A pass is short and never waits for helm. The end of a child, a release record, a workload, a Secret, the resource itself: each pokes the
-//! next pass.
+//! ```text
+//! read           the snapshot that the decision is made from     memory    state between passes
+//! apply          executes the actions of a plan                  outcomes  results of helm processes
+//! publish        writes the status and events                    secrets   what logs must not show
+//! pass_failures  reports errors of passes in the status          charts    the charts of releases
+//! webhook        validation of a spec outside of a pass          catalog   the catalogue with its additions
+//! preview        the plan for `osdpl plan`                       maintenance   settings for the maintenance of nodes
+//! ```
+//!
+//! A pass never waits for helm. The end of a helm process and changes of release records, workloads, Secrets, nodes and
+//! the resource trigger the next pass.
 
 mod apply;
+mod catalog;
 mod charts;
-mod drive;
-mod extend;
-mod failing;
-mod fence;
 mod maintenance;
 mod memory;
 mod outcomes;
+mod pass_failures;
 mod preview;
 mod publish;
 mod read;
 mod secrets;
-mod site;
-mod written;
+mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
@@ -31,163 +37,166 @@ use kube::{Api, ResourceExt as _};
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
-pub use apply::upgrade;
-pub use charts::{ChartSource, wanted};
-pub use drive::drive;
-pub use extend::Book;
-pub use fence::Fence;
+pub use apply::build_upgrade;
+pub use catalog::CatalogHandle;
+pub use charts::{ChartSource, chart_of_release};
 pub use preview::{Preview, preview};
-pub use secrets::secrets;
+pub use secrets::collect_secrets;
 
 use crate::cluster::{Cluster, Error, Inputs};
 use crate::helm::Runner;
 use crate::tasks::Tasks;
 use crate::telemetry::Metrics;
 use memory::Memory;
+use osdpl_client::run_controller;
 use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::maintenance::Setting;
 use osdpl_core::scrub::Scrubber;
-use osdpl_decide::{Hold, Plan, decide, is_finalized, older, yields};
+use osdpl_decide::{Hold, Plan, decide, decide_superseded, find_older, is_finalized};
 
-/// Everything that a pass works with.
+/// The requeue delay of a pass that requested reads, or changed what it was decided from.
+const NEXT_PASS: Duration = Duration::from_millis(5);
+
+/// The requeue delay after an error.
+const ERROR_DELAY: Duration = Duration::from_secs(3);
+
+/// The minimum delay of a requeue at a given time.
+const MIN_DELAY: Duration = Duration::from_millis(50);
+
+/// The dependencies of passes, and the state that outlives a pass.
 pub struct Context {
-    /// The gate to the API server.
+    /// The client for reads and writes.
     pub cluster: Cluster,
-    /// What the operator knows about OpenStack-Helm.
-    pub book: Book,
-    /// What is watched.
+    /// The watches on workloads, records and nodes.
     pub tasks: Tasks,
-    /// Helm's children.
-    pub runner: Runner,
-    /// Objects that specs name.
-    pub inputs: Inputs,
-    /// Charts.
-    pub charts: ChartSource,
-    /// Where the secrets to scrub are told.
-    pub scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
-    /// Counters.
+    /// The metrics.
     pub metrics: Metrics,
+    catalog: CatalogHandle,
+    runner: Runner,
+    inputs: Inputs,
+    charts: ChartSource,
+    /// Sends the known secrets to the readers of logs.
+    scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
+    /// The state between passes; see [`Memory`] for what a restart loses. The lock makes passes sequential.
     memory: Mutex<Memory>,
-    deployments: std::sync::OnceLock<Store<OpenStackDeployment>>,
-    /// What the cloud means for nodes that are taken out.
-    setting: tokio::sync::watch::Sender<Option<Arc<osdpl_core::maintenance::Setting>>>,
-    /// The resources whose passes fail.
-    failing: std::sync::Mutex<failing::AllFailing>,
-    /// The resources of which all was done, by their uids: the watch may tell of that later.
-    over: std::sync::Mutex<BTreeSet<String>>,
-    poke: Arc<Notify>,
+    /// The cache of all resources: an older one takes precedence. It is set when the controller starts.
+    deployments: OnceLock<Store<OpenStackDeployment>>,
+    /// What the maintenance of nodes must know about the cloud, from the last plan, because the controller of
+    /// maintenances has no plan. After a restart maintenance waits for the first plan.
+    setting: tokio::sync::watch::Sender<Option<Arc<Setting>>>,
+    /// The resources whose last pass failed, because only lasting failures are reported. A restart loses
+    /// the time since when they fail.
+    pass_failures: std::sync::Mutex<pass_failures::PassFailures>,
+    /// The uids of resources whose finalizer was removed, because the watch may still list them. A restart lists the
+    /// resources again.
+    finalized: std::sync::Mutex<BTreeSet<String>>,
+    /// Triggers a pass.
+    trigger: Arc<Notify>,
 }
 
-/// What a [`Context`] is made of.
+/// The dependencies of a [`Context`].
 pub struct Parts {
-    /// The gate to the API server.
+    /// The client for reads and writes.
     pub cluster: Cluster,
-    /// What the operator knows about OpenStack-Helm.
-    pub book: Book,
-    /// What is watched.
+    /// The catalogue.
+    pub catalog: CatalogHandle,
+    /// The watches on workloads, records and nodes.
     pub tasks: Tasks,
-    /// Helm's children.
+    /// The runner of helm processes.
     pub runner: Runner,
-    /// Charts.
+    /// The charts.
     pub charts: ChartSource,
-    /// Where the secrets to scrub are told.
+    /// Sends the known secrets to the readers of logs.
     pub scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
-    /// Counters.
+    /// The metrics.
     pub metrics: Metrics,
-    /// The secrets that the scrubber was made with.
+    /// The secrets in the cluster at the start.
     pub secrets: BTreeSet<String>,
 }
 
 impl Context {
-    /// A context; `poke` is told when something that a spec names changes.
-    pub fn new(parts: Parts, poke: &Arc<Notify>) -> Self {
-        let Parts { cluster, book, tasks, runner, charts, scrubber, metrics, secrets } = parts;
-        let inputs = Inputs::new(cluster.client().clone(), Arc::clone(poke));
-        let (memory, deployments) = (Mutex::new(Memory::knowing(secrets, now())), std::sync::OnceLock::new());
-        let setting = tokio::sync::watch::Sender::new(None);
+    /// Creates a context; `trigger` is notified when an object that a spec names changes.
+    pub fn new(parts: Parts, trigger: &Arc<Notify>) -> Self {
+        let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics, secrets } = parts;
         Self {
+            inputs: Inputs::new(cluster.client().clone(), Arc::clone(trigger)),
+            memory: Mutex::new(Memory::with_secrets(secrets, now())),
+            deployments: OnceLock::new(),
+            setting: tokio::sync::watch::Sender::new(None),
+            pass_failures: std::sync::Mutex::default(),
+            finalized: std::sync::Mutex::default(),
+            trigger: Arc::clone(trigger),
             cluster,
-            book,
+            catalog,
             tasks,
             runner,
-            inputs,
             charts,
             scrubber,
             metrics,
-            memory,
-            deployments,
-            setting,
-            failing: std::sync::Mutex::default(),
-            over: std::sync::Mutex::default(),
-            poke: Arc::clone(poke),
         }
     }
 }
 
-/// Runs until `stop`; then lets the pass that runs end.
-pub async fn run(context: Arc<Context>, poke: Arc<Notify>, stop: CancellationToken) {
+/// Runs passes until `stop`; returns when the last one has ended.
+pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: CancellationToken) {
     tokio::select! {
-        // Whoever asks the webhook is to be answered by the whole catalogue: before, the pod is not ready, and its Service asks nobody.
-        ((), ()) = async { tokio::join!(context.tasks.ready(), context.inputs.told_additions()) } => {}
+        // The webhook needs the whole catalogue. The pod is not ready before, so that its Service sends no requests.
+        ((), ()) = async { tokio::join!(context.tasks.ready(), context.inputs.wait_for_additions()) } => {}
         () = stop.cancelled() => return,
     }
     let deployments: Api<OpenStackDeployment> = Api::all(context.cluster.client().clone());
     let controller = Controller::new(deployments, watcher::Config::default());
     let (store, metrics) = (controller.store(), context.metrics.clone());
     let _ = context.deployments.set(store.clone());
-    let helm = tokio_stream(context.runner.changes());
-    let pokes = futures::stream::unfold(poke, |poke| async move {
-        poke.notified().await;
-        Some(((), poke))
+    let helm = futures::stream::unfold(context.runner.changes(), |mut changes| async move {
+        changes.changed().await.ok().map(|()| ((), changes))
+    });
+    let triggers = futures::stream::unfold(trigger, |trigger| async move {
+        trigger.notified().await;
+        Some(((), trigger))
     });
     let passes = controller
-        .reconcile_all_on(futures::stream::select(pokes, helm))
+        .reconcile_all_on(futures::stream::select(triggers, helm))
         .graceful_shutdown_on(stop.clone().cancelled_owned())
-        .run(reconcile, failed, context);
-    drive(passes, "pass failed", (&store, || metrics.set_ready()), &stop).await;
-}
-
-fn tokio_stream(changes: tokio::sync::watch::Receiver<u64>) -> impl futures::Stream<Item = ()> + Send {
-    futures::stream::unfold(changes, |mut changes| async move { changes.changed().await.ok().map(|()| ((), changes)) })
+        .run(reconcile, requeue_after_error, context);
+    run_controller(passes, "pass failed", &store, || metrics.set_ready(), &stop).await;
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
-fn failed(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Context>) -> Action {
+fn requeue_after_error(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Context>) -> Action {
     context.metrics.count_failure();
-    Action::requeue(Duration::from_secs(3))
+    Action::requeue(ERROR_DELAY)
 }
 
-/// One pass for one resource, and a word in its status where that fails.
+/// Runs a pass for a resource, and reports a lasting failure in its status.
 ///
 /// # Errors
-/// When the API server refuses what the pass can't go on without; everything else is said in the status.
-pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Context>) -> Result<Action, Error> {
-    let outcome = Box::pin(pass(&deployment, &context)).await;
-    context.tell_failure(&deployment, outcome.as_ref().err()).await;
-    outcome
+/// When the API server refuses a request that the pass requires. All other problems are part of the status.
+async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Context>) -> Result<Action, Error> {
+    let result = Box::pin(pass(&deployment, &context)).await;
+    context.report_pass_failure(&deployment, result.as_ref().err()).await;
+    result
 }
 
-/// How soon the next pass follows one that requested or changed what the next one sees.
-const NEXT: Duration = Duration::from_millis(5);
-
-/// One pass: read, decide, apply, report.
+/// Runs a pass: read, decide, apply, report.
 async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Action, Error> {
     let _measured = context.metrics.start_pass();
     let mut memory = context.memory.lock().await;
-    if context.is_over(deployment) {
+    if context.is_finalized(deployment) {
         return Ok(Action::await_change());
     }
-    let newer = memory.written.as_mut().and_then(|written| written.untold(deployment));
-    let deployment = newer.as_ref().unwrap_or(deployment);
+    let written = memory.written.as_mut().and_then(|written| written.newer_than(deployment));
+    let deployment = written.as_ref().unwrap_or(deployment);
     if let Some(older) = context.older_deployment(deployment) {
-        let plan = yields(deployment, older);
+        let plan = decide_superseded(deployment, older);
         context.apply(deployment, &plan, &mut memory).await?;
         if plan.hold.is_none() {
             context.publish(deployment, &plan, &BTreeMap::new(), &mut memory).await?;
         }
         return Ok(Action::await_change());
     }
-    if !context.extend(&deployment.namespace().unwrap_or_default(), &mut memory).await {
-        // A ConfigMap that adds to the catalogue was not read yet; the first answer triggers a pass.
+    if !context.update_catalog(&deployment.namespace().unwrap_or_default(), &mut memory).await {
+        // The additions to the catalogue are not listed yet, which triggers a pass.
         return Ok(Action::await_change());
     }
     let snapshot = context.read(deployment, &mut memory).await?;
@@ -196,43 +205,43 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     context.subscribe(&plan, &mut memory);
     match plan.hold {
         Some(Hold::Objects) => return Ok(Action::await_change()),
-        Some(Hold::Reads) => return Ok(Action::requeue(NEXT)),
+        Some(Hold::Reads) => return Ok(Action::requeue(NEXT_PASS)),
         Some(Hold::Actions | Hold::Charts | Hold::Watch) | None => {}
     }
     context.scrub_secrets(&plan, &mut memory);
     let outcome = context.apply(deployment, &plan, &mut memory).await?;
-    let mut at = plan.wake;
+    let mut requeue_at = plan.wake;
     match plan.hold {
         Some(Hold::Watch) => return Ok(Action::await_change()),
-        Some(Hold::Actions) => return Ok(Action::requeue(NEXT)),
+        Some(Hold::Actions) => return Ok(Action::requeue(NEXT_PASS)),
         Some(Hold::Charts) => {}
-        _ if outcome.untrue => return Ok(Action::requeue(NEXT)),
-        _ => at = at.into_iter().chain(context.publish(deployment, &plan, &outcome.begun, &mut memory).await?).min(),
+        _ if outcome.skip_report => return Ok(Action::requeue(NEXT_PASS)),
+        _ => {
+            let publish_at = context.publish(deployment, &plan, &outcome.helm_started, &mut memory).await?;
+            requeue_at = requeue_at.into_iter().chain(publish_at).min();
+        }
     }
-    if outcome.again {
-        return Ok(Action::requeue(NEXT));
+    if outcome.requeue {
+        return Ok(Action::requeue(NEXT_PASS));
     }
-    Ok(wake(at.into_iter().chain(memory.again(now())).min(), now()))
+    Ok(requeue(requeue_at.into_iter().chain(memory.next_record_read(now())).min(), now()))
 }
 
-/// When the next pass follows by itself.
-fn wake(at: Option<Timestamp>, now: Timestamp) -> Action {
+/// Requeues the resource at a time, if there is one.
+fn requeue(at: Option<Timestamp>, now: Timestamp) -> Action {
     match at {
-        Some(at) => {
-            let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
-            Action::requeue(wait.max(Duration::from_millis(50)))
-        }
+        Some(at) => Action::requeue(Duration::try_from(at.duration_since(now)).unwrap_or_default().max(MIN_DELAY)),
         None => Action::await_change(),
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "the one clock of a pass")]
+#[allow(clippy::disallowed_methods, reason = "the only clock of a pass")]
 fn now() -> Timestamp {
     Timestamp::now()
 }
 
 impl Context {
-    /// Has watches and tasks follow what the plan requests, and keeps its memory.
+    /// Directs the watches and tasks to the plan's requests, and keeps its memory.
     fn subscribe(&self, plan: &Plan, memory: &mut Memory) {
         memory.keep(plan);
         self.inputs.subscribe(&plan.requests);
@@ -248,19 +257,19 @@ impl Context {
             self.tasks.set_host_query(plan.requests.hosts.clone());
         }
         if let Some(setting) = &plan.requests.setting {
-            self.say(setting.clone());
+            self.set_maintenance_setting(setting.clone());
         }
     }
 
-    /// The resource that rules instead of this one.
+    /// The older resource that takes precedence over this one.
     fn older_deployment(&self, deployment: &OpenStackDeployment) -> Option<String> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
-        older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_over(other)), Some(deployment))
+        find_older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_finalized(other)), Some(deployment))
     }
 
-    /// Whether all was done of a resource: of what the watch has not told of yet as well, nothing is done twice.
-    fn is_over(&self, deployment: &OpenStackDeployment) -> bool {
-        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
-        is_finalized(deployment) || deployment.uid().is_some_and(|uid| over.contains(&uid))
+    /// Whether a resource is already finalized, even if the watch still lists it with the finalizer.
+    fn is_finalized(&self, deployment: &OpenStackDeployment) -> bool {
+        let finalized = self.finalized.lock().unwrap_or_else(PoisonError::into_inner);
+        is_finalized(deployment) || deployment.uid().is_some_and(|uid| finalized.contains(&uid))
     }
 }

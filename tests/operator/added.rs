@@ -51,7 +51,7 @@ fn installs_added_services_and_survives_an_invalid_edit() {
         };
         let (is_ready, message) = world.until("the error is reported", told).await;
         assert!(is_ready && message.contains("key \"presets.bright.yaml\""), "{message}");
-        assert!(message.contains("what it held before goes on until it is corrected"), "{message}");
+        assert!(message.contains("its previous content is used until it is corrected"), "{message}");
 
         edit("400").await;
         let upgraded = |cloud: &osdpl_core::api::OpenStackDeployment| {

@@ -180,7 +180,7 @@ fn lists_leftovers_after_the_class_was_corrected() {
         let told = world
             .until("helm can't change the claims", |cloud| {
                 let message = cloud.child("mariadb").message;
-                message.contains("what can't be changed has to be deleted first").then_some(message)
+                message.contains("delete the immutable objects first").then_some(message)
             })
             .await;
         assert_eq!(world.run_suggested_commands(&told), 2, "{told}");

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::SignedDuration;
+use osdpl_client::HttpConfig;
 use osdpl_core::endpoint::{Login, Url};
 use osdpl_core::openstack::{Access, Error, neutron, nova};
-use osdpl_operator::http::{Cloud, HttpConfig};
+use osdpl_maintenance::OpenStackClient;
 use serde_json::json;
 
 use crate::nova::Moves;
@@ -30,12 +31,12 @@ fn access() -> Access {
     }
 }
 
-fn with_stand_in(tell: impl AsyncFnOnce(&StandIn, &Cloud, &Access)) {
+fn with_stand_in(tell: impl AsyncFnOnce(&StandIn, &OpenStackClient, &Access)) {
     RUNTIME.block_on(async {
         let server = StandIn::start(&["compute", "network"]).await;
         let reach =
             HttpConfig { address: Some(server.address.to_string()), timeout: Duration::from_secs(2), ca: Vec::new() };
-        tell(&server, &Cloud::new(reach), &access()).await;
+        tell(&server, &OpenStackClient::new(reach), &access()).await;
     });
 }
 
@@ -130,7 +131,7 @@ fn reports_api_errors_without_secrets() {
         server.nova.expire();
         server.answers("nova-api", Behaviour::Well);
         let alone = Access { compute: None, ..access.clone() };
-        let other = Cloud::new(HttpConfig {
+        let other = OpenStackClient::new(HttpConfig {
             address: Some(server.address.to_string()),
             timeout: Duration::from_secs(2),
             ca: Vec::new(),
@@ -141,7 +142,7 @@ fn reports_api_errors_without_secrets() {
         assert_eq!(absent.to_string(), "nova is not part of this cloud");
         let nobody =
             HttpConfig { address: Some("127.0.0.1:1".into()), timeout: Duration::from_secs(2), ca: Vec::new() };
-        let away = Cloud::new(nobody).call(access, &nova::services()).await.unwrap_err();
+        let away = OpenStackClient::new(nobody).call(access, &nova::services()).await.unwrap_err();
         assert!(away.to_string().contains(":5000/v3/auth/tokens: connection failed"), "{away}");
         let all = format!("{access:?} {old:?} {busy:?} {login:?} {absent:?} {away:?} {old} {busy} {login} {away}");
         assert!(!all.contains(PASSWORD) && !all.contains("gaaaa"), "{all}");

@@ -120,7 +120,7 @@ fn maps_new_hosts_and_removes_gone_ones_on_request() {
         world.annotate(FORGET_NODES_ANNOTATION, Value::Null).await;
         server.nova.set_service(&late, "state", json!("down"));
         let said = world.until("the host without a node is reported", warning_with("nova still lists host")).await;
-        assert!(said.contains(&format!("when it is gone for good: osdpl forget {late};")), "{said}");
+        assert!(said.contains(&format!("if it was removed for good: osdpl forget {late};")), "{said}");
         assert_eq!(server.nova.changes(), Vec::<String>::new(), "no change is requested any more");
 
         world.annotate(FORGET_NODES_ANNOTATION, json!(format!("{late},nowhere"))).await;

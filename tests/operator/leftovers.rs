@@ -186,7 +186,7 @@ fn retries_unrenderable_chart_only_with_new_inputs() {
             })
             .await;
         let child = cloud.child(RELEASE);
-        assert!(child.message.contains("not tried again until they, or the chart, change"), "{}", child.message);
+        assert!(child.message.contains("not retried until they or the chart change"), "{}", child.message);
         assert_eq!((child.status.as_str(), child.revision), ("absent", None));
         assert_eq!(cloud.condition("Stalled").unwrap().status, "True", "no time mends it");
         assert_eq!(cloud.condition("Reconciling").unwrap().status, "False");

@@ -70,7 +70,7 @@ fn refused_annotation_removal_is_only_a_warning() {
         world.annotate(REPAIR, json!("all")).await;
         forbid(world).await;
         let _operator = world.operator().start().await;
-        let warning = "; warning: annotation osdpl.dev/repair: it had its effect and could not be taken away: ";
+        let warning = "; warning: annotation osdpl.dev/repair: it had its effect and could not be removed: ";
         let told = |cloud: &OpenStackDeployment| {
             let said = ready_message(cloud);
             (cloud.is_ready() && said.contains(warning)).then_some(said)

@@ -209,7 +209,7 @@ fn failing_node_stops_a_rollout() {
         world.apply(&spec("2", "1", &rollout_of)).await;
         let held = |cloud: &OpenStackDeployment| {
             let said = rollout(cloud, SWITCH);
-            (said.phase == RolloutPhase::Waiting && said.message.contains(" on node-1 may not go yet: "))
+            (said.phase == RolloutPhase::Waiting && said.message.contains(" on node-1 can't be evicted yet: "))
                 .then_some(said)
         };
         let said = world.until("a disruption budget blocks the first", held).await;

@@ -46,7 +46,7 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
         let spec = on_ceph(&ceph);
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        world.until("Rook is missed", waits_for("is not there; install Rook")).await;
+        world.until("Rook is missed", waits_for("does not exist; install Rook")).await;
         rook.define().await;
         rook.until_requested("CephClient", "cinderbackup").await;
         let images = json!({"failureDomain": "host", "deviceClass": "ssd", "replicated": {"size": 2}});

@@ -9,7 +9,7 @@ use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{Maker, RevisionSource, Status};
 use osdpl_operator::charts::{ChartRequest, Store};
 use osdpl_operator::cluster::Reader;
-use osdpl_operator::controller::wanted;
+use osdpl_operator::controller::chart_of_release;
 
 /// The releases that helm has recorded.
 #[derive(Default)]
@@ -58,7 +58,7 @@ pub async fn charts(
 ) -> BTreeMap<String, ChartState> {
     let mut states = BTreeMap::new();
     for (name, found) in &known.releases {
-        let Some((wanted, _)) = wanted(store, spec, catalog, name) else { continue };
+        let Some((wanted, _)) = chart_of_release(store, spec, catalog, name) else { continue };
         if let Some(state) = compare(store, &wanted, &found.source).await {
             states.insert(name.clone(), state);
         }

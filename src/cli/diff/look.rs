@@ -15,7 +15,7 @@ use osdpl_core::plan::{Action, Step, Wait};
 use osdpl_core::release::RevisionSource;
 use osdpl_core::scrub::Scrubber;
 use osdpl_operator::cluster::Reader;
-use osdpl_operator::controller::secrets;
+use osdpl_operator::controller::collect_secrets;
 use osdpl_values::{Path, Values, changed_paths};
 
 /// Compares the releases, or only the named ones.
@@ -35,7 +35,7 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
         let messages = shown.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         anyhow::bail!("the resource is refused, so nothing would be done:\n{messages}");
     }
-    let secrets: Vec<String> = secrets(&preview.facts).into_iter().map(Into::into).collect();
+    let secrets: Vec<String> = collect_secrets(&preview.facts).into_iter().map(Into::into).collect();
     shown.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unseen.contains(unknown));
     let comparison = Comparison { live, cluster: Reader::new(client.clone()), renderer, secrets };
     let is_desired = |key: &ReleaseKey| preview.desired.releases.values().any(|release| release.key == *key);

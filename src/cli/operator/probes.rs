@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
 
-use osdpl_operator::http::HttpConfig;
+use osdpl_client::HttpConfig;
 use osdpl_operator::tasks::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 
 #[derive(Args)]

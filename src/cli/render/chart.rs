@@ -11,7 +11,7 @@ use crate::place::ChartsOption;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_operator::charts::Store;
-use osdpl_operator::controller::wanted;
+use osdpl_operator::controller::chart_of_release;
 use osdpl_operator::helm::ChartReference;
 use osdpl_operator::helm::pull::reference;
 
@@ -45,7 +45,7 @@ impl<'a> Charts<'a> {
 
     /// Returns the chart of a release; a given chart is checked against the lock and copied into the folder.
     pub async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<PreparedChart> {
-        let (wanted, digest) = wanted(&self.store, self.spec, self.catalog, name)
+        let (wanted, digest) = chart_of_release(&self.store, self.spec, self.catalog, name)
             .with_context(|| format!("the catalogue has no release {name}"))?;
         if !self.is_local {
             let request = self.store.pull_request_for(&wanted)?;

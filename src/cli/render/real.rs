@@ -14,7 +14,7 @@ use crate::offline::report_findings;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::credentials::{list_needed_credentials, secret_name, user_secret};
 use osdpl_core::plan::jobs_to_delete;
-use osdpl_operator::controller::{Preview, secrets};
+use osdpl_operator::controller::{Preview, collect_secrets};
 use osdpl_operator::helm::Version;
 
 impl Arguments {
@@ -37,7 +37,7 @@ impl Arguments {
             name: deployment.name_any(),
             namespace: deployment.namespace().unwrap_or_default(),
             jobs: jobs(&preview),
-            secrets: secrets(&preview.facts).into_iter().map(Into::into).collect(),
+            secrets: collect_secrets(&preview.facts).into_iter().map(Into::into).collect(),
             helm: Version { major: self.helm_major.unwrap_or(major), minor: 0 },
             home: Some(home(&client, preview.selection.namespace.clone()).await?),
             spec: preview.spec,

@@ -10,7 +10,7 @@ use super::chart::PreparedChart;
 use super::folder::Folder;
 use super::{Cloud, Secrets};
 use osdpl_core::desired::DesiredRelease;
-use osdpl_operator::controller::upgrade;
+use osdpl_operator::controller::build_upgrade;
 use osdpl_operator::helm::program::STORAGE_DRIVER;
 
 /// The script's name.
@@ -154,7 +154,7 @@ impl<'a> Script<'a> {
                 writeln!(body, "  kubectl --namespace {namespace} delete jobs --ignore-not-found {}", jobs.join(" "));
         }
         // The reference determines the archive.
-        let upgrade = upgrade(name, release, PathBuf::new());
+        let upgrade = build_upgrade(name, release, PathBuf::new());
         let line = upgrade.manual_arguments(&release.key, self.cloud.helm, Path::new(values), &chart.reference);
         let line: Vec<String> = line.iter().map(|argument| quoted(argument)).collect();
         let _ = writeln!(body, "  helm {}\nfi", line.join(" "));

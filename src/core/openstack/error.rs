@@ -32,7 +32,7 @@ pub enum Error {
         answer: String,
     },
     /// The API refused the request.
-    #[error("{what}: {answer}{}", said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
+    #[error("{what}: {answer}{}", message.as_ref().map(|message| format!(": {message}")).unwrap_or_default())]
     Refused {
         /// The request.
         what: String,
@@ -41,7 +41,7 @@ pub enum Error {
         /// The HTTP status: `409 Conflict`.
         answer: String,
         /// The error message of the API.
-        said: Option<String>,
+        message: Option<String>,
     },
     /// The response is not what the request expects.
     #[error("{what}: its response cannot be read: {why}; check what responds at that address")]
@@ -75,11 +75,11 @@ impl Error {
     }
 }
 
-/// The error message in a response body, on one line.
+/// Returns the error message in a response body, on one line.
 ///
 /// Nova uses `{"conflictingRequest": {"message": …}}`, Neutron `{"NeutronError": {"message": …}}`, and unsupported
 /// versions are `{"errors": [{"detail": …}]}` (API-WG).
-pub fn said(body: &[u8]) -> Option<String> {
+pub fn error_message(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let text = body.as_object()?.values().find_map(|inner| {
         let inner = inner.get(0).unwrap_or(inner);

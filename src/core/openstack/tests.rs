@@ -64,14 +64,14 @@ fn classifies_migration_status() {
 
 #[test]
 fn extracts_error_messages_on_one_line() {
-    let of = |body: serde_json::Value| said(body.to_string().as_bytes());
+    let of = |body: serde_json::Value| error_message(body.to_string().as_bytes());
     let conflict = of(json!({"conflictingRequest": {"code": 409, "message": "Unable to delete\n  compute service"}}));
     assert_eq!(conflict.as_deref(), Some("Unable to delete compute service"));
     let neutron = of(json!({"NeutronError": {"type": "AgentNotFound", "message": "Agent x not found", "detail": ""}}));
     assert_eq!(neutron.as_deref(), Some("Agent x not found"));
     let version = of(json!({"errors": [{"status": 406, "detail": "Version 2.53 is not supported"}]}));
     assert_eq!(version.as_deref(), Some("Version 2.53 is not supported"));
-    assert_eq!(said(b"<html>"), None);
+    assert_eq!(error_message(b"<html>"), None);
     assert!(of(json!({"x": {"message": "y".repeat(999)}})).unwrap().len() < 400);
 }
 

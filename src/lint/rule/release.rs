@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
+use osdpl_core::api::{OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::Unavailable;
 use osdpl_core::finding::Finding;
@@ -13,12 +13,6 @@ use osdpl_values::{Values, get};
 const FIELD: &str = "spec.openstackRelease";
 /// The number of image tags that one warning names.
 const NAMED: usize = 5;
-
-/// Returns the deployed OpenStack release if the spec moves to another one.
-pub fn previous_release(deployment: &OpenStackDeployment) -> Option<&str> {
-    let deployed = deployment.status.as_ref()?.openstack_release.deployed.as_deref()?;
-    Some(deployed).filter(|deployed| *deployed != deployment.spec.openstack_release)
-}
 
 /// Checks a spec whose OpenStack release differs from the deployed one.
 ///

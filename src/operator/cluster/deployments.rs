@@ -1,4 +1,4 @@
-//! The custom resource: its finalizer, its status, its events.
+//! Writes of `OpenStackDeployment`s: finalizer, annotations, status and events.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use kube::runtime::events::{Event, EventType};
 use kube::{Resource, ResourceExt};
 use serde_json::json;
 
-use super::{Cluster, Error, Explain, MANAGER};
+use super::{Cluster, Error, ErrorContext, MANAGER};
 use osdpl_core::api::{FINALIZER, OpenStackDeployment, OpenStackDeploymentStatus};
 use osdpl_core::status::{self, Subject};
 
@@ -17,16 +17,16 @@ impl Cluster {
         Api::namespaced(self.client.clone(), &deployment.namespace().unwrap_or_default())
     }
 
-    /// Adds or removes our finalizer, guarded by the resource's version; does nothing where it is as wanted.
+    /// Adds or removes our finalizer if necessary; the resourceVersion guards the write.
     ///
     /// # Errors
-    /// When the API server refuses, or someone else changed the resource meanwhile.
-    pub async fn set_finalizer(&self, deployment: &OpenStackDeployment, wanted: bool) -> Result<bool, Error> {
+    /// When the API server refuses, or someone else changed the resource concurrently.
+    pub(crate) async fn set_finalizer(&self, deployment: &OpenStackDeployment, present: bool) -> Result<(), Error> {
         let mut finalizers = deployment.finalizers().to_vec();
-        if finalizers.iter().any(|finalizer| finalizer == FINALIZER) == wanted {
-            return Ok(false);
+        if finalizers.iter().any(|finalizer| finalizer == FINALIZER) == present {
+            return Ok(());
         }
-        if wanted {
+        if present {
             finalizers.push(FINALIZER.into());
         } else {
             finalizers.retain(|finalizer| finalizer != FINALIZER);
@@ -35,17 +35,19 @@ impl Cluster {
         let name = deployment.name_any();
         let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
         match self.deployments(deployment).patch(&name, &params, &Patch::Merge(patch)).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
-            other => other.map(|_| true).because(|| format!("changing the finalizers of {name}")),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            other => other.map(drop).with_context(|| format!("changing the finalizers of {name}")),
         }
     }
 
-    /// Sets annotations, or takes them away; returns whether that was done. Where the resource changed meanwhile nothing is: someone may have said
-    /// more in them, and the pass for that change does it.
+    /// Sets annotations, or removes those without a value.
+    ///
+    /// Returns `false` without a write if the resource was changed concurrently: the annotations may have changed too,
+    /// and the change triggers a pass.
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn annotate(
+    pub(crate) async fn annotate(
         &self,
         deployment: &OpenStackDeployment,
         annotations: &BTreeMap<&str, Option<String>>,
@@ -60,19 +62,19 @@ impl Cluster {
         match self.deployments(deployment).patch(&name, &params, &Patch::Merge(patch)).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
-            other => other.map(|_| true).because(|| {
+            other => other.map(|_| true).with_context(|| {
                 let keys: Vec<_> = annotations.keys().copied().collect();
                 format!("changing annotation {} of {name}", keys.join(", "))
             }),
         }
     }
 
-    /// Writes the status where it differs from the one that stands, then tells the events. Gives the resource as it stands since; `None` where nothing was
+    /// Writes the status if it differs, then records the events. Returns the written resource; `None` if nothing was
     /// written.
     ///
     /// # Errors
     /// When the API server refuses the status.
-    pub async fn publish(
+    pub(crate) async fn publish_status(
         &self,
         deployment: &OpenStackDeployment,
         status: OpenStackDeploymentStatus,
@@ -87,34 +89,36 @@ impl Cluster {
         });
         let params = PatchParams::apply(MANAGER).force();
         let written = match self.deployments(deployment).patch_status(&name, &params, &Patch::Apply(patch)).await {
-            Err(kube::Error::Api(answer)) if answer.is_not_found() => return Ok(None),
-            other => other.because(|| format!("writing the status of {name}"))?,
+            Err(kube::Error::Api(response)) if response.is_not_found() => return Ok(None),
+            other => other.with_context(|| format!("writing the status of {name}"))?,
         };
-        self.tell(deployment, events).await;
+        self.record_events(deployment, events).await;
         Ok(Some(written))
     }
 
-    /// Tells events of the resource. A refused one is logged: it is no reason to do again what it tells of.
-    pub async fn tell(&self, deployment: &OpenStackDeployment, events: Vec<status::Event>) {
+    /// Records events of the resource. Errors are only logged, because the events describe what is already done.
+    pub(crate) async fn record_events(&self, deployment: &OpenStackDeployment, events: Vec<status::Event>) {
         for event in events {
             let event = Event {
                 type_: if event.warning { EventType::Warning } else { EventType::Normal },
                 reason: event.reason.into(),
                 note: Some(event.note),
                 action: "Reconcile".into(),
-                secondary: event.subject.map(|about| related(deployment, about)),
+                secondary: event.subject.map(|subject| related(deployment, subject)),
             };
             if let Err(error) = self.recorder.publish(&event, &deployment.object_ref(&())).await {
-                tracing::warn!(error = super::explain(&error), reason = event.reason, "event not recorded");
+                tracing::warn!(error = osdpl_client::explain(&error), reason = event.reason, "can't record an event");
             }
         }
     }
 }
 
-/// Events that agree in everything but their note are folded into one; the related object keeps them apart.
-fn related(deployment: &OpenStackDeployment, about: Subject) -> ObjectReference {
-    let (kind, version, name) = match about {
-        // Of two versions of the resource the same field is said two things.
+/// Returns the related object of an event.
+///
+/// The recorder merges events that differ only in their notes; different related objects keep them separate.
+fn related(deployment: &OpenStackDeployment, subject: Subject) -> ObjectReference {
+    let (kind, version, name) = match subject {
+        // The finding about a field can differ between versions of the resource.
         Subject::Field(path) => {
             let resource_version = deployment.resource_version();
             return ObjectReference { field_path: Some(path), resource_version, ..deployment.object_ref(&()) };
@@ -144,27 +148,28 @@ mod tests {
     use osdpl_core::api::{OpenStackDeploymentSpec, REPAIR};
 
     #[tokio::test]
-    async fn an_annotation_is_taken_away_as_it_was_read_or_left_to_the_next_pass() {
-        let asked = Arc::<Mutex<Vec<serde_json::Value>>>::default();
-        let bodies = Arc::clone(&asked);
-        let changed_meanwhile = async move |body: String| {
+    async fn does_not_annotate_a_changed_resource() {
+        let requests = Arc::<Mutex<Vec<serde_json::Value>>>::default();
+        let bodies = Arc::clone(&requests);
+        let conflict = async move |body: String| {
             bodies.lock().unwrap().push(serde_json::from_str(&body).unwrap());
             let refusal = json!({"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict"});
             (StatusCode::CONFLICT, refusal.to_string()).into_response()
         };
-        let cluster = Cluster::new(kube::Client::new(Router::new().fallback(changed_meanwhile), "cloud"));
+        let cluster = Cluster::new(kube::Client::new(Router::new().fallback(conflict), "cloud"));
         let mut deployment = OpenStackDeployment::new("nimbus", OpenStackDeploymentSpec::default());
         deployment.metadata.namespace = Some("cloud".into());
         deployment.metadata.resource_version = Some("7".into());
         assert!(!cluster.annotate(&deployment, &[(REPAIR, None)].into()).await.unwrap());
-        assert!(cluster.annotate(&deployment, &BTreeMap::new()).await.unwrap(), "there is nothing to ask for");
+        assert!(cluster.annotate(&deployment, &BTreeMap::new()).await.unwrap(), "no request is necessary");
         let metadata = json!({"annotations": {REPAIR: null}, "resourceVersion": "7"});
-        assert_eq!(*asked.lock().unwrap(), [json!({"metadata": metadata})]);
+        assert_eq!(*requests.lock().unwrap(), [json!({"metadata": metadata})]);
     }
-    /// The events that are recorded: whether each is a new one, and its note.
+
+    /// Records events for each version; returns whether each request created an event, and its note.
     async fn recorded(versions: &[&str], event: impl Fn(&str) -> Vec<status::Event>) -> Vec<(bool, String)> {
-        let asked = Arc::<Mutex<Vec<_>>>::default();
-        let requests = Arc::clone(&asked);
+        let recorded = Arc::<Mutex<Vec<_>>>::default();
+        let requests = Arc::clone(&recorded);
         let record = async move |request: axum::extract::Request| {
             let is_new = request.method() == axum::http::Method::POST;
             let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();
@@ -177,13 +182,13 @@ mod tests {
         deployment.metadata.namespace = Some("cloud".into());
         for version in versions {
             deployment.metadata.resource_version = Some((*version).to_owned());
-            cluster.tell(&deployment, event(version)).await;
+            cluster.record_events(&deployment, event(version)).await;
         }
-        std::mem::take(&mut *asked.lock().unwrap())
+        std::mem::take(&mut *recorded.lock().unwrap())
     }
 
     #[tokio::test]
-    async fn what_is_said_of_two_fields_or_of_two_versions_of_one_is_two_events() {
+    async fn separates_events_of_fields_and_versions() {
         let of = |field: &str, note: &str| status::Event {
             warning: true,
             reason: "SpecWarning",
@@ -194,7 +199,7 @@ mod tests {
         assert_eq!(both, [(true, "a has no effect".to_owned()), (true, "b has no effect".to_owned())]);
         let later = recorded(&["7", "8"], |version| vec![of("spec.a", version)]).await;
         assert_eq!(later, [(true, "7".to_owned()), (true, "8".to_owned())]);
-        let folded = recorded(&["7", "7"], |_| vec![of("spec.a", "a has no effect")]).await;
-        assert_eq!(folded.iter().map(|(is_new, _)| *is_new).collect::<Vec<_>>(), [true, false]);
+        let merged = recorded(&["7", "7"], |_| vec![of("spec.a", "a has no effect")]).await;
+        assert_eq!(merged.iter().map(|(is_new, _)| *is_new).collect::<Vec<_>>(), [true, false]);
     }
 }

@@ -1,4 +1,4 @@
-//! Evictions: the way to have a pod made anew that respects disruption budgets.
+//! Evictions, which replace pods but respect disruption budgets.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -8,72 +8,72 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::{Cluster, Error, Explain};
+use super::{Cluster, Error, ErrorContext};
 use osdpl_core::rollout::{Eviction, Strategy};
 
-/// The field manager of a `DaemonSet`'s strategy: one of its own, which holds nothing else; `values/drift.yaml` knows it.
+/// The field manager of a `DaemonSet`'s strategy. It owns nothing else; `values/drift.yaml` contains it.
 const MANAGER: &str = "osdpl-rollout";
 
-/// HTTP's "too many requests": how the API server says that a disruption budget holds a pod.
-const HELD: u16 = 429;
+/// HTTP's "too many requests", with which the API server reports a disruption budget.
+const TOO_MANY_REQUESTS: u16 = 429;
 
-/// What came of an eviction.
+/// The result of an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Evicted {
-    /// The pod goes, or is gone.
-    Going,
-    /// A disruption budget holds it, in the API server's words.
+pub(crate) enum EvictionResult {
+    /// The pod is being deleted, or does not exist any more.
+    Evicted,
+    /// A disruption budget does not allow it; contains the message of the API server.
     Refused(String),
 }
 
 impl Cluster {
-    /// Evicts a pod, this one and no other of its name.
+    /// Evicts a pod, but not another one with its name.
     ///
     /// # Errors
-    /// When the API server refuses for another reason than a disruption budget.
-    pub async fn evict(&self, pod: &Eviction) -> Result<Evicted, Error> {
+    /// The API server refuses for another reason than a disruption budget.
+    pub(crate) async fn evict(&self, pod: &Eviction) -> Result<EvictionResult, Error> {
         let Eviction { namespace, name, uid, .. } = pod;
-        let api: Api<Pod> = Api::namespaced(self.asks_once.clone(), namespace);
-        // Written out: kube's own `evict` gives the preconditions a name that the API server does not know.
+        let api: Api<Pod> = Api::namespaced(self.eviction_client.clone(), namespace);
+        // kube's own `evict` serializes the preconditions with a name that the API server does not know.
         let preconditions = Preconditions { uid: Some(uid.clone()), ..Preconditions::default() };
         let body = Body {
             metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
             delete_options: Some(DeleteOptions { preconditions: Some(preconditions), ..DeleteOptions::default() }),
         };
         let what = || format!("evicting pod {namespace}/{name}");
-        let answer: Result<serde_json::Value, kube::Error> =
+        let response: Result<serde_json::Value, kube::Error> =
             api.create_subresource("eviction", name, &PostParams::default(), &body).await;
-        match answer {
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Evicted::Going),
+        match response {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(EvictionResult::Evicted),
             // Another pod has its name by now.
             Err(kube::Error::Api(status)) if status.is_conflict() && status.message.contains("UID in precondition") => {
-                Ok(Evicted::Going)
+                Ok(EvictionResult::Evicted)
             }
-            // A disruption budget holds it, or too many ask for one at once.
-            Err(kube::Error::Api(status)) if status.code == HELD || status.is_conflict() => {
-                Ok(Evicted::Refused(status.message))
+            // A disruption budget does not allow it, or there are too many evictions at once.
+            Err(kube::Error::Api(status)) if status.code == TOO_MANY_REQUESTS || status.is_conflict() => {
+                Ok(EvictionResult::Refused(status.message))
             }
-            other => other.map(|_| Evicted::Going).because(what),
+            other => other.map(|_| EvictionResult::Evicted).with_context(what),
         }
     }
 
-    /// Has a `DaemonSet`'s old pods left alone, or gives them back to Kubernetes, where its chart says nothing about that. What someone else
-    /// says stays: a strategy that helm or a person has set is theirs. Returns whether it is as wanted.
+    /// Sets the update strategy `OnDelete` of a `DaemonSet`, or removes it again. Returns whether that was possible: a
+    /// strategy that helm or a person has set is not changed.
     ///
     /// # Errors
-    /// When the API server refuses.
-    pub async fn set_strategy(&self, wanted: &Strategy) -> Result<bool, Error> {
-        let Strategy { namespace, name, on_delete, .. } = wanted;
+    /// The API server refuses.
+    pub(crate) async fn set_strategy(&self, desired: &Strategy) -> Result<bool, Error> {
+        let Strategy { namespace, name, on_delete, .. } = desired;
         let api: Api<DaemonSet> = Api::namespaced(self.client.clone(), namespace);
-        // What is not applied any more falls back to Kubernetes' own default.
+        // A field that is not applied any more gets the default of Kubernetes.
         let spec = if *on_delete { json!({"updateStrategy": {"type": "OnDelete"}}) } else { json!({}) };
         let body = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": spec});
         match api.patch(name, &PatchParams::apply(MANAGER), &Patch::Apply(body)).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
-            other => {
-                other.map(|_| true).because(|| format!("setting how pods of DaemonSet {namespace}/{name} are replaced"))
-            }
+            other => other
+                .map(|_| true)
+                .with_context(|| format!("setting how pods of DaemonSet {namespace}/{name} are replaced")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! External services: looks up hosts, and writes Services and Endpoints.
+//! External services: resolves their hosts, and writes their Services and Endpoints.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -9,19 +9,19 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{Cluster, Error, Explain, MANAGER};
+use super::{Cluster, Error, ErrorContext, MANAGER};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::desired::ExternalService;
-use osdpl_decide::HOST;
+use osdpl_decide::HOST_ANNOTATION;
 
-/// How long a name server may take: a pass waits for it.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The timeout for name servers, because a pass waits for them.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the addresses of a host.
 ///
 /// # Errors
-/// Why pods can't reach it, and what to do.
-pub(super) async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
+/// The reason why pods can't reach the host, and what to do.
+pub(super) async fn resolve_host(host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return match address {
             // The API server refuses these in Endpoints.
@@ -31,11 +31,11 @@ pub(super) async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, Stri
             address => Ok(vec![address]),
         };
     }
-    let found = tokio::time::timeout(PATIENCE, tokio::net::lookup_host((host, port))).await;
+    let found = tokio::time::timeout(RESOLVE_TIMEOUT, tokio::net::lookup_host((host, port))).await;
     let found = found.map_err(|_| {
         format!(
-            "{host} could not be looked up within {} s; it is tried again, or give an IP address",
-            PATIENCE.as_secs()
+            "{host} could not be resolved within {} s, which is retried; or give an IP address",
+            RESOLVE_TIMEOUT.as_secs()
         )
     })?;
     let found =
@@ -53,7 +53,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn publish_service(&self, deployment: &str, external: &ExternalService) -> Result<(), Error> {
+    pub(crate) async fn publish_service(&self, deployment: &str, external: &ExternalService) -> Result<(), Error> {
         let ExternalService { service, namespace, .. } = external;
         self.ensure_namespace(namespace).await?;
         let spec = json!({"clusterIP": "None", "ports": ports(external)});
@@ -61,14 +61,14 @@ impl Cluster {
         let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec});
         let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
         let patched = api.patch(service, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await;
-        patched.map(drop).because(|| format!("publishing external service {namespace}/{service}"))
+        patched.map(drop).with_context(|| format!("publishing external service {namespace}/{service}"))
     }
 
     /// Applies the Endpoints of an external service.
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn publish_endpoints(
+    pub(crate) async fn publish_endpoints(
         &self,
         deployment: &str,
         external: &ExternalService,
@@ -78,11 +78,11 @@ impl Cluster {
         let addresses: Vec<_> = addresses.iter().map(|ip| json!({"ip": ip})).collect();
         let subsets = json!([{"addresses": addresses, "ports": ports(external)}]);
         let mut metadata = metadata(deployment, external);
-        metadata["annotations"] = json!({HOST: host});
+        metadata["annotations"] = json!({HOST_ANNOTATION: host});
         let body = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets});
         let api: Api<Endpoints> = Api::namespaced(self.client.clone(), namespace);
         let patched = api.patch(service, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await;
-        patched.map(drop).because(|| format!("publishing external service {namespace}/{service}"))
+        patched.map(drop).with_context(|| format!("publishing external service {namespace}/{service}"))
     }
 }
 

@@ -1,157 +1,200 @@
-//! Objects that the spec names: Secrets and ConfigMaps, each watched by its exact name, and nothing else read.
+//! The watches that feed passes: objects that the spec names, our own objects, additions, namespaces, and Rook.
+//!
+//! Objects that the spec names are watched by their exact names, so that the operator reads no other Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
-use kube::runtime::watcher;
+use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::added::Added;
-use super::ending::{Terminating, namespaces};
-use super::follow::follow;
-use super::own::{Own, OwnSecrets};
+use super::additions::Additions;
+use super::namespaces::TerminatingNamespaces;
+use super::owned::OwnedObjects;
 use super::rook::RookWatch;
 use osdpl_core::api::ValuesKind;
-use osdpl_decide::{Data, ObjectState as State, Objects, Reference, Requests};
+use osdpl_decide::{Data, ObjectState, Objects, Reference, Requests};
 
-/// Takes in what a watch says of an object; returns whether that changed something. What was read once counts until something else is read: a watch
-/// that breaks says nothing about the object.
-fn hear(state: &mut State, seen: Result<Option<Data>, watcher::Error>) -> bool {
-    let heard = match seen {
-        Ok(Some(data)) => State::Read(Arc::new(data)),
-        Ok(None) => State::Missing,
-        Err(error) if matches!(state, State::Unread | State::Failed(_)) => State::Failed(error.to_string()),
-        Err(_) => return false,
-    };
-    let changed = *state != heard;
-    *state = heard;
-    changed
+/// Passes all events of a watch to `apply` until the handle is dropped; `trigger` is notified if `apply` returns that
+/// something changed.
+pub(super) fn spawn_watch<E: Send + 'static>(
+    events: impl Stream<Item = Result<E, watcher::Error>> + Send + 'static,
+    trigger: Arc<Notify>,
+    mut apply: impl FnMut(Result<E, watcher::Error>) -> bool + Send + 'static,
+) -> AbortOnDropHandle<()> {
+    let watch = events.default_backoff().for_each(move |event| {
+        if apply(event) {
+            trigger.notify_one();
+        }
+        std::future::ready(())
+    });
+    AbortOnDropHandle::new(tokio::spawn(watch))
 }
 
-struct Watched {
+struct WatchedObject {
     _watch: AbortOnDropHandle<()>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ObjectState>>,
 }
 
-/// The watches on the objects that the spec names, on our own Secrets and `ConfigMap`s, and on namespaces.
-pub struct Inputs {
+type WatchedObjects = Mutex<BTreeMap<Reference, WatchedObject>>;
+
+/// The watches that feed passes.
+pub(crate) struct Inputs {
     pub(super) client: kube::Client,
-    pub(super) poke: Arc<Notify>,
-    watched: Mutex<BTreeMap<Reference, Watched>>,
-    /// Objects of others in place of ours.
-    occupants: Mutex<BTreeMap<Reference, Watched>>,
-    terminating: Arc<Mutex<Terminating>>,
-    _namespaces: AbortOnDropHandle<()>,
-    own: OwnSecrets,
-    pub(super) added: Added,
-    maps: Own<ConfigMap>,
+    /// Notified of every change.
+    pub(super) trigger: Arc<Notify>,
+    named: WatchedObjects,
+    /// Objects of others that have the name of one of ours.
+    occupants: WatchedObjects,
+    terminating: TerminatingNamespaces,
+    pub(super) own_secrets: OwnedObjects<Secret>,
+    pub(super) own_maps: OwnedObjects<ConfigMap>,
+    pub(super) additions: Additions,
     pub(super) rook: Mutex<Option<RookWatch>>,
 }
 
 impl Inputs {
-    /// No object is named yet; `poke` is told of every change.
-    pub fn new(client: kube::Client, poke: Arc<Notify>) -> Self {
-        let terminating = Arc::<Mutex<Terminating>>::default();
-        let namespaces = namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke));
-        let (own, maps) = (Own::new(client.clone(), Arc::clone(&poke)), Own::new(client.clone(), Arc::clone(&poke)));
-        let added = Added::new(client.clone(), Arc::clone(&poke));
+    /// Starts the watches that need no spec; `trigger` is notified of every change.
+    pub(crate) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
         Self {
-            client,
-            poke,
-            watched: Mutex::default(),
+            terminating: TerminatingNamespaces::new(client.clone(), Arc::clone(&trigger)),
+            own_secrets: OwnedObjects::new(client.clone(), Arc::clone(&trigger)),
+            own_maps: OwnedObjects::new(client.clone(), Arc::clone(&trigger)),
+            additions: Additions::new(client.clone(), Arc::clone(&trigger)),
+            named: Mutex::default(),
             occupants: Mutex::default(),
-            terminating,
-            _namespaces: namespaces,
-            own,
-            added,
-            maps,
             rook: Mutex::default(),
+            client,
+            trigger,
         }
-    }
-
-    /// Our own Secrets.
-    pub(super) fn own(&self) -> &OwnSecrets {
-        &self.own
-    }
-
-    /// Our own `ConfigMap`s.
-    pub(super) fn own_maps(&self) -> &Own<ConfigMap> {
-        &self.maps
     }
 
     /// The namespaces that are being deleted.
-    pub fn terminating(&self) -> BTreeSet<String> {
-        self.terminating.lock().unwrap_or_else(PoisonError::into_inner).names.clone()
+    pub(crate) fn terminating(&self) -> BTreeSet<String> {
+        self.terminating.names()
     }
 
-    /// Watches exactly what a plan requests.
-    pub fn subscribe(&self, requests: &Requests) {
-        self.watch(&self.watched, &requests.objects);
-        self.watch(&self.occupants, &requests.occupants);
+    /// Watches exactly the objects that a plan requests.
+    pub(crate) fn subscribe(&self, requests: &Requests) {
+        self.watch_objects(&self.named, &requests.objects);
+        self.watch_objects(&self.occupants, &requests.occupants);
         self.watch_rook(requests.rook.as_ref().map(|(namespace, kinds)| (namespace.as_str(), kinds.as_slice())));
     }
 
-    fn watch(&self, all: &Mutex<BTreeMap<Reference, Watched>>, wanted: &BTreeSet<Reference>) {
-        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|reference, _| wanted.contains(reference));
-        for reference in wanted {
-            all.entry(reference.clone()).or_insert_with(|| self.start(reference));
+    fn watch_objects(&self, watched: &WatchedObjects, requested: &BTreeSet<Reference>) {
+        let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.retain(|reference, _| requested.contains(reference));
+        for reference in requested {
+            watched.entry(reference.clone()).or_insert_with(|| self.watch_object(reference));
         }
     }
 
-    /// Everything that is known of the watched objects.
-    pub fn snapshot(&self) -> Objects {
+    /// The state of all watched objects.
+    pub(crate) fn snapshot(&self) -> Objects {
         Objects {
-            named: states(&self.watched),
+            named: states(&self.named),
             occupants: states(&self.occupants),
-            secrets: self.own.all(),
-            maps: self.maps.all(),
-            own_listed: self.own.is_heard() && self.maps.is_heard(),
+            secrets: self.own_secrets.all(),
+            maps: self.own_maps.all(),
+            own_listed: self.own_secrets.is_known() && self.own_maps.is_known(),
             rook: self.rook_objects(),
         }
     }
 
-    fn start(&self, reference: &Reference) -> Watched {
-        let state = Arc::<Mutex<State>>::default();
+    fn watch_object(&self, reference: &Reference) -> WatchedObject {
         let Reference { kind, namespace, name } = reference;
-        let watch = match kind {
+        match kind {
             ValuesKind::Secret => {
                 let api = Api::<Secret>::namespaced(self.client.clone(), namespace);
-                self.hold(watcher::watch_object(api, name), &state, |secret| {
+                self.follow(watcher::watch_object(api, name), |secret| {
                     secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect()
                 })
             }
             ValuesKind::ConfigMap => {
                 let api = Api::<ConfigMap>::namespaced(self.client.clone(), namespace);
-                self.hold(watcher::watch_object(api, name), &state, |map| {
+                self.follow(watcher::watch_object(api, name), |map| {
                     map.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.into_bytes())).collect()
                 })
             }
-        };
-        Watched { _watch: watch, state }
+        }
     }
 
-    fn hold<K: Send + 'static>(
+    fn follow<K: Send + 'static>(
         &self,
-        events: impl futures::Stream<Item = Result<Option<K>, watcher::Error>> + Send + 'static,
-        state: &Arc<Mutex<State>>,
+        events: impl Stream<Item = Result<Option<K>, watcher::Error>> + Send + 'static,
         data: fn(K) -> Data,
-    ) -> AbortOnDropHandle<()> {
-        let state = Arc::clone(state);
-        follow(events, Arc::clone(&self.poke), move |seen| {
-            hear(&mut state.lock().unwrap_or_else(PoisonError::into_inner), seen.map(|object| object.map(data)))
-        })
+    ) -> WatchedObject {
+        let state = Arc::<Mutex<ObjectState>>::default();
+        let shared = Arc::clone(&state);
+        let watch = spawn_watch(events, Arc::clone(&self.trigger), move |event| {
+            let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            update(&mut state, event.map(|object| object.map(data)))
+        });
+        WatchedObject { _watch: watch, state }
     }
 }
 
-fn states(all: &Mutex<BTreeMap<Reference, Watched>>) -> BTreeMap<Reference, State> {
-    let all = all.lock().unwrap_or_else(PoisonError::into_inner);
-    let state = |watched: &Watched| watched.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    all.iter().map(|(reference, watched)| (reference.clone(), state(watched))).collect()
+/// Updates the state of an object with an event of its watch; returns whether it changed.
+///
+/// An error only replaces a state in which the object was never read: an interrupted watch does not change the object.
+fn update(state: &mut ObjectState, event: Result<Option<Data>, watcher::Error>) -> bool {
+    let new = match event {
+        Ok(Some(data)) => ObjectState::Read(Arc::new(data)),
+        Ok(None) => ObjectState::Missing,
+        Err(error) if matches!(state, ObjectState::Unread | ObjectState::Failed(_)) => {
+            ObjectState::Failed(error.to_string())
+        }
+        Err(_) => return false,
+    };
+    let is_changed = *state != new;
+    *state = new;
+    is_changed
+}
+
+fn states(watched: &WatchedObjects) -> BTreeMap<Reference, ObjectState> {
+    let watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
+    let state = |object: &WatchedObject| object.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    watched.iter().map(|(reference, object)| (reference.clone(), state(object))).collect()
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupted_watch_keeps_the_state() {
+        let error = || Err(watcher::Error::NoResourceVersion);
+        let data = Data::from([("key".to_owned(), b"value".to_vec())]);
+        let mut state = ObjectState::default();
+        assert!(update(&mut state, error()));
+        assert!(matches!(state, ObjectState::Failed(_)), "the object was never read");
+        assert!(!update(&mut state, error()), "the same error again is no change");
+        assert!(update(&mut state, Ok(Some(data.clone()))));
+        assert!(!update(&mut state, error()) && !update(&mut state, Ok(Some(data))), "the data is the same");
+        assert!(matches!(&state, ObjectState::Read(data) if data.contains_key("key")));
+        assert!(update(&mut state, Ok(None)));
+        assert!(!update(&mut state, error()) && !update(&mut state, Ok(None)));
+        assert!(matches!(state, ObjectState::Missing));
+    }
+
+    #[tokio::test]
+    async fn watches_exactly_the_requested_objects() {
+        let silent = axum::Router::new().fallback(std::future::pending::<String>);
+        let inputs = Inputs::new(kube::Client::new(silent, "cloud"), Arc::default());
+        let reference =
+            |name: &str| Reference { kind: ValuesKind::Secret, namespace: "openstack".into(), name: name.into() };
+        let (pool, other) = (reference("rbd-keyring"), reference("of-another-release"));
+        let both = Requests { occupants: [pool.clone(), other].into(), ..Requests::default() };
+        inputs.subscribe(&both);
+        assert_eq!(inputs.snapshot().occupants.len(), 2);
+        inputs.subscribe(&Requests { occupants: [pool.clone()].into(), objects: [pool.clone()].into(), ..both });
+        let snapshot = inputs.snapshot();
+        assert!(snapshot.occupants.keys().eq([&pool]) && snapshot.named[&pool] == ObjectState::Unread);
+        inputs.subscribe(&Requests::default());
+        assert!(inputs.snapshot().named.is_empty());
+    }
+}

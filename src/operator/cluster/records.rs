@@ -1,85 +1,136 @@
-//! Reads of what only the API server knows for certain, and the CRDs that charts carry.
+//! Reads of helm's release records, which are Secrets of the type `helm.sh/release.v1`.
+//!
+//! They are read from the API server and not from a watch, because watches may lag.
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Api, ListParams};
 
-use super::{Cluster, Error, Explain, MANAGER, Reader};
+use super::{Error, ErrorContext, Reader};
 use osdpl_core::observed::ReleaseKey;
-use osdpl_core::release;
-use osdpl_core::release::Objects;
+use osdpl_core::release::{self, DecodeError, Objects, RecordMeta, RevisionSource};
 use osdpl_values::Values;
-use osdpl_values::yaml;
+
+/// The content of a record, or the reason why it can't be decoded.
+pub(super) type Decoded<T> = Result<T, String>;
+
+/// Returns the name of the record of a revision.
+pub(super) fn record_name(key: &ReleaseKey, revision: i64) -> String {
+    format!("sh.helm.release.v1.{}.v{revision}", key.name)
+}
 
 impl Reader {
-    /// The newest revision of a release and its status, read from the API server itself: watches may lag.
+    /// Returns the metadata of the newest record of each release, in one namespace or in all.
+    ///
+    /// # Errors
+    /// When the API server refuses, or a record is malformed.
+    pub async fn newest_records(&self, namespace: Option<&str>) -> Result<Vec<RecordMeta>, Error> {
+        let api: Api<Secret> = match namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        };
+        let all = ListParams::default().labels("owner=helm").fields(&format!("type={}", release::SECRET_TYPE));
+        let records = api.list_metadata(&all).await.with_context(|| "listing helm's release records".to_owned())?;
+        let mut newest: BTreeMap<ReleaseKey, RecordMeta> = BTreeMap::new();
+        for record in records.items {
+            let meta = RecordMeta::read(&record.metadata).map_err(|malformed| Error::Object(malformed.to_string()))?;
+            let is_older = newest.get(&meta.release).is_some_and(|known| known.revision > meta.revision);
+            if !is_older {
+                newest.insert(meta.release.clone(), meta);
+            }
+        }
+        Ok(newest.into_values().collect())
+    }
+
+    /// Returns the newest revision of a release and its status.
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn newest_record(&self, key: &ReleaseKey) -> Result<Option<(i64, String)>, Error> {
+    pub(crate) async fn newest_record(&self, key: &ReleaseKey) -> Result<Option<(i64, String)>, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
-        let records = api.list_metadata(&selector).await.because(|| format!("listing the release records of {key}"))?;
-        let read = |labels: &std::collections::BTreeMap<String, String>| {
+        let records =
+            api.list_metadata(&selector).await.with_context(|| format!("listing the release records of {key}"))?;
+        let read = |labels: &BTreeMap<String, String>| {
             Some((labels.get("version")?.parse::<i64>().ok()?, labels.get("status")?.clone()))
         };
         Ok(records.items.iter().filter_map(|record| read(record.labels())).max())
     }
 
-    /// The values that helm recorded for a revision; the inner error says why they can't be read.
+    /// Returns the values of a revision.
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn recorded_values(&self, key: &ReleaseKey, revision: i64) -> Result<Result<Values, String>, Error> {
-        let name = format!("sh.helm.release.v1.{}.v{revision}", key.name);
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
-        let secret = api.get_opt(&name).await.because(|| format!("reading release record {name}"))?;
-        let payload = secret.and_then(|mut secret| secret.data.as_mut()?.remove(release::SECRET_KEY));
-        let Some(payload) = payload else { return Ok(Err(format!("Secret {name} is gone or empty"))) };
-        // A big record takes tens of milliseconds to unpack: not on a thread that others wait for.
-        let read = tokio::task::spawn_blocking(move || release::decode(&payload.0)).await;
-        let read = read.map_err(|error| Error::Object(format!("reading release record {name}: {error}")))?;
-        Ok(read.map(|record| record.config.as_object().cloned().unwrap_or_default()).map_err(|error| error.to_string()))
+    pub(super) async fn recorded_values(&self, key: &ReleaseKey, revision: i64) -> Result<Decoded<Values>, Error> {
+        let values = |payload: &[u8]| Ok(release::decode(payload)?.config.as_object().cloned().unwrap_or_default());
+        self.read_existing_record(key, revision, values).await
     }
 
-    /// The objects of a revision; `None` where its record is gone. The inner error says why they can't be read.
+    /// Returns the values and chart of a revision, and its objects.
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn recorded_objects(
+    pub async fn recorded_source(
+        &self,
+        key: &ReleaseKey,
+        revision: i64,
+    ) -> Result<Decoded<(RevisionSource, Objects)>, Error> {
+        let source = |payload: &[u8]| Ok((release::decode_source(payload)?, release::decode_objects(payload)?));
+        self.read_existing_record(key, revision, source).await
+    }
+
+    /// Returns the values and chart of a revision, and the manifests of its objects, which may contain secrets.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn recorded_contents(
+        &self,
+        key: &ReleaseKey,
+        revision: i64,
+    ) -> Result<Decoded<(RevisionSource, Vec<Values>)>, Error> {
+        let contents = |payload: &[u8]| Ok((release::decode_source(payload)?, release::decode_contents(payload)?));
+        self.read_existing_record(key, revision, contents).await
+    }
+
+    /// Returns the objects of a revision; `None` if it has no record.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(super) async fn recorded_objects(
         &self,
         key: &ReleaseKey,
         revision: u32,
-    ) -> Result<Option<Result<Objects, String>>, Error> {
-        let name = format!("sh.helm.release.v1.{}.v{revision}", key.name);
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
-        let secret = api.get_opt(&name).await.because(|| format!("reading release record {}/{name}", key.namespace))?;
-        let Some(secret) = secret else { return Ok(None) };
-        let payload = secret.data.and_then(|mut data| data.remove(release::SECRET_KEY));
-        let payload = payload.map(|payload| payload.0).unwrap_or_default();
-        let read = tokio::task::spawn_blocking(move || release::decode_objects(&payload)).await;
-        let read = read.map_err(|error| Error::Object(format!("reading release record {name}: {error}")))?;
-        Ok(Some(read.map_err(|error| format!("release record {}/{name}: {error}", key.namespace))))
+    ) -> Result<Option<Decoded<Objects>>, Error> {
+        self.read_record(key, revision.into(), release::decode_objects).await
     }
-}
 
-impl Cluster {
-    /// Applies a CRD that a chart carries in `crds/`: helm would install it once and never upgrade it. It is never deleted.
-    ///
-    /// # Errors
-    /// When it is no CRD, or the API server refuses.
-    pub async fn apply_crd(&self, manifest: &str) -> Result<(), Error> {
-        let crd: CustomResourceDefinition =
-            yaml::parse("crds/", manifest).map_err(|error| Error::Object(error.to_string()))?;
-        let name = crd.name_any();
-        let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        let known = api.get_opt(&name).await.because(|| format!("reading CRD {name}"))?;
-        if known.is_some_and(|known| known.spec == crd.spec) {
-            return Ok(());
-        }
-        let params = PatchParams::apply(MANAGER).force();
-        api.patch(&name, &params, &Patch::Apply(&crd)).await.because(|| format!("applying CRD {name}"))?;
-        Ok(())
+    async fn read_existing_record<T: Send + 'static>(
+        &self,
+        key: &ReleaseKey,
+        revision: i64,
+        decode: impl FnOnce(&[u8]) -> Result<T, DecodeError> + Send + 'static,
+    ) -> Result<Decoded<T>, Error> {
+        let missing = || Err(format!("release record {}/{} does not exist", key.namespace, record_name(key, revision)));
+        Ok(self.read_record(key, revision, decode).await?.unwrap_or_else(missing))
+    }
+
+    async fn read_record<T: Send + 'static>(
+        &self,
+        key: &ReleaseKey,
+        revision: i64,
+        decode: impl FnOnce(&[u8]) -> Result<T, DecodeError> + Send + 'static,
+    ) -> Result<Option<Decoded<T>>, Error> {
+        let name = record_name(key, revision);
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
+        let secret =
+            api.get_opt(&name).await.with_context(|| format!("reading release record {}/{name}", key.namespace))?;
+        let Some(secret) = secret else { return Ok(None) };
+        let payload = secret.data.and_then(|mut data| data.remove(release::SECRET_KEY)).unwrap_or_default();
+        // Decoding a large record takes tens of milliseconds, which would block the thread for other tasks.
+        let decoded = tokio::task::spawn_blocking(move || decode(&payload.0)).await;
+        let decoded = decoded.map_err(|error| Error::Object(format!("reading release record {name}: {error}")))?;
+        Ok(Some(decoded.map_err(|error| format!("release record {}/{name}: {error}", key.namespace))))
     }
 }

@@ -1,31 +1,35 @@
-//! Unlocking a record that a dead attempt left pending, fenced by its resourceVersion (`helm.md` §3).
+//! Unlocks a release record that a dead helm process left pending.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::{ApiResource, GroupVersionKind};
 
-use super::{Cluster, Error, Explain};
+use super::objects::ignore_missing;
+use super::records::record_name;
+use super::{Cluster, Error, ErrorContext};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, Hook, Recovery};
 
 impl Cluster {
-    /// Unlocks revision `revision` of a release whose maker is dead; returns what was done, in words.
+    /// Unlocks a revision whose process is dead; returns the result for the log.
+    ///
+    /// The write is fenced by the resourceVersion of the record.
     ///
     /// # Errors
-    /// When the record can't be read, or the API server refuses.
-    pub async fn unlock(&self, key: &ReleaseKey, revision: i64) -> Result<&'static str, Error> {
-        let name = format!("sh.helm.release.v1.{}.v{revision}", key.name);
+    /// When the record can't be decoded, or the API server refuses.
+    pub(crate) async fn unlock(&self, key: &ReleaseKey, revision: i64) -> Result<&'static str, Error> {
+        let name = record_name(key, revision);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
-        let Some(secret) = api.get_opt(&name).await.because(|| format!("reading release record {name}"))? else {
-            return Ok("the record is gone");
+        let Some(secret) = api.get_opt(&name).await.with_context(|| format!("reading release record {name}"))? else {
+            return Ok("the record no longer exists");
         };
         let payload =
             secret.data.as_ref().and_then(|data| data.get(release::SECRET_KEY)).map(|bytes| bytes.0.as_slice());
         let payload =
             payload.ok_or_else(|| Error::Object(format!("release record {name} is empty; delete the Secret")))?;
-        let unreadable = |error: release::DecodeError| Error::Object(format!("release record {name}: {error}"));
-        let (status, hooks) = release::decode_hooks(payload).map_err(unreadable)?;
+        let malformed = |error: release::DecodeError| Error::Object(format!("release record {name}: {error}"));
+        let (status, hooks) = release::decode_hooks(payload).map_err(malformed)?;
         let mut existing = Vec::new();
         for hook in &hooks {
             if self.hook_exists(key, hook).await? {
@@ -33,20 +37,22 @@ impl Cluster {
             }
         }
         match release::next_recovery_step(status, &hooks, |hook| existing.contains(&hook.name)) {
-            Recovery::Nothing | Recovery::Uninstall => Ok("nothing stands in helm's way"),
+            Recovery::Nothing | Recovery::Uninstall => Ok("the record does not block helm"),
             Recovery::RewriteFailed => {
                 let failed =
-                    release::mark_secret_failed(secret, "osdpl: the operation was interrupted").map_err(unreadable)?;
-                api.replace(&name, &PostParams::default(), &failed).await.because(|| format!("unlocking {name}"))?;
-                Ok("marked as failed")
+                    release::mark_secret_failed(secret, "osdpl: the operation was interrupted").map_err(malformed)?;
+                api.replace(&name, &PostParams::default(), &failed)
+                    .await
+                    .with_context(|| format!("unlocking {name}"))?;
+                Ok("marked the record as failed")
             }
             Recovery::DeleteRecord { .. } => {
-                // Server-side apply takes over what pre-install hooks left; helm 3 never gets this far with hooks that keep data.
+                // Objects of pre-install hooks are kept, because the new install adopts them by server-side apply.
                 let preconditions =
                     Preconditions { resource_version: secret.metadata.resource_version, uid: secret.metadata.uid };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-                super::remove::gone(api.delete(&name, &params).await, || format!("deleting record {name}"))?;
-                Ok("deleted, to be installed anew")
+                ignore_missing(api.delete(&name, &params).await, || format!("deleting record {name}"))?;
+                Ok("deleted the record of an interrupted install")
             }
         }
     }
@@ -63,6 +69,6 @@ impl Cluster {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &hook.kind));
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
         let found = api.get_metadata_opt(&hook.name).await;
-        Ok(found.because(|| format!("looking for {} {}/{}", hook.kind, key.namespace, hook.name))?.is_some())
+        Ok(found.with_context(|| format!("reading {} {}/{}", hook.kind, key.namespace, hook.name))?.is_some())
     }
 }

@@ -1,49 +1,91 @@
-//! Objects of Rook: `CephBlockPool`s, `CephFilesystem`s and `CephClient`s, never deleted, because data and keys depend on them.
+//! Objects of Rook: pools, file systems and clients of Ceph, and the Keystone settings of object stores.
+//!
+//! They are never deleted, because data and keys depend on them.
 
-mod store;
 mod watch;
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind, Status};
-use serde_json::json;
+use serde_json::{Value, json};
 
-pub use watch::RookWatch;
+pub(super) use watch::RookWatch;
 
-use super::{Cluster, Error, Explain, MANAGER};
+use super::{Cluster, Error, ErrorContext, MANAGER};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph::Manifest;
+use osdpl_core::observed::ReleaseKey;
+use osdpl_decide::OBJECT_STORE;
 
-pub(super) fn resource(kind: &str) -> ApiResource {
+pub(super) fn rook_resource(kind: &str) -> ApiResource {
     let plural = format!("{}s", kind.to_lowercase());
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("ceph.rook.io", "v1", kind), &plural)
 }
 
-/// The API server's words about an object of Rook; with the remedy where Rook is missing.
-pub(super) fn refusal(place: &str, status: &Status) -> String {
+/// Returns the API server's message about an object of Rook, with the remedy if Rook is not installed.
+pub(super) fn describe_refusal(object: &str, status: &Status) -> String {
     if status.code == 404 {
         return format!(
-            "{place} can't be made: the namespace, or ceph.rook.io/v1, is not there; install Rook, or correct spec.features.storage.ceph.rook.namespace"
+            "{object} can't be created: the namespace or ceph.rook.io/v1 does not exist; install Rook, or correct \
+             spec.features.storage.ceph.rook.namespace"
         );
     }
-    format!("{place}: {}", status.message)
+    format!("{object}: {}", status.message)
 }
 
 impl Cluster {
-    /// Applies an object that Rook is asked for.
+    /// Applies a `CephBlockPool`, `CephFilesystem` or `CephClient`.
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn apply_rook(&self, deployment: &str, namespace: &str, manifest: &Manifest) -> Result<(), Error> {
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource(manifest.kind));
-        let place = format!("{} {namespace}/{}", manifest.kind, manifest.name);
+    pub(crate) async fn apply_rook(&self, deployment: &str, namespace: &str, manifest: &Manifest) -> Result<(), Error> {
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), namespace, &rook_resource(manifest.kind));
+        let object = format!("{} {namespace}/{}", manifest.kind, manifest.name);
         let labels = json!({DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER});
         let body = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": manifest.kind, "spec": manifest.spec,
             "metadata": {"name": manifest.name, "namespace": namespace, "labels": labels},
         });
         match api.patch(&manifest.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {
-            Err(kube::Error::Api(status)) => Err(Error::Object(refusal(&place, &status))),
-            other => other.map(drop).because(|| format!("asking Rook for {place}")),
+            Err(kube::Error::Api(status)) => Err(Error::Object(describe_refusal(&object, &status))),
+            other => other.map(drop).with_context(|| format!("applying {object}")),
         }
+    }
+
+    /// Applies `settings` to the spec of a `CephObjectStore`.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(crate) async fn configure_store(
+        &self,
+        deployment: &str,
+        store: &ReleaseKey,
+        uid: &Value,
+        settings: &Value,
+    ) -> Result<(), Error> {
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(OBJECT_STORE));
+        let body = json!({
+            "apiVersion": "ceph.rook.io/v1", "kind": OBJECT_STORE, "spec": settings,
+            // With the uid, a store that was deleted meanwhile is not created again.
+            "metadata": {"name": store.name, "uid": uid, "labels": {DEPLOYMENT_LABEL: deployment}},
+        });
+        match api.patch(&store.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {
+            Err(kube::Error::Api(status)) => Err(Error::Object(format!("{OBJECT_STORE} {store}: {}", status.message))),
+            other => other.map(drop).with_context(|| format!("writing {OBJECT_STORE} {store}")),
+        }
+    }
+
+    /// Removes our settings from a `CephObjectStore`.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(crate) async fn release_store(&self, store: &ReleaseKey, uid: Option<&str>) -> Result<(), Error> {
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(OBJECT_STORE));
+        let metadata = json!({"name": store.name, "uid": uid});
+        let body = json!({"apiVersion": "ceph.rook.io/v1", "kind": OBJECT_STORE, "metadata": metadata});
+        let patched = api.patch(&store.name, &PatchParams::apply(MANAGER), &Patch::Apply(body)).await;
+        patched.map(drop).with_context(|| format!("removing Keystone's settings from {OBJECT_STORE} {store}"))
     }
 }

@@ -1,13 +1,13 @@
-//! Charts for releases: obtained beside the passes, never waited for.
+//! The charts of releases. They are fetched in the background; a pass never waits for them.
 //!
-//! Charts in a folder of the user's are looked at again after each pass (and when the operator looks around anyway): as long as nothing
-//! was touched that asks the file system for times and sizes alone. Another content is another digest, and goes the way of everything
-//! that changed without the spec: it waits for approval; one that the lock forbids is refused.
+//! Charts in a folder are checked for changes after each pass, and periodically. As long as no file is touched, a check
+//! only reads times and sizes. A changed chart has another digest, and is handled like every change without a new spec:
+//! it waits for approval, or is refused if the lock forbids it.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -15,241 +15,245 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::charts::{ChartRequest as Wanted, Source, Store};
+use crate::charts::{Chart, ChartRequest as StoreRequest, Error, Source, Store};
 use osdpl_core::api::{OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Selection};
-use osdpl_decide::{ChartRequest, ChartState, Charts, known_charts, retry_chart, wanted_chart};
+use osdpl_decide::{ChartRequest, ChartState, Charts, chart_request, known_charts, retry_chart_at};
 
-/// The least time between two looks at a folder: while releases come up there are dozens of passes a second.
-const LOOKS: Duration = Duration::from_secs(1);
+/// The minimum time between two checks of a folder: there can be dozens of passes per second.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A chart as the Runner needs it.
+/// A chart that helm can install.
 #[derive(Clone)]
-pub struct Ready {
+pub(super) struct ReadyChart {
     /// The archive.
-    pub path: PathBuf,
-    /// The manifests of the CRDs it carries.
-    pub crds: Arc<[String]>,
-    fact: ChartInfo,
+    pub(super) path: PathBuf,
+    /// The manifests of its CRDs.
+    pub(super) crds: Arc<[String]>,
+    info: ChartInfo,
 }
 
 enum State {
     Pending,
-    Ready(Ready),
+    Ready(ReadyChart),
+    /// Why the chart is not available, and since when.
     Failed(Blocked, Timestamp),
 }
 
 impl State {
-    fn ready(&self, digest: &str) -> Option<&Ready> {
+    fn ready(&self, digest: &str) -> Option<&ReadyChart> {
         match self {
-            Self::Ready(ready) => Some(ready).filter(|ready| ready.fact.digest == digest),
+            Self::Ready(ready) => Some(ready).filter(|ready| ready.info.digest == digest),
             Self::Pending | Self::Failed(..) => None,
         }
     }
 }
 
-/// What is known of each release's chart.
-type Known = Mutex<BTreeMap<String, (Wanted, State)>>;
+/// The charts of releases, by the releases' names.
+type Known = BTreeMap<String, (StoreRequest, State)>;
 
-/// Obtains charts.
+/// Fetches charts and caches their contents.
 pub struct ChartSource {
-    store: Arc<Store>,
-    poke: Arc<Notify>,
-    known: Arc<Known>,
-    look: Arc<Notify>,
-    _looking: AbortOnDropHandle<()>,
-    /// What the scrubber was last told.
-    pub(super) secrets_digest: Mutex<String>,
+    shared: Arc<Shared>,
+    check: Arc<Notify>,
+    _checks: AbortOnDropHandle<()>,
+}
+
+/// The state that is shared with background tasks.
+struct Shared {
+    store: Store,
+    /// Triggers a pass.
+    trigger: Arc<Notify>,
+    /// The charts that the last plan requested. A restart reads them from the store's cache again.
+    known: Mutex<Known>,
+}
+
+impl Shared {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl ChartSource {
-    /// Charts out of this store; `poke` is told when one has come.
-    pub fn new(store: Store, poke: &Arc<Notify>) -> Self {
-        let (store, poke, known, look) = (Arc::new(store), Arc::clone(poke), Arc::default(), Arc::<Notify>::default());
-        let watch = Watch { store: Arc::clone(&store), poke: Arc::clone(&poke), known: Arc::clone(&known) };
-        let looking = AbortOnDropHandle::new(tokio::spawn(watch.run(Arc::clone(&look))));
-        Self { store, poke, known, look, _looking: looking, secrets_digest: Mutex::default() }
+    /// Creates a source of charts from this store; `trigger` is notified when a chart was fetched.
+    pub fn new(store: Store, trigger: &Arc<Notify>) -> Self {
+        let shared = Arc::new(Shared { store, trigger: Arc::clone(trigger), known: Mutex::default() });
+        let check = Arc::<Notify>::default();
+        let checks = Arc::clone(&shared).check_folder(Arc::clone(&check));
+        Self { shared, check, _checks: AbortOnDropHandle::new(tokio::spawn(checks)) }
     }
 
-    /// Whoever tells this makes the source look whether charts in its folder have changed.
-    pub fn look(&self) -> Arc<Notify> {
-        Arc::clone(&self.look)
+    /// Triggers a check of the charts in a folder when it is notified.
+    pub fn check_trigger(&self) -> Arc<Notify> {
+        Arc::clone(&self.check)
     }
 
-    /// What is known of charts.
+    /// The state of all requested charts.
     pub(super) fn snapshot(&self) -> Charts {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let state = |state: &State| match state {
             State::Pending => ChartState::Pending,
-            State::Ready(ready) => ChartState::Ready(ready.fact.clone()),
-            State::Failed(blocked, at) => ChartState::Failed(blocked.clone(), retry_chart(*at)),
+            State::Ready(ready) => ChartState::Ready(ready.info.clone()),
+            State::Failed(blocked, at) => ChartState::Failed(blocked.clone(), retry_chart_at(*at)),
         };
-        let known = known.iter().map(|(name, (wanted, known))| (name.clone(), (request(wanted), state(known))));
-        Charts { known: known.collect(), ..origin(&self.store) }
+        let known = self.shared.known();
+        let known = known.iter().map(|(name, (request, known))| (name.clone(), (from_store(request), state(known))));
+        Charts { known: known.collect(), ..origin(&self.shared.store) }
     }
 
-    /// Fetches the charts that a plan requests, and those again that could not be had for a while. Charts in a folder are looked at again.
+    /// Fetches the charts that a plan requests, retries failed ones after a while, and triggers a check of the folder.
     pub(super) fn request(&self, requests: &BTreeMap<String, ChartRequest>) {
         let now = super::now();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.shared.known();
         for (name, request) in requests {
-            let wanted = of(request);
-            let is_stale = known.get(name).is_none_or(|(before, state)| {
-                *before != wanted || matches!(state, State::Failed(_, at) if retry_chart(*at) <= now)
+            let request = to_store(request);
+            let is_outdated = known.get(name).is_none_or(|(before, state)| {
+                *before != request || matches!(state, State::Failed(_, at) if retry_chart_at(*at) <= now)
             });
-            if is_stale {
-                known.insert(name.clone(), (wanted.clone(), State::Pending));
-                self.obtain(name.clone(), wanted);
+            if is_outdated {
+                known.insert(name.clone(), (request.clone(), State::Pending));
+                tokio::spawn(Arc::clone(&self.shared).fetch(name.clone(), request));
             }
         }
-        self.look.notify_one();
+        self.check.notify_one();
     }
 
-    /// What is known of the charts of a selection, once each has come, or can't be had.
+    /// Waits until each chart of a selection is fetched or failed.
     pub async fn settled(
         &self,
         spec: &OpenStackDeploymentSpec,
         catalog: &Catalog,
         selection: &Selection,
     ) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
-        let is_coming =
+        let is_pending =
             |fact: &Result<_, Blocked>| fact.as_ref().is_err_and(|blocked| blocked.reason == reason::CHART_PENDING);
         self.request(&known_charts(&self.snapshot(), spec, catalog, selection).requests);
         loop {
             let known = known_charts(&self.snapshot(), spec, catalog, selection);
-            if !known.facts.values().any(is_coming) {
+            if !known.facts.values().any(is_pending) {
                 return known.facts;
             }
-            self.poke.notified().await;
+            self.shared.trigger.notified().await;
         }
     }
 
-    /// The chart of a release, when it is at hand and is still the one with this digest.
-    pub(super) fn chart(&self, name: &str, digest: &str) -> Option<Ready> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(name).and_then(|(_, state)| state.ready(digest)).cloned()
-    }
-
-    fn obtain(&self, name: String, wanted: Wanted) {
-        let (store, known, poke) = (Arc::clone(&self.store), Arc::clone(&self.known), Arc::clone(&self.poke));
-        tokio::spawn(async move {
-            let state = obtained(&store, &name, &wanted).await;
-            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(entry) = known.get_mut(&name).filter(|(current, _)| *current == wanted) {
-                entry.1 = state;
-                poke.notify_one();
-            }
-        });
+    /// The chart of a release if it is ready and still has this digest.
+    pub(super) fn chart(&self, name: &str, digest: &str) -> Option<ReadyChart> {
+        self.shared.known().get(name).and_then(|(_, state)| state.ready(digest)).cloned()
     }
 }
 
-/// Where a store takes charts from, and what its lock knows.
+/// Returns where a store takes charts from, and the charts of its lock.
 fn origin(store: &Store) -> Charts {
     let folder = matches!(store.source(), Source::Folder(_));
     Charts { folder, locked: store.lock().charts.keys().cloned().collect(), ..Charts::default() }
 }
 
-fn request(wanted: &Wanted) -> ChartRequest {
-    let Wanted { name, version, repository } = wanted.clone();
+fn from_store(request: &StoreRequest) -> ChartRequest {
+    let StoreRequest { name, version, repository } = request.clone();
     ChartRequest { name, version, repository }
 }
 
-fn of(request: &ChartRequest) -> Wanted {
+fn to_store(request: &ChartRequest) -> StoreRequest {
     let ChartRequest { name, version, repository } = request.clone();
-    Wanted { name, version, repository }
+    StoreRequest { name, version, repository }
 }
 
-/// The chart that a release is made of, and the digest that it must have where that was added to the catalogue; `None` for a release that the
-/// catalogue does not know.
-pub fn wanted<'a>(
+/// Returns the request for the chart of a release, and the digest that the chart must have if an addition to the
+/// catalogue names one; `None` for a release that is not in the catalogue.
+pub fn chart_of_release<'a>(
     store: &Store,
     spec: &OpenStackDeploymentSpec,
     catalog: &'a Catalog,
     name: &str,
-) -> Option<(Wanted, Option<&'a String>)> {
-    let (request, digest) = wanted_chart(&origin(store), spec, catalog, name)?;
-    Some((of(&request), digest))
+) -> Option<(StoreRequest, Option<&'a String>)> {
+    let (request, digest) = chart_request(&origin(store), spec, catalog, name)?;
+    Some((to_store(&request), digest))
 }
 
-/// Gets the chart and reads it.
-async fn obtained(store: &Store, name: &str, wanted: &Wanted) -> State {
-    let reading = async {
-        let chart = store.obtain(wanted).await?;
-        // Reading an archive takes a while: not on a thread that others wait for.
-        let read = tokio::task::spawn_blocking(move || ready(&chart)).await;
-        read.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
-    };
-    match caught(reading, &wanted.name).await {
-        Ok(ready) => State::Ready(ready),
-        Err(blocked) => {
-            tracing::warn!(release = name, error = %blocked.message, "chart not at hand");
-            State::Failed(blocked, super::now())
+impl Shared {
+    /// Fetches the chart of a release; triggers a pass unless another chart was requested meanwhile.
+    async fn fetch(self: Arc<Self>, name: String, request: StoreRequest) {
+        let state = self.read_chart(&name, &request).await;
+        self.update(&name, &request, state);
+    }
+
+    /// Sets the state of a release's chart; returns `false` if another chart is requested by now.
+    fn update(&self, name: &str, request: &StoreRequest, state: State) -> bool {
+        let mut known = self.known();
+        let Some(entry) = known.get_mut(name).filter(|(current, _)| current == request) else { return false };
+        entry.1 = state;
+        self.trigger.notify_one();
+        true
+    }
+
+    async fn read_chart(&self, name: &str, request: &StoreRequest) -> State {
+        let reading = async {
+            let chart = self.store.obtain(request).await?;
+            // Reading an archive blocks the thread for a while.
+            let read = tokio::task::spawn_blocking(move || read_contents(&chart)).await;
+            read.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
+        };
+        match catch_panic(reading, &request.name).await {
+            Ok(ready) => State::Ready(ready),
+            Err(blocked) => {
+                tracing::warn!(release = name, error = %blocked.message, "the chart is not available");
+                State::Failed(blocked, super::now())
+            }
         }
     }
-}
 
-/// What came of reading a chart: nobody joins the task that does, and without a word of its panic the release would wait for it for ever.
-async fn caught<T>(reading: impl Future<Output = Result<T, crate::charts::Error>>, chart: &str) -> Result<T, Blocked> {
-    let Ok(read) = AssertUnwindSafe(reading).catch_unwind().await else {
-        let message = format!(
-            "reading chart {chart} panicked, and what that said is in the operator's log; report it, and name another version or archive of the chart"
-        );
-        return Err(Blocked { reason: osdpl_core::api::reason::CHART.into(), message });
-    };
-    read.map_err(|error| Blocked { reason: error.reason().into(), message: error.to_string() })
-}
-
-/// Looks again at charts in a folder.
-struct Watch {
-    store: Arc<Store>,
-    poke: Arc<Notify>,
-    known: Arc<Known>,
-}
-
-impl Watch {
-    async fn run(self, look: Arc<Notify>) {
-        // A repository's version stays what it was at the first pull.
+    /// Checks the charts that were read from a folder for changes, whenever `check` is notified.
+    async fn check_folder(self: Arc<Self>, check: Arc<Notify>) {
+        // A version in a repository is never fetched again.
         if !matches!(self.store.source(), Source::Folder(_)) {
             return;
         }
         loop {
-            look.notified().await;
-            for (name, wanted, path) in self.at_hand() {
-                self.look(&name, &wanted, path).await;
+            check.notified().await;
+            for (name, request, path) in self.folder_charts() {
+                self.check_chart(&name, &request, path).await;
             }
-            tokio::time::sleep(LOOKS).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
-    /// The charts that came out of the folder.
-    fn at_hand(&self) -> Vec<(String, Wanted, PathBuf)> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let ready = known.iter().filter_map(|(name, (wanted, state))| match state {
-            State::Ready(ready) if wanted.repository.is_none() => {
-                Some((name.clone(), wanted.clone(), ready.path.clone()))
+    fn folder_charts(&self) -> Vec<(String, StoreRequest, PathBuf)> {
+        let known = self.known();
+        let charts = known.iter().filter_map(|(name, (request, state))| match state {
+            State::Ready(ready) if request.repository.is_none() => {
+                Some((name.clone(), request.clone(), ready.path.clone()))
             }
             State::Ready(_) | State::Pending | State::Failed(..) => None,
         });
-        ready.collect()
+        charts.collect()
     }
 
-    async fn look(&self, name: &str, wanted: &Wanted, path: PathBuf) {
-        // The archive's name holds the digest of what is in it.
-        if self.store.obtain(wanted).await.is_ok_and(|chart| chart.path == path) {
+    async fn check_chart(&self, name: &str, request: &StoreRequest, path: PathBuf) {
+        // The name of the archive contains its digest.
+        if self.store.obtain(request).await.is_ok_and(|chart| chart.path == path) {
             return;
         }
-        let state = obtained(&self.store, name, wanted).await;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = known.get_mut(name).filter(|(current, _)| current == wanted) {
-            tracing::info!(release = name, chart = wanted.name, "the chart in the folder has changed");
-            entry.1 = state;
-            self.poke.notify_one();
+        let state = self.read_chart(name, request).await;
+        if self.update(name, request, state) {
+            tracing::info!(release = name, chart = request.name, "the chart in the folder has changed");
         }
     }
 }
 
-fn ready(chart: &crate::charts::Chart) -> Result<Ready, crate::charts::Error> {
+/// Converts a panic into an error. The task is not joined, so that the chart of the release would be pending forever.
+async fn catch_panic<T>(reading: impl Future<Output = Result<T, Error>>, chart: &str) -> Result<T, Blocked> {
+    let Ok(read) = AssertUnwindSafe(reading).catch_unwind().await else {
+        let message = format!(
+            "reading chart {chart} panicked, see the operator's log; report it, and use another version or archive of \
+             the chart"
+        );
+        return Err(Blocked { reason: reason::CHART.into(), message });
+    };
+    read.map_err(|error| Blocked { reason: error.reason().into(), message: error.to_string() })
+}
+
+fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
     let defaults = chart.default_values()?;
     let tags = defaults["images"]["tags"].as_object().into_iter().flatten();
     let images = tags.filter_map(|(tag, image)| Some((tag.clone(), image.as_str()?.to_owned()))).collect();
@@ -257,9 +261,32 @@ fn ready(chart: &crate::charts::Chart) -> Result<Ready, crate::charts::Error> {
     let jobs = switches.filter(|(name, _)| name.starts_with("job_"));
     let jobs = jobs.filter_map(|(name, on)| Some((name.clone(), on.as_bool()?))).collect();
     let (version, digest) = (chart.version.clone(), chart.digest.to_string());
-    let fact = ChartInfo { version, digest, imprint: chart.imprint()?, images, jobs };
-    Ok(Ready { path: chart.path.clone(), crds: chart.crds()?.into(), fact })
+    let info = ChartInfo { version, digest, imprint: chart.imprint()?, images, jobs };
+    Ok(ReadyChart { path: chart.path.clone(), crds: chart.crds()?.into(), info })
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn panic_blocks_the_release() {
+        let reading = async {
+            let read = tokio::task::spawn_blocking(|| panic!("hunter2")).await;
+            read.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
+        };
+        let Err(blocked) = catch_panic::<ReadyChart>(reading, "nova").await else { panic!("the chart was read") };
+        assert_eq!(blocked.reason, reason::CHART);
+        assert!(blocked.message.starts_with("reading chart nova panicked, "), "{}", blocked.message);
+        assert!(!blocked.message.contains("hunter2"), "{}", blocked.message);
+    }
+
+    #[test]
+    fn chart_with_another_digest_is_not_ready() {
+        let info = ChartInfo { digest: "new".into(), ..ChartInfo::default() };
+        let state = State::Ready(ReadyChart { path: "nova.tgz".into(), crds: Arc::new([]), info });
+        assert!(state.ready("new").is_some());
+        assert!(state.ready("old").is_none());
+        assert!(State::Pending.ready("").is_none());
+    }
+}

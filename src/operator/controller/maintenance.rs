@@ -1,4 +1,4 @@
-//! What a pass hands on to the maintenance of nodes.
+//! The cloud's settings for the maintenance of nodes, from the last plan.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::maintenance::Setting;
 
 impl Context {
-    /// Says that there is no cloud any more: its nova was uninstalled. While it is being removed what was said before stands.
-    pub(super) fn unsettle(&self) {
-        self.say(Setting::none());
+    /// Reports that there is no cloud any more. The last setting stays in effect until the cloud is finalized.
+    pub(super) fn clear_maintenance_setting(&self) {
+        self.set_maintenance_setting(Setting::none());
     }
 
-    /// Hands on what a plan says about maintenance.
-    pub(super) fn say(&self, setting: Setting) {
+    /// Stores the setting of a plan, and notifies the controller of maintenances if it differs from the last one.
+    pub(super) fn set_maintenance_setting(&self, setting: Setting) {
         self.setting.send_if_modified(|known| {
             let different = known.as_deref() != Some(&setting);
             if different {
@@ -27,17 +27,17 @@ impl Context {
         });
     }
 
-    /// What the cloud means for nodes that are taken out; nothing where there is one of which nothing was read yet.
-    pub fn setting(&self) -> Option<Arc<Setting>> {
-        let said = self.setting.borrow().clone();
-        let listed =
+    /// Returns the setting of the last plan; `None` if there may be a cloud, but no plan yet.
+    pub(crate) fn maintenance_setting(&self) -> Option<Arc<Setting>> {
+        let known = self.setting.borrow().clone();
+        let is_listed =
             |store: &&Store<OpenStackDeployment>| matches!(store.wait_until_ready().now_or_never(), Some(Ok(())));
-        let nobody = || self.deployments.get().filter(listed).is_some_and(Store::is_empty);
-        said.or_else(|| nobody().then(|| Arc::new(Setting::none())))
+        let has_no_cloud = || self.deployments.get().filter(is_listed).is_some_and(Store::is_empty);
+        known.or_else(|| has_no_cloud().then(|| Arc::new(Setting::none())))
     }
 
-    /// Tells when that changes.
-    pub fn settings(&self) -> watch::Receiver<Option<Arc<Setting>>> {
+    /// Returns a receiver of changes of the setting.
+    pub(crate) fn watch_maintenance_setting(&self) -> watch::Receiver<Option<Arc<Setting>>> {
         self.setting.subscribe()
     }
 }

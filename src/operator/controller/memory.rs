@@ -1,63 +1,67 @@
-//! Memory between passes: only what cannot be read back, and what is cheaper not to read again.
+//! State between passes: only what cannot be read back, and what is cheaper not to read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::written::Written;
+use super::publish::WrittenStatus;
 use crate::helm::Outcome;
 use osdpl_core::observed::{Failed, ObservedRelease, ReleaseKey, Repaired, RunningHelm};
 use osdpl_decide::{Answers, Kept, Read};
 
-/// The operator's memory. All of it can be lost: the documentation of each field says at what price.
+/// The state between passes. Each field documents why it is kept, and what a restart loses.
 #[derive(Default)]
-pub struct Memory {
-    /// Operations that failed and were not followed by a success: helm's records hold no failed uninstall, and no reason. A restart tries again at
-    /// once, and counts anew.
-    pub failures: BTreeMap<ReleaseKey, Failed>,
-    /// Releases that were applied again because of drift, with the pace of it. A restart repairs once more.
-    pub repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// Helm processes that ended, with their records as the API server had them: the watch may be older, and a plan would be made from the past. A
-    /// restart lists the records anew.
-    pub catching_up: BTreeMap<ReleaseKey, CatchingUp>,
-    /// Helm processes that ended and whose records could not be read since. A restart lists the records anew.
-    pub unread: Vec<Outcome>,
-    /// The digests that running helm processes were started with. They end with the operator.
-    pub started: BTreeMap<ReleaseKey, String>,
-    /// Releases that were uninstalled and whose Jobs are still to be deleted. After a restart they stay until the cloud is deleted.
-    pub uninstalled: BTreeSet<ReleaseKey>,
-    /// The reads that the last plan requested. A restart plans anew.
-    pub reads: BTreeSet<Read>,
-    /// The answers to them. A restart reads them again.
-    pub answers: Answers,
-    /// What the last decision left for the next one; see [`Kept`].
-    pub kept: Kept,
-    /// The secrets that were seen, valid or not, each with since when the facts lack it; `None` while they hold it. They are kept out of logs for as
-    /// long as something may still print them. A restart begins with those that the cluster holds.
-    pub secrets: BTreeMap<String, Option<Timestamp>>,
-    /// The status that was written last, and when: the watch may be older. A restart reads it from the resource.
-    pub written: Option<Written>,
+pub(super) struct Memory {
+    /// Failed operations without a later success, for the backoff and the status. helm's records contain neither
+    /// failed uninstalls nor the causes of failures. A restart retries at once and resets the
+    /// backoff.
+    pub(super) failures: BTreeMap<ReleaseKey, Failed>,
+    /// Repairs of drift, to limit their rate. A restart repairs once more.
+    pub(super) repairs: BTreeMap<ReleaseKey, Repaired>,
+    /// Finished helm processes whose results the watch has not seen yet: a plan from the older records would repeat
+    /// them. A restart lists the records again.
+    pub(super) catching_up: BTreeMap<ReleaseKey, CatchingUp>,
+    /// Finished helm processes whose records could not be read since. A restart lists the records again.
+    pub(super) unread: Vec<Outcome>,
+    /// The digests of the inputs of running helm processes, which no record contains yet. helm ends with the operator,
+    /// so that a restart loses nothing.
+    pub(super) started: BTreeMap<ReleaseKey, String>,
+    /// Uninstalled releases whose Jobs are not deleted yet. After a restart the Jobs remain until the cloud is deleted.
+    pub(super) uninstalled: BTreeSet<ReleaseKey>,
+    /// The reads that the last plan requested. After a restart the first plan requests them.
+    pub(super) reads: BTreeSet<Read>,
+    /// The responses to these reads, which save requests. A restart reads them again.
+    pub(super) answers: Answers,
+    /// The memory of the decision, with documentation of its own; see [`Kept`].
+    pub(super) kept: Kept,
+    /// All known secrets, to keep them out of logs, each with the time since when the facts lack it; `None` while they
+    /// contain it. They are kept while something may still print them. A restart begins with those in the cluster.
+    pub(super) secrets: BTreeMap<String, Option<Timestamp>>,
+    /// The digest of the secrets that the scrubber knows, so that its readers are notified only of changes.
+    pub(super) scrubber_digest: String,
+    /// The last written status, because the watch may lag. A restart reads it from the resource.
+    pub(super) written: Option<WrittenStatus>,
 }
 
-/// What a watch must have seen before a release is planned again.
+/// A finished helm process whose result the watch has not seen yet.
 #[derive(Clone, Debug)]
-pub struct CatchingUp {
-    /// The process that ended, shown as running until then.
-    pub child: RunningHelm,
-    /// The newest revision and its status, `None` where no record was left.
-    pub record: Option<(i64, String)>,
-    /// When the API server said so.
-    pub asked: Timestamp,
+pub(super) struct CatchingUp {
+    /// The process, which plans see as running until then.
+    pub(super) process: RunningHelm,
+    /// The newest revision and its status, as the API server reported them; `None` without a record.
+    pub(super) record: Option<(i64, String)>,
+    /// The time of that read.
+    pub(super) read_at: Timestamp,
 }
 
 impl CatchingUp {
-    /// Whether the watch has seen what the API server said, or something later.
-    pub fn is_done(&self, seen: Option<&ObservedRelease>) -> bool {
-        match (&self.record, seen) {
-            (None, seen) => seen.is_none(),
+    /// Whether the watch has seen the record, or a later one.
+    pub(super) fn is_done(&self, observed: Option<&ObservedRelease>) -> bool {
+        match (&self.record, observed) {
+            (None, observed) => observed.is_none(),
             (Some(_), None) => false,
-            (Some((revision, status)), Some(seen)) => {
-                seen.revision > *revision || (seen.revision == *revision && seen.status == *status)
+            (Some((revision, status)), Some(observed)) => {
+                observed.revision > *revision || (observed.revision == *revision && observed.status == *status)
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What became of helm's children, and what their failures mean for the next attempt.
+//! The outcomes of helm processes, and the handling of failures.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,129 +14,140 @@ use osdpl_core::desired::DesiredRelease;
 use osdpl_core::observed::{Claim, Failed, Fix, ReleaseKey, RunningHelm};
 use osdpl_core::plan::Action;
 
-/// When a record is asked for again that could not be read.
-const AGAIN: Duration = Duration::from_secs(2);
+/// The delay before a failed read of a record is retried.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// When it is asked for once more what a record is that no watch tells of.
-const OVERDUE: Duration = Duration::from_secs(30);
+/// The delay before a record is read again because the watch has not seen it.
+const REREAD_DELAY: Duration = Duration::from_secs(30);
 
 impl Context {
-    /// Takes in what became of the children that ended.
-    pub(super) async fn outcomes(&self, memory: &mut Memory) {
-        let seen = self.tasks.observe();
+    /// Processes the outcomes of the helm processes that have ended, with the records that they left.
+    pub(super) async fn process_outcomes(&self, memory: &mut Memory) {
+        let observation = self.tasks.observe();
         for outcome in std::mem::take(&mut memory.unread).into_iter().chain(self.runner.take_outcomes()) {
             match self.cluster.newest_record(&outcome.release).await {
-                Ok(record) => memory.ended(&outcome, record, &seen),
+                Ok(record) => memory.process_outcome(&outcome, record, &observation),
                 Err(error) => {
-                    tracing::warn!(release = %outcome.release, %error, "the newest record can't be read yet");
+                    tracing::warn!(release = %outcome.release, %error, "can't read the newest record, which is retried");
                     memory.unread.push(outcome);
                 }
             }
         }
         for key in memory.overdue(super::now()) {
             match self.cluster.newest_record(&key).await {
-                Ok(record) => memory.reread(&key, record, super::now()),
-                Err(error) => tracing::warn!(release = %key, %error, "the newest record can't be read yet"),
+                Ok(record) => memory.update_record(&key, record, super::now()),
+                Err(error) => {
+                    tracing::warn!(release = %key, %error, "can't read the newest record, which is retried");
+                }
             }
         }
     }
 }
 
-/// Keeps a failure for the next plan; `recorded` says whether helm has made a record of the attempt.
-fn remember(outcome: &Outcome, inputs: String, recorded: bool, seen: &Observation, memory: &mut Memory) {
+/// Logs an outcome and keeps a failure for the next plan; `has_record` states whether helm recorded the attempt.
+fn remember_failure(
+    outcome: &Outcome,
+    inputs: String,
+    has_record: bool,
+    observation: &Observation,
+    memory: &mut Memory,
+) {
     let key = &outcome.release;
-    let seconds = outcome.duration.as_secs_f64();
-    // What is gone already is as good as uninstalled.
-    let done = outcome.succeeded() || outcome.failure == Some(Failure::ReleaseNotFound);
-    if done {
+    let (verb, text, seconds) = (outcome.verb, &outcome.text, outcome.duration.as_secs_f64());
+    // Uninstalling a release that does not exist counts as a success.
+    if outcome.succeeded() || outcome.failure == Some(Failure::ReleaseNotFound) {
         memory.failures.remove(key);
-        tracing::info!(release = %key, verb = outcome.verb, seconds, "helm done");
+        tracing::info!(release = %key, verb, seconds, "helm done");
         return;
     }
     if matches!(outcome.exit, Exit::Stopped { why: StopReason::Requested | StopReason::Shutdown, .. }) {
-        tracing::info!(release = %key, verb = outcome.verb, seconds, exit = ?outcome.exit, text = outcome.text, "helm stopped");
+        tracing::info!(release = %key, verb, seconds, exit = ?outcome.exit, text, "helm stopped");
         return;
     }
-    tracing::warn!(release = %key, verb = outcome.verb, seconds, exit = ?outcome.exit, text = outcome.text, "helm failed");
-    let mut message = outcome.text.clone();
-    let mut own =
-        seen.jobs().iter().filter(|job| job.namespace == key.namespace && job.release == key.name && !job.complete);
-    if let Some((job, trouble)) = own.find_map(|job| Some((job, job.trouble.as_ref()?))) {
+    tracing::warn!(release = %key, verb, seconds, exit = ?outcome.exit, text, "helm failed");
+    let mut message = text.clone();
+    let jobs = observation.jobs().iter();
+    let mut own_jobs = jobs.filter(|job| job.namespace == key.namespace && job.release == key.name && !job.complete);
+    if let Some((job, trouble)) = own_jobs.find_map(|job| Some((job, job.trouble.as_ref()?))) {
         message = format!("Job {}: {} ({message})", job.name, trouble.message);
     }
-    let mend = mend(outcome.failure.as_ref(), recorded);
-    if let Some(advice) = advice(outcome, mend, seen.volume_claims()) {
+    let fix = required_fix(outcome.failure.as_ref(), has_record);
+    if let Some(advice) = advice(outcome, fix, observation.volume_claims()) {
         message = format!("{message}; {advice}");
     }
-    memory.count(key, outcome.verb, inputs, message, mend);
+    memory.count_failure(key, verb, inputs, message, fix);
 }
 
 impl Memory {
-    /// Takes in what became of a child, and what the API server says of its release since.
-    fn ended(&mut self, outcome: &Outcome, record: Option<(i64, String)>, seen: &Observation) {
+    /// Processes the outcome of a helm process; `record` is the newest revision and its status after its end.
+    fn process_outcome(&mut self, outcome: &Outcome, record: Option<(i64, String)>, observation: &Observation) {
         let key = &outcome.release;
-        let child = self.child(outcome);
+        let process = self.running_helm(outcome);
         let inputs = self.started.remove(key).unwrap_or_default();
-        let recorded = record.as_ref().is_some_and(|(newest, _)| *newest >= i64::from(outcome.attempt.revision()));
-        remember(outcome, inputs, recorded, seen, self);
-        self.catching_up.insert(key.clone(), CatchingUp { child, record, asked: super::now() });
+        let has_record = record.as_ref().is_some_and(|(newest, _)| *newest >= i64::from(outcome.attempt.revision()));
+        remember_failure(outcome, inputs, has_record, observation, self);
+        self.catching_up.insert(key.clone(), CatchingUp { process, record, read_at: super::now() });
         if outcome.verb == "uninstall" && outcome.succeeded() {
             self.uninstalled.insert(key.clone());
         }
     }
 
-    /// A child that ended, as the plan sees it while what it left is not known.
-    fn child(&self, outcome: &Outcome) -> RunningHelm {
+    /// Returns a process that has ended as plans see it until its record is known.
+    fn running_helm(&self, outcome: &Outcome) -> RunningHelm {
         RunningHelm {
             verb: outcome.verb.to_owned(),
             inputs: self.started.get(&outcome.release).cloned().unwrap_or_default(),
             since: outcome.started,
-            // Nothing of it is left to stop.
+            // Plans must not stop it, because it has ended.
             stopping: true,
             queued: false,
             skips_hooks: false,
         }
     }
 
-    /// The children that ended and that count as running: nothing is planned for their releases before their records are known, and seen.
+    /// Returns the processes that have ended but count as running, because their records are not known or not seen by
+    /// the watch. Until then nothing may be planned for their releases.
     pub(super) fn unseen(&self) -> BTreeMap<ReleaseKey, RunningHelm> {
-        let unread = self.unread.iter().map(|outcome| (outcome.release.clone(), self.child(outcome)));
-        let unseen = self.catching_up.iter().map(|(key, waiting)| (key.clone(), waiting.child.clone()));
+        let unread = self.unread.iter().map(|outcome| (outcome.release.clone(), self.running_helm(outcome)));
+        let unseen = self.catching_up.iter().map(|(key, waiting)| (key.clone(), waiting.process.clone()));
         unread.chain(unseen).collect()
     }
 
-    /// The releases of which no watch has told for long what the API server said: what it said may be past, because someone else was at them since.
+    /// Returns the releases whose records have to be read again: the watch has not seen them for long, possibly because
+    /// someone else changed the release since.
     fn overdue(&self, now: Timestamp) -> Vec<ReleaseKey> {
-        let is_overdue = |waiting: &CatchingUp| now.duration_since(waiting.asked).unsigned_abs() >= OVERDUE;
+        let is_overdue = |waiting: &CatchingUp| now.duration_since(waiting.read_at).unsigned_abs() >= REREAD_DELAY;
         self.catching_up.iter().filter(|(_, waiting)| is_overdue(waiting)).map(|(key, _)| key.clone()).collect()
     }
 
-    fn reread(&mut self, key: &ReleaseKey, record: Option<(i64, String)>, now: Timestamp) {
+    fn update_record(&mut self, key: &ReleaseKey, record: Option<(i64, String)>, now: Timestamp) {
         if let Some(waiting) = self.catching_up.get_mut(key) {
-            (waiting.record, waiting.asked) = (record, now);
+            (waiting.record, waiting.read_at) = (record, now);
         }
     }
 
-    /// When records are to be asked for that could not be read, or once more.
-    pub(super) fn again(&self, now: Timestamp) -> Option<Timestamp> {
-        let unread = self.unread.first().and_then(|_| now.checked_add(AGAIN).ok());
-        let overdue = self.catching_up.values().filter_map(|waiting| waiting.asked.checked_add(OVERDUE).ok()).min();
-        // One that is overdue could not be read just now.
-        let overdue = overdue.map(|at| at.max(now.checked_add(AGAIN).unwrap_or(now)));
-        unread.into_iter().chain(overdue).min()
+    /// The time of the next read of a record.
+    pub(super) fn next_record_read(&self, now: Timestamp) -> Option<Timestamp> {
+        let retry = now.checked_add(RETRY_DELAY).ok();
+        let unread = self.unread.first().and(retry);
+        let rereads = self.catching_up.values().filter_map(|waiting| waiting.read_at.checked_add(REREAD_DELAY).ok());
+        // If a record is overdue, this pass could not read it.
+        let reread = rereads.min().map(|at| at.max(retry.unwrap_or(now)));
+        unread.into_iter().chain(reread).min()
     }
 
-    /// Counts a failure; another digest begins at one.
-    fn count(&mut self, key: &ReleaseKey, verb: &str, inputs: String, message: String, mend: Fix) {
+    /// Counts a failure; other inputs reset the count.
+    fn count_failure(&mut self, key: &ReleaseKey, verb: &str, inputs: String, message: String, fix: Fix) {
         let inputs = if verb == "uninstall" { String::new() } else { inputs };
         let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);
         let count = known.map_or(0, |failed| failed.count) + 1;
-        let failed = Failed { verb: verb.into(), inputs, at: super::now(), count, message, mend, is_reported: false };
+        let failed =
+            Failed { verb: verb.into(), inputs, at: super::now(), count, message, mend: fix, is_reported: false };
         self.failures.insert(key.clone(), failed);
     }
 
     /// Counts a step that failed before helm was started.
-    pub(super) fn fail(
+    pub(super) fn count_step_failure(
         &mut self,
         key: &ReleaseKey,
         action: &Action,
@@ -148,16 +159,19 @@ impl Memory {
             Action::Uninstall { .. } => ("uninstall", String::new()),
             _ => ("upgrade", release.map(|release| release.inputs.clone()).unwrap_or_default()),
         };
-        self.count(key, verb, inputs, message, Fix::Time);
+        self.count_failure(key, verb, inputs, message, Fix::Time);
     }
 }
 
-/// What can mend a failure. What helm says of a chart counts only where no record was made: everything of that kind it says before it begins.
-fn mend(failure: Option<&Failure>, recorded: bool) -> Fix {
+/// Returns what can fix a failure.
+///
+/// helm renders a chart before it writes a record, so that a failure of an attempt with a record is no rendering
+/// failure, whatever its text.
+fn required_fix(failure: Option<&Failure>, has_record: bool) -> Fix {
     match failure {
-        Some(Failure::Unrenderable) if !recorded => Fix::Inputs,
+        Some(Failure::Unrenderable) if !has_record => Fix::Inputs,
         Some(Failure::Immutable(_) | Failure::NotOurs(_) | Failure::Invalid(_)) => Fix::Manual,
-        // A hook's database comes up, a CRD or a right is added by whoever installs both at once, a namespace is gone at last.
+        // For example, a hook's database starts, a CRD or permission is added later, a namespace is finally deleted.
         Some(
             Failure::Pending
             | Failure::NoDeployedReleases
@@ -180,31 +194,33 @@ fn mend(failure: Option<&Failure>, recorded: bool) -> Fix {
     }
 }
 
-/// What to do about a failure that time does not mend.
-fn advice(outcome: &Outcome, mend: Fix, claims: &[Claim]) -> Option<String> {
-    let again = format!("annotate the resource with {}=<release> to have it tried soon", osdpl_core::api::REPAIR);
-    match (mend, outcome.failure.as_ref()) {
+/// Returns the remedy for a failure that time does not fix.
+fn advice(outcome: &Outcome, fix: Fix, claims: &[Claim]) -> Option<String> {
+    let retry = format!("annotate the resource with {}=<release> to retry soon", osdpl_core::api::REPAIR);
+    match (fix, outcome.failure.as_ref()) {
         (Fix::Time, _) => None,
         (Fix::Inputs, _) => Some(format!(
-            "the chart can't be rendered with these values, so it is not tried again until they, or the chart, change; correct them in \
-             services.<service>.releases.<release>, or where the values come from (if it was the cluster that the chart looked at, {again})"
+            "the chart can't be rendered with these values, which is not retried until they or the chart change; \
+             correct them in services.<service>.releases.<release>, or in their source (if the chart reads objects of the \
+             cluster, correct those and {retry})"
         )),
         (Fix::Manual, Some(Failure::Immutable(objects))) => {
             let namespace = &outcome.release.namespace;
-            let commands: Vec<_> = objects.iter().map(|object| delete(namespace, object, claims)).collect();
-            let how = if commands.is_empty() { String::new() } else { format!(": {}", commands.join("; ")) };
-            Some(format!("what can't be changed has to be deleted first, or the change taken back{how}; then {again}"))
+            let commands: Vec<_> = objects.iter().map(|object| deletion_command(namespace, object, claims)).collect();
+            let commands = if commands.is_empty() { String::new() } else { format!(": {}", commands.join("; ")) };
+            Some(format!("delete the immutable objects first, or revert the change{commands}; then {retry}"))
         }
         (Fix::Manual, Some(Failure::NotOurs(_))) => Some(format!(
-            "the object belongs to something else; delete it there, or set another name in the values, then {again}"
+            "the object belongs to another owner; delete it there, or set another name in the values, then {retry}"
         )),
         (Fix::Manual, _) => Some(format!(
-            "the API server does not take it like this; correct the values, or what forbids it, then {again}"
+            "the API server rejects the object; correct the values, or the policy that forbids it, then {retry}"
         )),
     }
 }
 
-fn delete(namespace: &str, object: &Subject, claims: &[Claim]) -> String {
+/// Returns the command that deletes an object.
+fn deletion_command(namespace: &str, object: &Subject, claims: &[Claim]) -> String {
     let kind = object.kind.to_lowercase();
     if kind.starts_with("statefulset") {
         return cause::deletion_commands(claims.iter(), namespace, &object.name);

@@ -1,7 +1,8 @@
-//! The plan that the operator would make now, made beside it: the same snapshot, the same decision, and nothing is applied.
+//! The plan that the operator would make now, for the command line: the same snapshot and decision, but nothing is
+//! applied.
 //!
-//! The charts themselves are not needed: the operator's status says which digest each has. Where it does not, a release whose recorded values are the
-//! desired ones is taken to be up to date, and what stays unknown is reported.
+//! Charts are not required, because the operator's status contains their digests. A release without a digest counts as
+//! up to date if its recorded values are the desired ones, and the uncertainty is reported.
 
 mod assume;
 mod observe;
@@ -15,12 +16,12 @@ use kube::{Client, ResourceExt};
 use tokio::sync::Notify;
 
 use super::ChartSource;
-use super::read::{Surroundings, answer, snapshot};
-use super::secrets::secrets;
-use crate::cluster::{Error, Inputs, Reader};
+use super::read::{SnapshotInputs, execute_reads, snapshot};
+use super::secrets::collect_secrets;
+use crate::cluster::{Error, Inputs, Reader, api_message};
 use crate::tasks::Tasks;
 use assume::Assumptions;
-use observe::{observe, terminating};
+use observe::{observe, terminating_namespaces};
 use osdpl_core::adopt::Comparison;
 use osdpl_core::api::{DeletionPolicy, FINALIZER, OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
@@ -31,58 +32,59 @@ use osdpl_core::plan;
 use osdpl_core::rollout;
 use osdpl_core::scrub::Scrubber;
 use osdpl_decide::{
-    Action, Answer, Answered, Answers, Helm, Hold, Plan, Planned, Read, Snapshot, decide, known_releases, selection,
+    Action, Answer, Answered, Answers, Helm, Hold, Plan, Planned, Read, Snapshot, decide, release_names, selection,
     target,
 };
 use osdpl_values::{Path, Values};
 
-/// What would be done, and what it follows from.
+/// The plan that the operator would make now, and its inputs.
 pub struct Preview {
     /// The spec, corrected by the releases that exist.
     pub spec: OpenStackDeploymentSpec,
-    /// What that selects.
+    /// The releases that the spec selects.
     pub selection: Selection,
-    /// What it needs from outside; with credentials in it.
+    /// The facts, which contain credentials.
     pub facts: Facts,
-    /// What is desired.
+    /// The desired state.
     pub desired: Desired,
-    /// What is observed.
+    /// The observed state.
     pub observed: Observed,
-    /// A step for every release.
+    /// The step of each release.
     pub plan: plan::Plan,
-    /// Everything that would be done now.
+    /// All actions that the operator would execute now.
     pub actions: Vec<Planned>,
-    /// The values in the newest record of each release that is not up to date, or why they can't be read.
+    /// The values in the newest record of each release that is not up to date, or the reason why they can't be read.
     pub recorded: BTreeMap<String, Result<Values, String>>,
-    /// What templates saw and would see of releases whose newest revision others made.
+    /// The comparison of current and desired manifests of releases whose newest revision others made.
     pub compared: BTreeMap<String, Comparison>,
-    /// Where the values of each release are what Ceph says, and which object does.
+    /// The paths of each release's values that describe Ceph, and the object that they are from.
     pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
-    /// What is wrong with the spec, or should be known.
+    /// The findings about the spec.
     pub findings: Vec<Finding>,
     /// The nodes whose labels would change.
     pub nodes: BTreeMap<String, LabelChange>,
-    /// What upgrades of the data plane restart, by release.
+    /// The data plane pods that upgrades restart, by release.
     pub restarts: BTreeMap<String, String>,
     /// Whether the spec is refused.
     pub refused: bool,
-    /// Whether [`plan::Plan::hash`] is the one that the operator would come to.
+    /// Whether [`plan::Plan::hash`] is the same as the operator's, because no input was assumed.
     pub exact: bool,
-    /// What could not be found out, one line each.
+    /// The facts that could not be determined, one line each.
     pub unknown: Vec<String>,
-    /// What of that concerns the cluster.
+    /// The subset of `unknown` that watches of the cluster would have shown.
     pub unseen: Vec<String>,
-    /// The operator's own watches, which go on.
+    /// The watches, which continue.
     pub tasks: Tasks,
-    /// Knows every secret at hand.
+    /// The scrubber of all known secrets.
     pub scrubber: Scrubber,
 }
 
-/// Plans for `deployment` (as it is in the cluster, or as it would be after a change) by `catalog`; `charts` are read where given, else the status is
-/// believed.
+/// Returns the plan for `deployment`, which may be a changed version of the stored resource `live`.
+///
+/// Without `charts`, their digests are those in the status.
 ///
 /// # Errors
-/// When the API server does not answer, or refuses reads that a plan can't be made without: each is named.
+/// When the API server cannot be reached, or refuses reads that a plan requires; the message names each of them.
 pub async fn preview(
     client: &Client,
     catalog: &Arc<Catalog>,
@@ -94,39 +96,39 @@ pub async fn preview(
     let mut unseen = Vec::new();
     let tasks = observe(client, &namespaces, &mut unseen).await?;
     let mut unknown = unseen.clone();
-    let ending = terminating(client, &namespaces, &mut unknown).await;
-    let poke = Arc::new(Notify::new());
-    let inputs = Inputs::new(client.clone(), Arc::clone(&poke));
-    let reader = Beside {
+    let terminating = terminating_namespaces(client, &namespaces, &mut unknown).await;
+    let trigger = Arc::new(Notify::new());
+    let inputs = Inputs::new(client.clone(), Arc::clone(&trigger));
+    let planner = Planner {
         reader: Reader::new(client.clone()),
         tasks: &tasks,
         inputs,
-        poke,
+        trigger,
         deployment: deployment.clone(),
         catalog: Arc::clone(catalog),
-        stored: BTreeMap::new(),
+        simulated_secrets: BTreeMap::new(),
         answers: Answers::new(),
-        ending,
+        terminating,
     };
     let assumptions = Assumptions { live, catalog, charts };
-    let (snapshot, mut plan, actions) = Box::pin(reader.planned(&assumptions, &mut unknown)).await?;
+    let (snapshot, mut plan, actions) = Box::pin(planner.plan(&assumptions, &mut unknown)).await?;
     let restarts = &deployment.spec.nodes.rollout;
     let restarts = rollout::ahead(&plan.desired, &plan.observed, catalog, &plan.releases, restarts);
     let facts = std::mem::take(&mut plan.facts);
     let (spec, selection) = (plan.spec.take().unwrap_or_default(), plan.selection.take());
     let selection = selection.unwrap_or_else(|| osdpl_decide::selection(deployment, &deployment.spec, catalog));
-    // Nothing else holds the desired state once the memory is dropped.
+    // The memory has another reference to the desired state, which is moved out below.
     plan.kept = osdpl_decide::Kept::default();
     let owned = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
-    let guessed = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
-    let nodes = labels(&actions, &snapshot, &plan);
+    let has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
+    let nodes = label_changes(&actions, &snapshot, &plan);
     drop(snapshot);
     Ok(Preview {
-        ceph: of_ceph(catalog, &selection, &facts),
-        scrubber: Scrubber::new(secrets(&facts)),
+        ceph: ceph_values(catalog, &selection, &facts),
+        scrubber: Scrubber::new(collect_secrets(&facts)),
         restarts,
         nodes,
-        exact: !guessed,
+        exact: !has_guesses,
         spec,
         selection,
         facts,
@@ -144,78 +146,80 @@ pub async fn preview(
     })
 }
 
-/// Reads with the rights of the user, beside the operator.
-struct Beside<'a> {
+/// Makes plans with the permissions of the user.
+struct Planner<'a> {
     reader: Reader,
     tasks: &'a Tasks,
     inputs: Inputs,
-    poke: Arc<Notify>,
+    /// Notified of changes of watched objects.
+    trigger: Arc<Notify>,
     deployment: OpenStackDeployment,
     catalog: Arc<Catalog>,
-    /// Our Secrets as they would be once credentials are generated.
-    stored: BTreeMap<ReleaseKey, Arc<Secret>>,
+    /// Our Secrets as they would be after credentials are generated.
+    simulated_secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     answers: Answers,
     /// The namespaces that are being deleted.
-    ending: BTreeSet<String>,
+    terminating: BTreeSet<String>,
 }
 
-impl Beside<'_> {
-    /// Repeats read and decide until nothing is requested any more; returns the last snapshot, its plan, and all actions.
-    async fn planned(
+impl Planner<'_> {
+    /// Repeats read and decide until nothing is requested; returns the last snapshot, its plan, and all actions.
+    async fn plan(
         mut self,
         assumptions: &Assumptions<'_>,
         unknown: &mut Vec<String>,
     ) -> Result<(Snapshot, Plan, Vec<Planned>), Error> {
-        let mut before = Vec::new();
+        let mut actions = Vec::new();
         let mut assumed = None;
         loop {
             let mut snapshot = self.snapshot();
             if assumed.is_none() {
-                assumed = Some(assumptions.of(&snapshot, unknown).await);
+                assumed = Some(assumptions.resolve(&snapshot, unknown).await);
             }
-            assumptions.adopt(&mut snapshot);
-            let (major, rest) = assumed.clone().unwrap_or_default();
-            snapshot.helm.major = major;
-            snapshot.assumed = Some(rest);
+            assumptions.add_reported_state(&mut snapshot);
+            let (helm_major, charts) = assumed.clone().unwrap_or_default();
+            snapshot.helm.major = helm_major;
+            snapshot.assumed = Some(charts);
             let mut plan = decide(&snapshot);
             self.inputs.subscribe(&plan.requests);
             match plan.hold {
-                Some(Hold::Objects) => self.poke.notified().await,
-                Some(Hold::Reads) => self.answer(&plan.requests.reads, unknown).await?,
-                // What these actions make is needed to decide the rest: it is simulated.
+                Some(Hold::Objects) => self.trigger.notified().await,
+                Some(Hold::Reads) => self.execute_reads(&plan.requests.reads, unknown).await?,
+                // The rest of the plan depends on the results of these actions.
                 Some(Hold::Actions) => {
                     plan.actions.iter().for_each(|planned| self.simulate(planned));
-                    before.append(&mut plan.actions);
+                    actions.append(&mut plan.actions);
                 }
                 Some(Hold::Watch) if plan.selection.is_none() => {
                     self.deployment.finalizers_mut().push(FINALIZER.to_owned());
-                    before.append(&mut plan.actions);
+                    actions.append(&mut plan.actions);
                 }
                 Some(Hold::Charts | Hold::Watch) | None => {
-                    before.append(&mut plan.actions);
-                    return Ok((snapshot, plan, before));
+                    actions.append(&mut plan.actions);
+                    return Ok((snapshot, plan, actions));
                 }
             }
         }
     }
 
     fn snapshot(&self) -> Snapshot {
-        let surroundings = Surroundings {
+        let inputs = SnapshotInputs {
             deployment: self.deployment.clone(),
             catalog: Arc::clone(&self.catalog),
             catalog_findings: Vec::new(),
             problems: Vec::new(),
         };
-        let mut snapshot = snapshot(surroundings, &self.tasks.observe(), &self.inputs, super::now());
+        let mut snapshot = snapshot(inputs, &self.tasks.observe(), &self.inputs, super::now());
         snapshot.helm = Helm { free_slots: usize::MAX, cores: usize::MAX, ..Helm::default() };
-        snapshot.observed.terminating.clone_from(&self.ending);
+        snapshot.observed.terminating.clone_from(&self.terminating);
         snapshot.answers = self.answers.clone();
-        snapshot.objects.secrets.extend(self.stored.clone());
+        snapshot.objects.secrets.extend(self.simulated_secrets.clone());
         snapshot
     }
 
-    /// Answers reads with the rights of the user. Lists that may be refused, and that a plan can do without, are reported as unknown.
-    async fn answer(&mut self, reads: &BTreeSet<Read>, unknown: &mut Vec<String>) -> Result<(), Error> {
+    /// Executes reads with the permissions of the user. Refused reads that a plan does not require are reported as
+    /// unknown.
+    async fn execute_reads(&mut self, reads: &BTreeSet<Read>, unknown: &mut Vec<String>) -> Result<(), Error> {
         let name = self.deployment.name_any();
         for read in reads {
             let one = [read.clone()].into();
@@ -223,22 +227,22 @@ impl Beside<'_> {
             if self.answers.contains_key(read) {
                 continue;
             }
-            // Only the operator is in the cluster's network.
+            // Only the operator uses the name servers of the cluster.
             if let Read::Addresses(host, _) = read
                 && host.parse::<std::net::IpAddr>().is_err()
             {
-                let answer = Answer::Addresses(Err(format!("{host} is looked up by the operator")));
+                let answer = Answer::Addresses(Err(format!("only the operator resolves {host}")));
                 self.answers.insert(read.clone(), Answered { answer, at: super::now(), fresh: true });
                 continue;
             }
-            if let Err(error) = answer(&self.reader, &one, &mut answers, &name, super::now()).await {
+            if let Err(error) = execute_reads(&self.reader, &one, &mut answers, &name, super::now()).await {
                 let (answer, what) = match read {
                     Read::OwnServices | Read::OwnStores | Read::Jobs(_) | Read::Claims(_) => {
                         (Answer::Objects(Vec::new()), "what would be deleted")
                     }
                     Read::Stored(reference) if !reference.name.starts_with(&format!("{name}-credentials-")) => (
                         Answer::Stored(osdpl_decide::Stored::Nothing),
-                        "whether what the charts mount of Ceph can be written",
+                        "whether the objects of Ceph that charts mount can be written",
                     ),
                     _ => return Err(plain(error)),
                 };
@@ -253,7 +257,7 @@ impl Beside<'_> {
         Ok(())
     }
 
-    /// Takes an action for done.
+    /// Simulates an action: generates credentials with known values.
     fn simulate(&mut self, planned: &Planned) {
         let Action::StoreCredentials(write) = &planned.action else { return };
         let mut secret = write.secret.clone();
@@ -271,20 +275,20 @@ impl Beside<'_> {
             let bytes = k8s_openapi::ByteString(value.into_bytes());
             secret.data.get_or_insert_default().insert(key.clone(), bytes);
         }
-        self.stored.insert(ReleaseKey::new(write.namespace(), write.name()), Arc::new(secret));
+        self.simulated_secrets.insert(ReleaseKey::new(write.namespace(), write.name()), Arc::new(secret));
     }
 }
 
-/// Without the remedy that is meant for the operator.
+/// Removes the remedy from an error, because it is for the operator and not for the user.
 fn plain(error: Error) -> Error {
     match error {
-        Error::Api { what, error } => Error::Object(format!("{what}: {}", rights::said(&error))),
+        Error::Api { what, error } => Error::Object(format!("{what}: {}", api_message(&error))),
         Error::Object(text) => Error::Object(text),
     }
 }
 
-/// The labels of nodes that would change: now, or at the end of a deletion.
-fn labels(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, LabelChange> {
+/// Returns the changes of nodes' labels: now, or at the end of a deletion.
+fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, LabelChange> {
     let deployment = &snapshot.deployment;
     let is_detached = deployment.spec.deletion_policy == Some(DeletionPolicy::Detach);
     if plan.deleting.is_some() && !is_detached && !osdpl_decide::keeps_labels(snapshot, plan) {
@@ -297,21 +301,20 @@ fn labels(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTreeMap<Str
     labels.collect()
 }
 
-/// Where the values of each release are what Ceph says, and which object does.
-fn of_ceph(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<String, (BTreeSet<Path>, String)> {
+/// Returns the paths of each release's values that describe Ceph, and the object that they are from.
+fn ceph_values(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<String, (BTreeSet<Path>, String)> {
     let known = facts.ceph.as_ref().and_then(|declared| declared.settings.as_ref().ok());
     let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));
     releases.map(|(name, known)| (name.clone(), (catalog.ceph_paths(name), known.source()))).collect()
 }
 
-/// The namespaces of the resource's releases: those that are wanted, and those that the status has or the spec names. Where the catalogue would put
-/// others does not matter.
+/// Returns the namespaces of the resource's releases: of those that are desired, in the status, or named in the spec.
 fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
     let children = deployment.status.iter().flat_map(|status| status.children.keys());
     let children: BTreeSet<&String> = children.collect();
     let named = deployment.spec.services.values().flat_map(|service| service.releases.keys());
     let named: BTreeSet<&String> = named.collect();
-    let known = known_releases(selection)
+    let known = release_names(selection)
         .into_iter()
         .filter(|(_, name)| selection.releases.contains_key(name) || named.contains(name) || children.contains(name));
     known

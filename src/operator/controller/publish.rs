@@ -1,4 +1,4 @@
-//! The last step of a pass: reports what was found, as often as someone could read it.
+//! The last part of a pass: writes the status and its events, at a limited rate.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,9 +8,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::memory::Memory;
-use super::written::Written;
 use super::{Context, now};
-use crate::cluster::Error;
+use crate::cluster::{Error, is_older};
 use crate::telemetry::CloudState;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition, reason};
 use osdpl_core::plan::{self, Step, Wait};
@@ -18,20 +17,44 @@ use osdpl_core::rollout;
 use osdpl_core::status::{Report, report};
 use osdpl_decide::Plan;
 
-/// The time between two writes of a status in which only details differ. While a cloud is installed something moves in every pass, and the
-/// API server spends far more on a write of a large status than the operator on a pass.
-const PACE: Duration = Duration::from_millis(500);
+/// The time between two writes of a status in which only details differ. During an installation every pass has changes,
+/// and a write of a large status costs the API server more than a pass costs the operator.
+const WRITE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The last written status. A pass that used an older status from the watch would write it and record its events again.
+pub(super) struct WrittenStatus {
+    at: Timestamp,
+    /// The resource after the write, until the watch has it.
+    resource: Option<OpenStackDeployment>,
+}
+
+impl WrittenStatus {
+    fn new(resource: OpenStackDeployment, at: Timestamp) -> Self {
+        Self { at, resource: Some(resource) }
+    }
+
+    /// Returns the written resource if the watch only has an older version.
+    pub(super) fn newer_than(&mut self, watched: &OpenStackDeployment) -> Option<OpenStackDeployment> {
+        let is_same = |resource: &&OpenStackDeployment| resource.uid() == watched.uid();
+        if self.resource.as_ref().filter(is_same).is_some_and(|resource| !is_older(watched, resource)) {
+            self.resource = None;
+        }
+        self.resource.as_ref().filter(is_same).cloned()
+    }
+}
 
 impl Context {
-    /// Writes what a pass found and records events for what changed in it; or says when to come back, because the status was written a moment ago.
+    /// Writes the status of a plan, and records events for its changes. `helm_started` is that of the outcome.
+    ///
+    /// Returns the time of the next write if only details have changed and the last write was a moment ago.
     pub(super) async fn publish(
         &self,
         deployment: &OpenStackDeployment,
         plan: &Plan,
-        begun: &BTreeMap<String, bool>,
+        helm_started: &BTreeMap<String, bool>,
         memory: &mut Memory,
     ) -> Result<Option<Timestamp>, Error> {
-        let releases = plan.begun(begun);
+        let releases = plan.releases_after(helm_started);
         let inputs = Report {
             spec: &deployment.spec,
             generation: deployment.metadata.generation.unwrap_or_default(),
@@ -52,15 +75,15 @@ impl Context {
         let now = now();
         let (status, events) = report(deployment.status.as_ref(), &inputs, now);
         if plan.older.is_some() {
-            return self.cluster.publish(deployment, status, events).await.map(|_| None);
+            return self.cluster.publish_status(deployment, status, events).await.map(|_| None);
         }
         let ready = releases.decisions.values().filter(|decision| decision.step == Step::Ready).count();
         if !plan.assumed {
             self.metrics.set_releases(ready, releases.decisions.len());
         }
         let state = cloud_state(&status, &releases, self.runner.table().len());
-        if events.is_empty() && !is_news(deployment.status.as_ref(), &status) {
-            let next = memory.written.as_ref().and_then(|written| written.at.checked_add(PACE).ok());
+        if events.is_empty() && !is_significant(deployment.status.as_ref(), &status) {
+            let next = memory.written.as_ref().and_then(|written| written.at.checked_add(WRITE_INTERVAL).ok());
             if deployment.status.as_ref() != Some(&status) && next.is_some_and(|next| next > now) {
                 self.metrics.set_cloud(&deployment.name_any(), state);
                 return Ok(next);
@@ -68,41 +91,71 @@ impl Context {
         }
         let failed = events.iter().filter_map(|event| releases.decisions.get(event.failure()?));
         let failed: Vec<_> = failed.map(|decision| decision.key.clone()).collect();
-        if let Some(written) = self.cluster.publish(deployment, status, events).await? {
-            memory.written = Some(Written::new(written, now));
+        if let Some(resource) = self.cluster.publish_status(deployment, status, events).await? {
+            memory.written = Some(WrittenStatus::new(resource, now));
             for key in failed {
                 memory.failures.entry(key).and_modify(|failure| failure.is_reported = true);
             }
         }
         self.forget_secrets(plan, memory);
-        // A status that could not be written is no state: the pass has failed.
+        // Set only after the write: if that fails, the pass has failed.
         self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }
 }
 
 fn cloud_state(status: &OpenStackDeploymentStatus, plan: &plan::Plan, running: usize) -> CloudState {
-    let failing = |step: &Step| match step {
+    let is_failing = |step: &Step| match step {
         Step::Wait(Wait::Backoff { .. }) => true,
         Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::FAILED,
         Step::Wait(_) | Step::Do(..) | Step::Settling(_) | Step::Ready => false,
     };
-    let ready = |condition: &&Condition| condition.type_ == condition::READY && condition.status == "True";
+    let is_ready = |condition: &Condition| condition.type_ == condition::READY && condition.status == "True";
     CloudState {
-        ready: status.conditions.iter().any(|condition| ready(&condition)),
+        ready: status.conditions.iter().any(is_ready),
         awaiting_approval: plan.awaiting_approval().count() + rollout::awaiting_approval(&status.rollouts).count(),
         running,
-        failing: plan.decisions.values().filter(|decision| failing(&decision.step)).count(),
+        failing: plan.decisions.values().filter(|decision| is_failing(&decision.step)).count(),
         drifted: status.children.values().filter(|child| !child.drift.is_empty()).count(),
     }
 }
 
-/// Whether a status differs in what programs wait for: its generation, and what the conditions say in a word.
-fn is_news(before: Option<&OpenStackDeploymentStatus>, after: &OpenStackDeploymentStatus) -> bool {
-    let words = |status: &OpenStackDeploymentStatus| -> Vec<(String, String, String)> {
-        let words =
+/// Whether a status differs in fields that programs wait for: the generation, and the conditions without messages.
+fn is_significant(before: Option<&OpenStackDeploymentStatus>, after: &OpenStackDeploymentStatus) -> bool {
+    let conditions = |status: &OpenStackDeploymentStatus| -> Vec<(String, String, String)> {
+        let fields =
             |condition: &Condition| (condition.type_.clone(), condition.status.clone(), condition.reason.clone());
-        status.conditions.iter().map(words).collect()
+        status.conditions.iter().map(fields).collect()
     };
-    before.is_none_or(|before| before.observed_generation != after.observed_generation || words(before) != words(after))
+    before.is_none_or(|before| {
+        before.observed_generation != after.observed_generation || conditions(before) != conditions(after)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(uid: &str, version: &str, observed_generation: i64) -> OpenStackDeployment {
+        serde_json::from_value(json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": "cloud", "uid": uid, "resourceVersion": version},
+            "spec": {"openstackRelease": "2026.1"}, "status": {"observedGeneration": observed_generation},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn uses_the_written_status_until_the_watch_has_it() {
+        let mut written = WrittenStatus::new(deployment("1", "9", 2), Timestamp::UNIX_EPOCH);
+        for older in ["7", "8"] {
+            let newer = written.newer_than(&deployment("1", older, 1)).unwrap();
+            assert_eq!(newer.status, deployment("1", "9", 2).status);
+        }
+        assert!(written.newer_than(&deployment("2", "7", 1)).is_none(), "another resource");
+        assert!(written.newer_than(&deployment("1", "9", 2)).is_none());
+        assert!(written.newer_than(&deployment("1", "8", 1)).is_none(), "the watch does not go back");
+    }
 }

@@ -1,4 +1,4 @@
-//! The first step of a pass: reads the snapshot that the decision is made from. Nothing here writes to the cluster.
+//! The first part of a pass: reads the snapshot that the decision is made from. Nothing here writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,34 +15,27 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
-use osdpl_decide::{Answered, Answers, Charts, Helm, Kept, RENDERING, Read, Snapshot};
+use osdpl_decide::{Answered, Answers, Charts, Helm, Kept, RENDER_LIMIT, Read, Snapshot};
 
-/// Stands in place of a digest for an uninstall that skips hooks.
-pub const NO_HOOKS: &str = "--no-hooks";
+/// The digest in [`Memory::started`] of an uninstall that skips hooks.
+pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
 
-/// A helm process as a decision sees it.
-fn running(child: &RunningJob, inputs: &str) -> RunningHelm {
-    RunningHelm {
-        verb: child.verb.to_owned(),
-        skips_hooks: inputs == NO_HOOKS,
-        inputs: child.inputs.clone().unwrap_or_default(),
-        since: child.since,
-        stopping: child.stopping.is_some(),
-        queued: false,
-    }
+/// The parts of a snapshot that come neither from tasks nor from watches.
+pub(super) struct SnapshotInputs {
+    pub(super) deployment: OpenStackDeployment,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) catalog_findings: Vec<Finding>,
+    pub(super) problems: Vec<String>,
 }
 
-/// What is read beside the tasks and the objects.
-pub struct Surroundings {
-    pub deployment: OpenStackDeployment,
-    pub catalog: Arc<Catalog>,
-    pub catalog_findings: Vec<Finding>,
-    pub problems: Vec<String>,
-}
-
-/// A snapshot of what the tasks and the watches see; helm, charts, answers and memory are still empty.
-pub fn snapshot(surroundings: Surroundings, seen: &Observation, inputs: &Inputs, now: Timestamp) -> Snapshot {
-    let Surroundings { deployment, catalog, catalog_findings, problems } = surroundings;
+/// Returns a snapshot of what tasks and watches have cached, without helm, charts, one-off reads and memory.
+pub(super) fn snapshot(
+    inputs: SnapshotInputs,
+    observation: &Observation,
+    watched: &Inputs,
+    now: Timestamp,
+) -> Snapshot {
+    let SnapshotInputs { deployment, catalog, catalog_findings, problems } = inputs;
     Snapshot {
         now,
         deployment,
@@ -51,23 +44,23 @@ pub fn snapshot(surroundings: Surroundings, seen: &Observation, inputs: &Inputs,
         helm: Helm::default(),
         charts: Charts::default(),
         observed: Observed {
-            releases: (*seen.releases).clone(),
-            workloads: seen.workloads().to_vec(),
-            jobs: seen.jobs().to_vec(),
-            crons: seen.cron_jobs().to_vec(),
-            drift: Arc::clone(&seen.drift),
-            endpoints: Arc::clone(&seen.endpoints),
-            terminating: inputs.terminating(),
+            releases: (*observation.releases).clone(),
+            workloads: observation.workloads().to_vec(),
+            jobs: observation.jobs().to_vec(),
+            crons: observation.cron_jobs().to_vec(),
+            drift: Arc::clone(&observation.drift),
+            endpoints: Arc::clone(&observation.endpoints),
+            terminating: watched.terminating(),
             ..Observed::default()
         },
-        victims: seen.affected_objects().to_vec(),
-        nodes: seen.shared_nodes(),
-        claims: seen.volume_claims().to_vec(),
-        classes: seen.storage_classes().map(<[_]>::to_vec),
-        rolling: Arc::clone(&seen.rolling),
-        hosts: seen.hosts.clone(),
+        affected: observation.affected_objects().to_vec(),
+        nodes: observation.shared_nodes(),
+        claims: observation.volume_claims().to_vec(),
+        classes: observation.storage_classes().map(<[_]>::to_vec),
+        rolling: Arc::clone(&observation.rolling),
+        hosts: observation.hosts.clone(),
         problems,
-        objects: inputs.snapshot(),
+        objects: watched.snapshot(),
         answers: Answers::new(),
         uninstalled: BTreeSet::new(),
         kept: Kept::default(),
@@ -75,11 +68,11 @@ pub fn snapshot(surroundings: Surroundings, seen: &Observation, inputs: &Inputs,
     }
 }
 
-/// Answers the reads that the last plan requested: those that are still good are kept, all others are read.
+/// Executes the reads that the last plan requested, except for those whose `known` answers are still valid.
 ///
 /// # Errors
-/// When the API server refuses a read that a plan can't be made without.
-pub async fn answer(
+/// When the API server refuses a read that the plan requires.
+pub(super) async fn execute_reads(
     reader: &Reader,
     reads: &BTreeSet<Read>,
     known: &mut Answers,
@@ -102,44 +95,42 @@ pub async fn answer(
 impl Context {
     /// Reads the snapshot of a pass.
     pub(super) async fn read(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Snapshot, Error> {
-        // In this order: a process that ends meanwhile still counts as running.
+        // The table is read before the outcomes, so that a process that ends in between still counts as running.
         let table = self.runner.table();
-        self.outcomes(memory).await;
-        if self.inputs.is_rook_changed() {
+        self.process_outcomes(memory).await;
+        if self.inputs.take_rook_changed() {
             memory.answers.retain(|read, _| !matches!(read, Read::Rook(..)));
         }
         let reader = self.cluster.reader();
-        answer(reader, &memory.reads, &mut memory.answers, &deployment.name_any(), now()).await?;
-        let seen = self.tasks.observe();
-        memory.catching_up.retain(|key, waiting| !waiting.is_done(seen.releases.get(key)));
-        let surroundings = Surroundings {
+        execute_reads(reader, &memory.reads, &mut memory.answers, &deployment.name_any(), now()).await?;
+        let observation = self.tasks.observe();
+        memory.catching_up.retain(|key, waiting| !waiting.is_done(observation.releases.get(key)));
+        let inputs = SnapshotInputs {
             deployment: deployment.clone(),
             catalog: self.catalog(),
-            catalog_findings: self.book.findings(),
+            catalog_findings: self.catalog.findings(),
             problems: self.tasks.describe_problems(),
         };
-        let mut snapshot = snapshot(surroundings, &seen, &self.inputs, now());
-        let idle = table.is_empty();
-        let rendering = rendering(&table, &snapshot);
+        let mut snapshot = snapshot(inputs, &observation, &self.inputs, now());
+        snapshot.helm = Helm {
+            major: self.runner.program().version().major.into(),
+            free_slots: self.runner.free_slots(),
+            rendering: count_rendering(&table, &snapshot),
+            cores: self.runner.cores(),
+            idle: table.is_empty(),
+        };
         let observed = &mut snapshot.observed;
         observed.running = table
             .into_iter()
-            .map(|(key, child)| {
+            .map(|(key, job)| {
                 let inputs = memory.started.get(&key).map(String::as_str).unwrap_or_default();
-                let seen = running(&child, inputs);
-                (key, seen)
+                let running = running_helm(&job, inputs);
+                (key, running)
             })
             .collect();
         observed.running.extend(memory.unseen());
         observed.failures = memory.failures.clone();
         observed.repairs = memory.repairs.clone();
-        snapshot.helm = Helm {
-            major: self.runner.program().version().major.into(),
-            free_slots: self.runner.free_slots(),
-            rendering,
-            cores: self.runner.cores(),
-            idle,
-        };
         snapshot.charts = self.charts.snapshot();
         snapshot.answers = memory.answers.clone();
         snapshot.uninstalled.clone_from(&memory.uninstalled);
@@ -148,16 +139,29 @@ impl Context {
     }
 }
 
-/// How many helms still render: helm writes the release's record when it has, and mostly waits from then on. More of them than cores only hold each
-/// other up.
-fn rendering(table: &BTreeMap<ReleaseKey, RunningJob>, snapshot: &Snapshot) -> usize {
-    let recorded = |key: &ReleaseKey, child: &RunningJob| {
-        let seen = snapshot.observed.releases.get(key);
-        seen.is_some_and(|seen| seen.revision >= i64::from(child.attempt.revision()))
+/// Returns a helm process as the decision sees it; `inputs` is its digest in [`Memory::started`].
+fn running_helm(job: &RunningJob, inputs: &str) -> RunningHelm {
+    RunningHelm {
+        verb: job.verb.to_owned(),
+        skips_hooks: inputs == SKIPPED_HOOKS,
+        inputs: job.inputs.clone().unwrap_or_default(),
+        since: job.since,
+        stopping: job.stopping.is_some(),
+        queued: false,
+    }
+}
+
+/// Returns the number of helm processes that still render, which is limited by the number of cores.
+///
+/// helm writes the release record after rendering, and mostly waits from then on.
+fn count_rendering(table: &BTreeMap<ReleaseKey, RunningJob>, snapshot: &Snapshot) -> usize {
+    let has_record = |key: &ReleaseKey, job: &RunningJob| {
+        let observed = snapshot.observed.releases.get(key);
+        observed.is_some_and(|observed| observed.revision >= i64::from(job.attempt.revision()))
     };
-    let is_rendering = |(key, child): &(&ReleaseKey, &RunningJob)| {
-        let stuck = snapshot.now.duration_since(child.since).unsigned_abs() > RENDERING;
-        child.inputs.is_some() && !stuck && !recorded(key, child)
+    let is_rendering = |(key, job): &(&ReleaseKey, &RunningJob)| {
+        let is_stuck = snapshot.now.duration_since(job.since).unsigned_abs() > RENDER_LIMIT;
+        job.inputs.is_some() && !is_stuck && !has_record(key, job)
     };
     table.iter().filter(is_rendering).count()
 }

@@ -20,7 +20,7 @@ use board::{DueProbe, FinishedProbe, ProbeResult, ProbeSchedule};
 use super::Spawner;
 use super::problems::Problems;
 use super::show::publish;
-use crate::http::{Http, HttpConfig};
+use osdpl_client::{Http, HttpConfig};
 use osdpl_core::endpoint::{Login, ProbeResponse, Target, Types, Url, find_fault, service_types};
 use osdpl_core::observed::{EndpointProbe, ReleaseKey};
 

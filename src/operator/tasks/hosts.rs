@@ -11,9 +11,10 @@ use tokio::sync::{Notify, watch};
 use super::Spawner;
 use super::problems::Problems;
 use super::show::publish;
-use crate::http::{Cloud, HttpConfig};
+use osdpl_client::HttpConfig;
 use osdpl_core::nodes::format_names;
 use osdpl_core::openstack::{Access, Error, Forgotten, HostObservation, HostQuery, HostResponse, Hosts, nova};
+use osdpl_maintenance::OpenStackClient;
 
 /// The first pause before a query is repeated without a change. Each following pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
@@ -39,14 +40,14 @@ pub(super) fn spawn(
     if let Some(reach) = reach.cloned() {
         let trigger = Arc::clone(trigger);
         spawner.spawn("hosts", problems, move || {
-            run(Cloud::new(reach.clone()), wanted.clone(), sender.clone(), Arc::clone(&trigger))
+            run(OpenStackClient::new(reach.clone()), wanted.clone(), sender.clone(), Arc::clone(&trigger))
         });
     }
     (query, result)
 }
 
 async fn run(
-    cloud: Cloud,
+    client: OpenStackClient,
     mut wanted: watch::Receiver<Option<HostQuery>>,
     sender: watch::Sender<Option<Arc<HostObservation>>>,
     trigger: Arc<Notify>,
@@ -58,7 +59,7 @@ async fn run(
         let observation = match question {
             None => None,
             Some(question) => {
-                let answer = query_hosts(&cloud, &question).await.map_err(|error| error.to_string());
+                let answer = query_hosts(&client, &question).await.map_err(|error| error.to_string());
                 longest = longest_pause(&question, &answer);
                 Some(HostObservation { question, answer })
             }
@@ -86,17 +87,17 @@ fn longest_pause(question: &HostQuery, answer: &Result<HostResponse, String>) ->
     }
 }
 
-async fn query_hosts(cloud: &Cloud, question: &HostQuery) -> Result<HostResponse, Error> {
+async fn query_hosts(client: &OpenStackClient, question: &HostQuery) -> Result<HostResponse, Error> {
     let access = &question.access;
-    let services = cloud.call(access, &nova::services()).await?.services;
-    let hypervisors = cloud.hypervisors(access).await?;
+    let services = client.call(access, &nova::services()).await?.services;
+    let hypervisors = client.hypervisors(access).await?;
     let mut answer = HostResponse {
         hosts: Hosts::from_services(services, &hypervisors, question.nodes.as_ref()),
         ..HostResponse::default()
     };
     for node in &question.removed_nodes {
         let Some(service) = answer.hosts.host_of_deleted_node(node).cloned() else { continue };
-        match forget(cloud, access, &service).await {
+        match forget(client, access, &service).await {
             Ok(agents) => {
                 answer.hosts.drop_host(&service.host);
                 answer.forgotten.insert(node.clone(), Forgotten { host: service.host, agents });
@@ -108,15 +109,15 @@ async fn query_hosts(cloud: &Cloud, question: &HostQuery) -> Result<HostResponse
 }
 
 /// Deletes a host, provided that nova-compute no longer reports and no instance is on it.
-async fn forget(cloud: &Cloud, access: &Access, service: &nova::Service) -> Result<usize, String> {
+async fn forget(client: &OpenStackClient, access: &Access, service: &nova::Service) -> Result<usize, String> {
     let host = &service.host;
     if service.is_up() {
         return Err(format!("{host} is still up in nova; nova marks a host as down a minute after its last report"));
     }
-    let instances = cloud.servers(access, host).await.map_err(|error| error.to_string())?;
+    let instances = client.servers(access, host).await.map_err(|error| error.to_string())?;
     if !instances.is_empty() {
         let names = format_names(instances.iter().map(|server| server.name.as_str()), instances.len());
         return Err(format!("nova has instances on {host}: {names}; evacuate or delete them"));
     }
-    cloud.delete_host(access, host, &service.id).await.map_err(|error| error.to_string())
+    client.delete_host(access, host, &service.id).await.map_err(|error| error.to_string())
 }

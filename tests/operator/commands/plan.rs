@@ -73,16 +73,17 @@ fn plan_checks_a_change_with_read_access_only() {
         assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
         assert!(ready.contains(&format!("unknown: releases outside of {}: ", world.namespace)), "{ready}");
         assert!(ready.contains("is forbidden: User"), "the refused reads are named: {ready}");
-        assert!(ready.contains("unknown: which StorageClasses there are: "), "{ready}");
+        assert!(ready.contains("unknown: which StorageClasses exist: "), "{ready}");
         let why = World::run_as(&reader, &["why", "-n", &world.namespace, "memcached"]);
         assert_eq!(String::from_utf8(why.stdout).unwrap(), "release memcached is ready\n");
-        assert!(
-            String::from_utf8(why.stderr).unwrap().contains("unknown: which nodes are there, and play which role: ")
-        );
+        assert!(String::from_utf8(why.stderr).unwrap().contains("unknown: which nodes exist, and their roles: "));
         let less = world.reader("less", &ALL[..6]).await;
         let ready = world.plan_as(&less, &[]);
         assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
-        assert!(ready.contains("unknown: what is behind the Services that pods wait for: services is forb"), "{ready}");
+        assert!(
+            ready.contains("unknown: the pods behind Services that other pods wait for: services is forb"),
+            "{ready}"
+        );
 
         let mut changed = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
         changed["services"]["mariadb"]["releases"]["mariadb"]["values"] =

@@ -1,5 +1,7 @@
-//! The watches on Rook's objects: those that were asked for, of which any change is looked at anew, and those that say what there is, of which
-//! the part that matters is kept.
+//! Watches on Rook's objects in one namespace.
+//!
+//! A change of an object that osdpl created invalidates its one-off read. Of objects that others created, the part that
+//! matters is cached.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,61 +16,81 @@ use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::super::Inputs;
-use super::super::follow::follow;
-use super::resource;
+use super::super::inputs::spawn_watch;
+use super::rook_resource;
 use osdpl_core::api::DEPLOYMENT_LABEL;
 
-/// What is asked for.
-const ASKED: [&str; 3] = ["CephBlockPool", "CephClient", "CephFilesystem"];
+/// The kinds of objects that osdpl creates.
+const CREATED_KINDS: [&str; 3] = ["CephBlockPool", "CephClient", "CephFilesystem"];
 
-/// What is known of the objects of a kind in Rook's namespace, by name.
+/// The objects of each kind by name, or the reason why they can't be listed.
+pub(in super::super) type RookObjects = BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>;
+
+/// The objects of one kind.
 #[derive(Default)]
-enum Heard {
+enum State {
     #[default]
-    Nothing,
-    Refused(String),
-    Objects(BTreeMap<String, Value>),
+    Unknown,
+    Failed(String),
+    Listed(BTreeMap<String, Value>),
 }
 
-/// The watch on Rook's objects in a namespace.
-pub struct RookWatch {
+/// The watches on Rook's objects in a namespace.
+pub(in super::super) struct RookWatch {
     namespace: String,
     kinds: Vec<&'static str>,
-    changed: Arc<AtomicBool>,
-    heard: BTreeMap<&'static str, Arc<Mutex<Heard>>>,
+    /// Whether an object that osdpl created has changed since [`RookWatch::take_changed`].
+    is_changed: Arc<AtomicBool>,
+    states: BTreeMap<&'static str, Arc<Mutex<State>>>,
     _watches: Vec<AbortOnDropHandle<()>>,
 }
 
 impl RookWatch {
-    /// Watches in this namespace what is asked for, and keeps objects of `kinds`; `poke` is told of every change.
-    pub fn new(client: &Client, namespace: &str, kinds: &[&'static str], poke: &Arc<Notify>) -> Self {
-        let changed = Arc::new(AtomicBool::new(true));
-        let asked = ASKED.iter().map(|kind| asked(client, namespace, kind, (&changed, poke)));
-        let heard: BTreeMap<_, _> = kinds.iter().map(|kind| (*kind, Arc::<Mutex<Heard>>::default())).collect();
-        let kept = heard.iter().map(|(kind, heard)| kept(client, namespace, kind, (heard, poke)));
-        let watches = asked.chain(kept).collect();
-        Self { namespace: namespace.to_owned(), kinds: kinds.to_vec(), changed, heard, _watches: watches }
+    /// Watches the objects that osdpl created, and caches all objects of `kinds`; `trigger` is notified of changes.
+    fn new(client: &Client, namespace: &str, kinds: &[&'static str], trigger: &Arc<Notify>) -> Self {
+        let is_changed = Arc::new(AtomicBool::new(true));
+        let created = CREATED_KINDS.iter().map(|kind| {
+            let api: Api<PartialObjectMeta<DynamicObject>> =
+                Api::namespaced_with(client.clone(), namespace, &rook_resource(kind));
+            let is_changed = Arc::clone(&is_changed);
+            let events = watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL));
+            spawn_watch(events, Arc::clone(trigger), move |event| {
+                // Errors are retried, such as a kind that the API server does not serve yet.
+                if event.is_ok() {
+                    is_changed.store(true, Ordering::Release);
+                }
+                event.is_ok()
+            })
+        });
+        let states: BTreeMap<_, _> = kinds.iter().map(|kind| (*kind, Arc::<Mutex<State>>::default())).collect();
+        let cached = states.iter().map(|(kind, state)| {
+            let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &rook_resource(kind));
+            let state = Arc::clone(state);
+            let mut listed = BTreeMap::new();
+            let apply = move |event| lock(&state).apply(event, &mut listed);
+            spawn_watch(watcher(api, watcher::Config::default()), Arc::clone(trigger), apply)
+        });
+        let watches = created.chain(cached).collect();
+        Self { namespace: namespace.to_owned(), kinds: kinds.to_vec(), is_changed, states, _watches: watches }
     }
 
-    /// Whether it watches there, and keeps these.
-    pub fn is(&self, namespace: &str, kinds: &[&'static str]) -> bool {
+    fn is_for(&self, namespace: &str, kinds: &[&'static str]) -> bool {
         self.namespace == namespace && self.kinds == kinds
     }
 
-    /// Whether something that was asked for changed since this was asked last.
-    pub fn take_changed(&self) -> bool {
-        self.changed.swap(false, Ordering::AcqRel)
+    fn take_changed(&self) -> bool {
+        self.is_changed.swap(false, Ordering::AcqRel)
     }
 
-    /// The objects of each kind that was listed, by name, or why they can't be: the part of each that matters.
-    pub fn objects(&self) -> BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>> {
-        let known = self.heard.iter().filter_map(|(kind, heard)| {
-            let objects = match &*lock(heard) {
-                Heard::Nothing => return None,
-                Heard::Refused(problem) => {
+    /// The cached objects of the kinds that were listed, or the reason why they can't be.
+    fn objects(&self) -> RookObjects {
+        let known = self.states.iter().filter_map(|(kind, state)| {
+            let objects = match &*lock(state) {
+                State::Unknown => return None,
+                State::Failed(problem) => {
                     Err(format!("{kind}s in namespace {} can't be read: {problem}; install Rook", self.namespace))
                 }
-                Heard::Objects(objects) => Ok(objects.clone()),
+                State::Listed(objects) => Ok(objects.clone()),
             };
             Some((*kind, objects))
         });
@@ -77,71 +99,43 @@ impl RookWatch {
 }
 
 impl Inputs {
-    /// Watches what Rook is asked for in this namespace and keeps its objects of these kinds, or nothing.
-    pub fn watch_rook(&self, wanted: Option<(&str, &[&'static str])>) {
+    /// Watches Rook's objects in this namespace and caches those of these kinds; `None` stops the watches.
+    pub(in super::super) fn watch_rook(&self, target: Option<(&str, &[&'static str])>) {
         let mut watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
-        if !wanted.is_some_and(|(namespace, kinds)| watch.as_ref().is_some_and(|watch| watch.is(namespace, kinds))) {
-            *watch = wanted.map(|(namespace, kinds)| RookWatch::new(&self.client, namespace, kinds, &self.poke));
+        if !target.is_some_and(|(namespace, kinds)| watch.as_ref().is_some_and(|watch| watch.is_for(namespace, kinds)))
+        {
+            *watch = target.map(|(namespace, kinds)| RookWatch::new(&self.client, namespace, kinds, &self.trigger));
         }
     }
 
-    /// The objects of Rook that are watched, by kind and name.
-    pub(in super::super) fn rook_objects(&self) -> BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>> {
+    /// The cached objects of Rook, by kind and name.
+    pub(in super::super) fn rook_objects(&self) -> RookObjects {
         let watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
         watch.as_ref().map(RookWatch::objects).unwrap_or_default()
     }
 
-    /// Whether something that Rook was asked for changed since this was asked last.
-    pub fn is_rook_changed(&self) -> bool {
+    /// Whether an object of Rook that osdpl created has changed since the last call.
+    pub(crate) fn take_rook_changed(&self) -> bool {
         let watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
         watch.as_ref().is_none_or(RookWatch::take_changed)
     }
 }
 
-fn lock(heard: &Mutex<Heard>) -> std::sync::MutexGuard<'_, Heard> {
-    heard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn asked(
-    client: &Client,
-    namespace: &str,
-    kind: &str,
-    (changed, poke): (&Arc<AtomicBool>, &Arc<Notify>),
-) -> AbortOnDropHandle<()> {
-    let api: Api<PartialObjectMeta<DynamicObject>> = Api::namespaced_with(client.clone(), namespace, &resource(kind));
-    let changed = Arc::clone(changed);
-    follow(watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL)), Arc::clone(poke), move |event| {
-        // What is refused, or not known to the API server yet, is tried again.
-        if event.is_ok() {
-            changed.store(true, Ordering::Release);
-        }
-        event.is_ok()
-    })
-}
-
-fn kept(
-    client: &Client,
-    namespace: &str,
-    kind: &str,
-    (heard, poke): (&Arc<Mutex<Heard>>, &Arc<Notify>),
-) -> AbortOnDropHandle<()> {
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource(kind));
-    let heard = Arc::clone(heard);
-    let mut listed = BTreeMap::new();
-    let hear = move |event| lock(&heard).hear(event, &mut listed);
-    follow(watcher(api, watcher::Config::default()), Arc::clone(poke), hear)
-}
-
-impl Heard {
-    /// Whether that is news. What was heard once counts until something else is heard: a watch that breaks says nothing about objects.
-    fn hear(
+impl State {
+    /// Applies an event of the watch; returns whether something changed. Once the objects were listed, errors change
+    /// nothing.
+    fn apply(
         &mut self,
         event: Result<watcher::Event<DynamicObject>, watcher::Error>,
         listed: &mut BTreeMap<String, Value>,
     ) -> bool {
         let before = match self {
-            Self::Objects(objects) => Some(objects),
-            Self::Nothing | Self::Refused(_) => None,
+            Self::Listed(objects) => Some(objects),
+            Self::Unknown | Self::Failed(_) => None,
         };
         let after = match (event, before) {
             (Ok(watcher::Event::Init), _) => {
@@ -149,23 +143,23 @@ impl Heard {
                 return false;
             }
             (Ok(watcher::Event::InitApply(object)), _) => {
-                listed.insert(object.name_any(), part(&object));
+                listed.insert(object.name_any(), relevant_fields(&object));
                 return false;
             }
             (Ok(watcher::Event::InitDone), Some(before)) if *before == *listed => return false,
-            (Ok(watcher::Event::InitDone), _) => Self::Objects(std::mem::take(listed)),
+            (Ok(watcher::Event::InitDone), _) => Self::Listed(std::mem::take(listed)),
             (Ok(watcher::Event::Apply(object)), Some(before)) => {
-                let part = part(&object);
-                return before.insert(object.name_any(), part.clone()) != Some(part);
+                let fields = relevant_fields(&object);
+                return before.insert(object.name_any(), fields.clone()) != Some(fields);
             }
             (Ok(watcher::Event::Delete(object)), Some(before)) => return before.remove(&object.name_any()).is_some(),
             (Ok(_), None) | (Err(_), Some(_)) => return false,
             (Err(error), None) => {
                 let problem = error.to_string();
-                if matches!(self, Self::Refused(told) if *told == problem) {
+                if matches!(self, Self::Failed(known) if *known == problem) {
                     return false;
                 }
-                Self::Refused(problem)
+                Self::Failed(problem)
             }
         };
         *self = after;
@@ -173,13 +167,15 @@ impl Heard {
     }
 }
 
-/// What of an object is kept: Rook writes the time of its last look into the status of a `CephCluster` every minute.
-fn part(object: &DynamicObject) -> Value {
+/// Returns the cached part of an object. Other fields change often: Rook updates the time of the last check in the
+/// status of a `CephCluster` every minute.
+fn relevant_fields(object: &DynamicObject) -> Value {
     let at = |pointer: &str| object.data.pointer(pointer).cloned().unwrap_or_default();
     json!({
         "metadata": {"uid": object.metadata.uid, "labels": object.metadata.labels},
         "spec": {
-            "auth": at("/spec/auth"), "protocols": at("/spec/protocols"), "gateway": {"caBundleRef": at("/spec/gateway/caBundleRef")},
+            "auth": at("/spec/auth"), "protocols": at("/spec/protocols"),
+            "gateway": {"caBundleRef": at("/spec/gateway/caBundleRef")},
         },
         "status": {
             "phase": at("/status/phase"), "message": at("/status/message"), "endpoints": at("/status/endpoints"),
@@ -195,14 +191,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_refused_again_and_again_is_news_once_and_what_was_heard_counts_until_something_else_is() {
+    fn reports_new_errors_until_objects_are_listed() {
         let refused = |why: &str| Err(watcher::Error::WatchError(Box::new(Status::failure(why, "Forbidden"))));
-        let (mut heard, mut listed) = (Heard::default(), BTreeMap::new());
-        let mut hear = |event| heard.hear(event, &mut listed);
-        assert!(hear(refused("Rook is not there")) && !hear(refused("Rook is not there")));
-        assert!(hear(refused("that is forbidden")), "the words are others");
-        assert!(!hear(Ok(watcher::Event::Init)) && hear(Ok(watcher::Event::InitDone)));
-        assert!(!hear(refused("that is forbidden")), "a watch that breaks says nothing about objects");
-        assert!(matches!(heard, Heard::Objects(objects) if objects.is_empty()));
+        let (mut state, mut listed) = (State::default(), BTreeMap::new());
+        let mut apply = |event| state.apply(event, &mut listed);
+        assert!(apply(refused("Rook is not installed")) && !apply(refused("Rook is not installed")));
+        assert!(apply(refused("forbidden")), "the error has changed");
+        assert!(!apply(Ok(watcher::Event::Init)) && apply(Ok(watcher::Event::InitDone)));
+        assert!(!apply(refused("forbidden")), "the listed objects are still known");
+        assert!(matches!(state, State::Listed(objects) if objects.is_empty()));
     }
 }

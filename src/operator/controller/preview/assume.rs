@@ -1,4 +1,4 @@
-//! What only the operator knows, as its status reports it.
+//! Assumptions about facts that only the operator knows, from its status.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,44 +8,62 @@ use super::target;
 use osdpl_core::api::{ComponentHealth, OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Selection};
-use osdpl_core::endpoint;
+use osdpl_core::endpoint::COMPONENT as ENDPOINT_COMPONENT;
 use osdpl_core::observed::{EndpointProbe, Liveness, Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Assumed, Snapshot};
 
-/// Where assumptions come from.
-pub struct Assumptions<'a> {
-    /// The resource as it is in the cluster.
-    pub live: Option<&'a OpenStackDeployment>,
+/// The sources of assumptions.
+pub(super) struct Assumptions<'a> {
+    /// The stored resource.
+    pub(super) live: Option<&'a OpenStackDeployment>,
     /// The catalogue.
-    pub catalog: &'a Catalog,
-    /// Charts, where they are read.
-    pub charts: Option<&'a ChartSource>,
+    pub(super) catalog: &'a Catalog,
+    /// The charts, if they are read instead of assumed.
+    pub(super) charts: Option<&'a ChartSource>,
+}
+
+/// The charts that the status reports.
+#[derive(Default)]
+struct ReportedCharts {
+    charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
+    /// The releases whose charts are not known.
+    guessed: BTreeSet<String>,
+    unknown: Vec<String>,
 }
 
 impl Assumptions<'_> {
-    /// Helm's major version, and what is assumed about charts.
-    pub async fn of(&self, snapshot: &Snapshot, unknown: &mut Vec<String>) -> (u64, Assumed) {
+    /// Returns helm's major version, and the assumptions about charts.
+    pub(super) async fn resolve(&self, snapshot: &Snapshot, unknown: &mut Vec<String>) -> (u64, Assumed) {
         let (spec, selection, observed) = target(snapshot);
         if selection.is_refused() || snapshot.deployment.metadata.deletion_timestamp.is_some() {
             return (4, Assumed::default());
         }
-        let (major, mut guessed) = self.helm(&selection, &observed, unknown);
-        let charts = match self.charts {
-            Some(source) => source.settled(&spec, self.catalog, &selection).await,
-            None => self.reported((&spec, &selection), &observed, &mut guessed, unknown),
+        let (major, mut guessed) = self.helm_major(&selection, &observed, unknown);
+        let charts = if let Some(source) = self.charts {
+            source.settled(&spec, self.catalog, &selection).await
+        } else {
+            let reported = self.reported_charts(&spec, &selection, &observed);
+            guessed.extend(reported.guessed);
+            unknown.extend(reported.unknown);
+            reported.charts
         };
         (major, Assumed { charts, has_charts: self.charts.is_some(), guessed })
     }
 
-    /// Takes over what the status reports of helm processes and of services' APIs.
-    pub fn adopt(&self, snapshot: &mut Snapshot) {
+    /// Adds the helm processes and the probes of APIs that the status reports to a snapshot.
+    pub(super) fn add_reported_state(&self, snapshot: &mut Snapshot) {
         let (_, selection, _) = target(snapshot);
-        running(&mut snapshot.observed, self.live, &selection);
-        snapshot.observed.endpoints = Arc::new(self.endpoints(&selection.releases));
+        add_running_helm(&mut snapshot.observed, self.live, &selection);
+        snapshot.observed.endpoints = Arc::new(self.reported_endpoints(&selection.releases));
     }
 
-    /// Helm's major version, as the operator reports it; where it reports none, a release that exists may be of another.
-    fn helm(&self, selection: &Selection, observed: &Observed, unknown: &mut Vec<String>) -> (u64, BTreeSet<String>) {
+    /// Returns helm's major version, and the releases whose inputs are guessed because the status does not report it.
+    fn helm_major(
+        &self,
+        selection: &Selection,
+        observed: &Observed,
+        unknown: &mut Vec<String>,
+    ) -> (u64, BTreeSet<String>) {
         let version = self.live.and_then(|live| live.status.as_ref()?.helm.as_ref());
         let major = version.and_then(|version| version.split('.').next()?.parse().ok());
         let existing = |key| observed.releases.contains_key(key);
@@ -54,28 +72,27 @@ impl Assumptions<'_> {
             None => selection.releases.iter().filter(|(_, key)| existing(key)).map(|(n, _)| n.clone()).collect(),
         };
         if !guessed.is_empty() {
-            unknown.push("the operator's helm: its status does not say the version yet".into());
+            unknown.push("the version of the operator's helm: the status does not contain it yet".into());
         }
         (major.unwrap_or(4), guessed)
     }
 
-    /// Charts as the operator's status reports them.
-    fn reported(
+    /// Returns the charts that the status reports.
+    fn reported_charts(
         &self,
-        (spec, selection): (&OpenStackDeploymentSpec, &Selection),
+        spec: &OpenStackDeploymentSpec,
+        selection: &Selection,
         observed: &Observed,
-        guessed: &mut BTreeSet<String>,
-        unknown: &mut Vec<String>,
-    ) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
-        let mut facts = BTreeMap::new();
+    ) -> ReportedCharts {
+        let ReportedCharts { mut charts, mut guessed, mut unknown } = ReportedCharts::default();
         let mut missing = Vec::new();
         let rewrites = spec.images.rewrites();
         for (name, key) in &selection.releases {
             if let Some(digest) = self.digest(spec, name) {
-                facts.insert(name.clone(), Ok(ChartInfo { digest: digest.clone(), ..ChartInfo::default() }));
+                charts.insert(name.clone(), Ok(ChartInfo { digest: digest.clone(), ..ChartInfo::default() }));
             } else if let Some(message) = self.blocked(spec, name) {
                 let blocked = Blocked { reason: reason::CHART.into(), message };
-                facts.insert(name.clone(), Err(blocked));
+                charts.insert(name.clone(), Err(blocked));
             } else {
                 guessed.insert(name.clone());
                 missing.extend(observed.releases.contains_key(key).then_some(name.as_str()));
@@ -90,49 +107,49 @@ impl Assumptions<'_> {
         }
         if rewrites {
             unknown.push(
-                "the images that the charts name themselves, which spec.images rewrites: name the operator's charts with --charts"
-                    .into(),
+                "the images in the charts, which spec.images rewrites: name the operator's charts with --charts".into(),
             );
         }
-        facts
+        ReportedCharts { charts, guessed, unknown }
     }
 
-    /// What keeps the operator from the chart of a release, by its status: it reports the digest of every chart that it has.
+    /// Returns why the operator has no chart for a release: its status contains the digest of every chart that it has.
     fn blocked(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<String> {
         let live = self.live.filter(|live| live.spec == *spec)?;
         let status = live.status.as_ref().filter(|status| status.observed_generation == live.metadata.generation)?;
         let child = status.children.get(name)?;
-        let blocked = child.chart_digest.is_none() && !child.ready && !child.message.is_empty();
-        blocked.then(|| child.message.clone())
+        let is_blocked = child.chart_digest.is_none() && !child.ready && !child.message.is_empty();
+        is_blocked.then(|| child.message.clone())
     }
 
-    /// The digest that the status reports of a release's chart, where it is still about the chart that is desired.
+    /// Returns the digest of a release's chart in the status if it is the desired chart.
     fn digest(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<&String> {
         let live = self.live?;
         let (service, release) = self.catalog.release(name)?;
         let version = |spec: &OpenStackDeploymentSpec| spec.services.get(service)?.releases.get(name)?.version.clone();
-        let same = version(&live.spec) == version(spec) && live.spec.charts.repository == spec.charts.repository;
+        let is_same = version(&live.spec) == version(spec) && live.spec.charts.repository == spec.charts.repository;
         let child = live.status.as_ref()?.children.get(name)?;
-        child.chart_digest.as_ref().filter(|_| same && child.chart == release.chart)
+        child.chart_digest.as_ref().filter(|_| is_same && child.chart == release.chart)
     }
 
-    /// What the APIs of services answered, as the status reports it: nobody else is in the cluster's network.
-    fn endpoints(&self, releases: &BTreeMap<String, ReleaseKey>) -> BTreeMap<ReleaseKey, EndpointProbe> {
+    /// Returns the probes of APIs in the status, because only the operator is in the cluster's network.
+    fn reported_endpoints(&self, releases: &BTreeMap<String, ReleaseKey>) -> BTreeMap<ReleaseKey, EndpointProbe> {
         let health = self.live.and_then(|live| live.status.as_ref()).map(|status| &status.health);
-        let seen = releases.iter().filter_map(|(name, key)| {
-            let asked = self.catalog.release(name)?.1.endpoint.as_ref()?;
-            let application = asked.component.application.clone();
-            let said = health?.get(&application)?.get(endpoint::COMPONENT)?;
-            let trouble = (said.status != ComponentHealth::Ready).then(|| said.reason.clone());
-            Some((key.clone(), EndpointProbe { application, service: asked.service.clone(), trouble }))
+        let probes = releases.iter().filter_map(|(name, key)| {
+            let endpoint = self.catalog.release(name)?.1.endpoint.as_ref()?;
+            let application = endpoint.component.application.clone();
+            let reported = health?.get(&application)?.get(ENDPOINT_COMPONENT)?;
+            let trouble = (reported.status != ComponentHealth::Ready).then(|| reported.reason.clone());
+            Some((key.clone(), EndpointProbe { application, service: endpoint.service.clone(), trouble }))
         });
-        seen.collect()
+        probes.collect()
     }
 }
 
-/// The operator's helm processes, as far as they show: records that a living operator holds, and releases that its status says it starts.
-fn running(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
-    let child = |verb: &str, inputs: Option<&String>, since| RunningHelm {
+/// Adds the operator's helm processes as far as they are visible: by records that a living operator has locked, and by
+/// releases that the status reports as starting.
+fn add_running_helm(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
+    let process = |verb: &str, inputs: Option<&String>, since| RunningHelm {
         verb: verb.into(),
         inputs: inputs.cloned().unwrap_or_default(),
         since,
@@ -140,23 +157,23 @@ fn running(observed: &mut Observed, live: Option<&OpenStackDeployment>, selectio
         queued: false,
         skips_hooks: false,
     };
-    for (key, seen) in &observed.releases {
-        let held = seen.attempt.as_ref().filter(|attempt| attempt.revision == seen.revision);
-        if held.is_some_and(|attempt| attempt.owner == Liveness::Alive) {
-            let verb = match seen.status.as_str() {
+    for (key, release) in &observed.releases {
+        let attempt = release.attempt.as_ref().filter(|attempt| attempt.revision == release.revision);
+        if attempt.is_some_and(|attempt| attempt.owner == Liveness::Alive) {
+            let verb = match release.status.as_str() {
                 "uninstalling" => "uninstall",
                 status if status.starts_with("pending-") => "upgrade",
                 _ => continue,
             };
-            let since = seen.created_at.unwrap_or_default();
-            observed.running.insert(key.clone(), child(verb, seen.inputs.as_ref(), since));
+            let since = release.created_at.unwrap_or_default();
+            observed.running.insert(key.clone(), process(verb, release.inputs.as_ref(), since));
         }
     }
     let children = live.and_then(|live| live.status.as_ref()).map(|status| &status.children);
-    for (name, said) in children.into_iter().flatten() {
+    for (name, reported) in children.into_iter().flatten() {
         let key: Option<&ReleaseKey> = selection.releases.get(name);
-        if let Some(key) = key.filter(|key| said.status == "starting" && !observed.releases.contains_key(*key)) {
-            observed.running.insert(key.clone(), child("upgrade", None, now()));
+        if let Some(key) = key.filter(|key| reported.status == "starting" && !observed.releases.contains_key(*key)) {
+            observed.running.insert(key.clone(), process("upgrade", None, now()));
         }
     }
 }

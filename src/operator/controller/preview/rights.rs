@@ -1,4 +1,4 @@
-//! Which reads the caller may do: each that is wanted is tried, with a page of one.
+//! The reads that the user is permitted, each checked by a list with one item.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -12,25 +12,30 @@ use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 
-use crate::cluster::Error;
+use crate::cluster::{Error, api_message};
 use crate::tasks::Scope;
 
-/// What the caller may see.
-pub struct Sight {
-    /// Where to look.
-    pub scope: Scope,
-    /// Kinds that are refused and that a plan can do without.
-    pub without: BTreeSet<&'static str>,
+/// The objects that the user may read.
+pub(super) struct Rights {
+    /// The namespaces.
+    pub(super) scope: Scope,
+    /// Optional kinds that may not be listed.
+    pub(super) unreadable_kinds: BTreeSet<&'static str>,
 }
 
-/// Where to look: everywhere, as the operator does, else in the namespaces of the resource's releases.
+/// Checks the permissions for all namespaces, as the operator has them, or else for those of the resource's releases.
 ///
 /// # Errors
-/// When the caller may not even look there: every refused read is named.
-pub async fn sight(client: &Client, namespaces: &BTreeSet<String>, unknown: &mut Vec<String>) -> Result<Sight, Error> {
+/// When these may not be read either; the message names every refused read.
+pub(super) async fn check_rights(
+    client: &Client,
+    namespaces: &BTreeSet<String>,
+    unknown: &mut Vec<String>,
+) -> Result<Rights, Error> {
     let everywhere = refusals(client, None).await?;
     if everywhere.is_empty() {
-        return Ok(Sight { scope: Scope::All, without: without(client, &[None], unknown).await? });
+        let unreadable_kinds = unreadable_kinds(client, &[None], unknown).await?;
+        return Ok(Rights { scope: Scope::All, unreadable_kinds });
     }
     let mut refused = Vec::new();
     for namespace in namespaces {
@@ -38,7 +43,7 @@ pub async fn sight(client: &Client, namespaces: &BTreeSet<String>, unknown: &mut
     }
     if !refused.is_empty() {
         return Err(Error::Object(format!(
-            "reads that are needed are refused to you (`osdpl status` shows what the operator says):\n  {}",
+            "you may not read objects that the plan requires (`osdpl status` shows the operator's report):\n  {}",
             refused.join("\n  ")
         )));
     }
@@ -48,13 +53,14 @@ pub async fn sight(client: &Client, namespaces: &BTreeSet<String>, unknown: &mut
         names.join(", "),
         everywhere.first().map(String::as_str).unwrap_or_default()
     ));
-    let places: Vec<_> = namespaces.iter().map(|namespace| Some(namespace.as_str())).collect();
-    Ok(Sight { without: without(client, &places, unknown).await?, scope: Scope::Namespaces(names) })
+    let namespaces: Vec<_> = namespaces.iter().map(|namespace| Some(namespace.as_str())).collect();
+    let unreadable_kinds = unreadable_kinds(client, &namespaces, unknown).await?;
+    Ok(Rights { scope: Scope::Namespaces(names), unreadable_kinds })
 }
 
-/// The API server's words for each kind that may not be listed.
+/// Returns the API server's message for each required kind that may not be listed.
 async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String>, Error> {
-    let tries = [
+    let refusals = [
         refusal::<Secret>(client, namespace).await?,
         refusal::<Deployment>(client, namespace).await?,
         refusal::<StatefulSet>(client, namespace).await?,
@@ -62,45 +68,46 @@ async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String
         refusal::<Job>(client, namespace).await?,
         refusal::<Pod>(client, namespace).await?,
     ];
-    Ok(tries.into_iter().flatten().collect())
+    Ok(refusals.into_iter().flatten().collect())
 }
 
-/// The kinds that only tell more: what is not seen of them is said.
-async fn without(
+/// Returns the optional kinds that may not be listed, and reports the facts that they would have shown as unknown.
+async fn unreadable_kinds(
     client: &Client,
-    places: &[Option<&str>],
+    namespaces: &[Option<&str>],
     unknown: &mut Vec<String>,
 ) -> Result<BTreeSet<&'static str>, Error> {
     let mut refused = BTreeMap::new();
-    for place in places {
-        let tries = [
-            (Service::URL_PATH_SEGMENT, refusal::<Service>(client, *place).await?),
-            (CronJob::URL_PATH_SEGMENT, refusal::<CronJob>(client, *place).await?),
-            (PersistentVolumeClaim::URL_PATH_SEGMENT, refusal::<PersistentVolumeClaim>(client, *place).await?),
+    for namespace in namespaces {
+        let refusals = [
+            (Service::URL_PATH_SEGMENT, refusal::<Service>(client, *namespace).await?),
+            (CronJob::URL_PATH_SEGMENT, refusal::<CronJob>(client, *namespace).await?),
+            (PersistentVolumeClaim::URL_PATH_SEGMENT, refusal::<PersistentVolumeClaim>(client, *namespace).await?),
         ];
-        refused.extend(tries.into_iter().filter_map(|(kind, words)| Some((kind, words?))));
+        refused.extend(refusals.into_iter().filter_map(|(kind, message)| Some((kind, message?))));
     }
     let classes = refused_by(Api::<StorageClass>::all(client.clone())).await?;
-    refused.extend(classes.map(|words| (StorageClass::URL_PATH_SEGMENT, words)));
+    refused.extend(classes.map(|message| (StorageClass::URL_PATH_SEGMENT, message)));
     let nodes = refused_by(Api::<Node>::all(client.clone())).await?;
-    refused.extend(nodes.map(|words| (Node::URL_PATH_SEGMENT, words)));
-    unknown.extend(refused.iter().map(|(kind, words)| format!("{}: {words}", what(kind))));
+    refused.extend(nodes.map(|message| (Node::URL_PATH_SEGMENT, message)));
+    unknown.extend(refused.iter().map(|(kind, message)| format!("{}: {message}", unknown_fact(kind))));
     Ok(refused.into_keys().collect())
 }
 
-/// What a kind would have told.
-fn what(kind: &str) -> &'static str {
+/// Returns the fact that a kind would have shown.
+fn unknown_fact(kind: &str) -> &'static str {
     match kind {
-        Service::URL_PATH_SEGMENT => "what is behind the Services that pods wait for",
+        Service::URL_PATH_SEGMENT => "the pods behind Services that other pods wait for",
         PersistentVolumeClaim::URL_PATH_SEGMENT => {
-            "the volume claims that pods wait for, and the classes of those there are"
+            "the volume claims that pods wait for, and the storage classes of existing claims"
         }
         CronJob::URL_PATH_SEGMENT => "whether CronJobs succeed",
-        Node::URL_PATH_SEGMENT => "which nodes are there, and play which role",
-        _ => "which StorageClasses there are",
+        Node::URL_PATH_SEGMENT => "which nodes exist, and their roles",
+        _ => "which StorageClasses exist",
     }
 }
 
+/// Returns the API server's message if a kind may not be listed.
 async fn refusal<K>(client: &Client, namespace: Option<&str>) -> Result<Option<String>, Error>
 where
     K: Resource<Scope = NamespaceResourceScope> + Metadata<Ty = ObjectMeta> + Clone + Debug + DeserializeOwned,
@@ -119,14 +126,6 @@ where
     match api.list_metadata(&ListParams::default().limit(1)).await {
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(Some(status.message)),
-        Err(error) => Err(Error::Object(format!("listing {}: {}", K::URL_PATH_SEGMENT, said(&error)))),
-    }
-}
-
-/// The API server's own words, where there are some.
-pub fn said(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => format!("the API server does not answer: {other}"),
+        Err(error) => Err(Error::Object(format!("listing {}: {}", K::URL_PATH_SEGMENT, api_message(&error)))),
     }
 }

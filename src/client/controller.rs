@@ -1,0 +1,198 @@
+//! Runs a controller until it is stopped, and logs its errors with their remedies.
+
+use futures::{Stream, StreamExt};
+use kube::Resource;
+use kube::runtime::controller::{Action, Error};
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::watcher;
+use tokio_util::sync::CancellationToken;
+
+/// The result of a pass, or the reason why none was started.
+type Outcome<K, E> = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
+
+/// The reason why resources can't be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// Their CRD does not exist.
+    Undefined,
+    Forbidden,
+    /// One of them does not match the CRD of this version.
+    Unreadable,
+    Other,
+}
+
+impl Refusal {
+    fn of(error: &watcher::Error) -> Self {
+        let code = match error {
+            watcher::Error::InitialListFailed(error)
+            | watcher::Error::WatchStartFailed(error)
+            | watcher::Error::WatchFailed(error) => match error {
+                kube::Error::SerdeError(_) => return Self::Unreadable,
+                kube::Error::Api(status) => status.code,
+                _ => return Self::Other,
+            },
+            watcher::Error::WatchError(status) => status.code,
+            watcher::Error::NoResourceVersion => return Self::Other,
+        };
+        match code {
+            404 => Self::Undefined,
+            401 | 403 => Self::Forbidden,
+            _ => Self::Other,
+        }
+    }
+
+    /// Returns the remedy.
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Undefined => "apply their CRD (osdpl crd)",
+            Self::Forbidden => "grant the operator's service account the permissions of its ClusterRole",
+            Self::Unreadable => {
+                "a stored resource does not match the CRD of this version: apply the CRD (osdpl crd) and correct the \
+                 field that the error names, or return to the previous version of osdpl"
+            }
+            Self::Other => "check the health of the API server",
+        }
+    }
+}
+
+/// Runs `passes` until `stop`, and logs each failure with the message `failed`. Returns when the last pass has ended.
+///
+/// `on_listed` is called when the resources were listed once. It is also called when one of them can't be read, so that
+/// the pod becomes ready: otherwise its webhook could not validate the correction.
+///
+/// kube starts no pass and does not stop before the resources were listed, so that `stop` ends the function by itself
+/// until then.
+pub async fn run_controller<K, E>(
+    passes: impl Stream<Item = Outcome<K, E>>,
+    failed: &str,
+    store: &Store<K>,
+    on_listed: impl Fn(),
+    stop: &CancellationToken,
+) where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+    E: std::error::Error + 'static,
+{
+    let passes = passes.for_each(|outcome| {
+        match outcome {
+            Ok(_) | Err(Error::ObjectNotFound(_)) => {}
+            Err(Error::QueueError(error)) => {
+                let (kind, refusal) = (K::kind(&()), Refusal::of(&error));
+                tracing::warn!(%error, %kind, "resources can't be watched; retrying; {}", refusal.remedy());
+                if refusal == Refusal::Unreadable {
+                    on_listed();
+                }
+            }
+            Err(error) => tracing::warn!(%error, "{failed}"),
+        }
+        std::future::ready(())
+    });
+    let stopped_before_list = async {
+        tokio::select! {
+            biased;
+            ready = store.wait_until_ready() => {
+                if ready.is_ok() {
+                    on_listed();
+                }
+                std::future::pending::<()>().await;
+            }
+            () = stop.cancelled() => {}
+        }
+    };
+    tokio::select! {
+        () = passes => {}
+        () = stopped_before_list => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use axum::Router;
+    use axum::body::Body;
+    use axum::extract::Request;
+    use axum::http::{Response, StatusCode};
+    use kube::runtime::Controller;
+    use kube::{Api, Client};
+    use serde_json::json;
+
+    use super::*;
+    use osdpl_core::api::OpenStackDeployment;
+
+    /// Runs until the API server has responded with `list`; returns whether `on_listed` was called.
+    async fn is_listed(list: &'static (dyn Fn() -> Response<Body> + Sync)) -> bool {
+        let (stop, was_listed) = (CancellationToken::new(), AtomicBool::new(false));
+        let refused = stop.clone();
+        let respond = async move |request: Request| {
+            if request.uri().query().is_some_and(|query| query.contains("watch=")) {
+                return Response::new(Body::from_stream(futures::stream::pending::<Result<Vec<u8>, Infallible>>()));
+            }
+            let response = list();
+            if !response.status().is_success() {
+                refused.cancel();
+            }
+            response
+        };
+        let client = Client::new(Router::new().fallback(respond), "cloud");
+        let controller = Controller::new(Api::<OpenStackDeployment>::all(client), watcher::Config::default());
+        let store = controller.store();
+        let passes = controller.graceful_shutdown_on(stop.clone().cancelled_owned()).run(
+            async |_, _| Ok::<_, Infallible>(Action::await_change()),
+            |_, _, _| Action::await_change(),
+            Arc::new(()),
+        );
+        let on_listed = || {
+            was_listed.store(true, Ordering::Relaxed);
+            stop.cancel();
+        };
+        let running = run_controller(passes, "pass failed", &store, on_listed, &stop);
+        tokio::time::timeout(Duration::from_mins(1), running).await.expect("it did not stop");
+        was_listed.load(Ordering::Relaxed)
+    }
+
+    fn list(items: &serde_json::Value) -> Response<Body> {
+        let list = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeploymentList",
+            "metadata": {"resourceVersion": "1"}, "items": items,
+        });
+        Response::new(Body::from(list.to_string()))
+    }
+
+    #[tokio::test]
+    async fn stops_whether_or_not_resources_were_listed() {
+        let missing = is_listed(&|| {
+            let status = json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"});
+            let response = Response::builder().status(StatusCode::NOT_FOUND);
+            response.body(Body::from(status.to_string())).unwrap()
+        });
+        assert!(!missing.await);
+        let empty = is_listed(&|| list(&json!([])));
+        assert!(empty.await);
+    }
+
+    #[tokio::test]
+    async fn is_ready_while_a_resource_is_unreadable() {
+        let unreadable = is_listed(&|| {
+            let spec = json!({"openstackRelease": "2026.1", "approval": "OfAnotherVersion"});
+            let metadata = json!({"name": "cloud", "namespace": "openstack"});
+            list(&json!([{
+                "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": metadata, "spec": spec,
+            }]))
+        });
+        assert!(unreadable.await);
+    }
+
+    #[test]
+    fn reports_remedies() {
+        let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("no", "").with_code(code)));
+        let remedy = |error| Refusal::of(&watcher::Error::InitialListFailed(error)).remedy();
+        assert!(remedy(refused(404)).contains("osdpl crd"));
+        assert!(remedy(refused(403)).contains("ClusterRole"));
+        let unreadable = serde_json::from_str::<u8>("x").unwrap_err();
+        assert!(remedy(kube::Error::SerdeError(unreadable)).contains("correct the field that the error names"));
+        assert!(remedy(refused(500)).contains("API server"));
+    }
+}

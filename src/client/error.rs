@@ -1,0 +1,63 @@
+//! Errors of requests to the API server.
+
+/// An error of a request to the API server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server refused the request, or is unreachable.
+    #[error("{what}: {}", explain(.error))]
+    Api {
+        /// The request, with its object.
+        what: String,
+        /// The error of the Kubernetes client.
+        error: Box<kube::Error>,
+    },
+    /// An object has unexpected content.
+    #[error("{0}")]
+    Object(String),
+}
+
+impl Error {
+    /// Whether someone changed the object at the same time, so that it must be read again.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_conflict()))
+    }
+}
+
+/// Returns the message of the API server, with the remedy for missing permissions.
+pub fn explain(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.is_forbidden() && !is_namespace_terminating(status) => {
+            format!("{} (grant it with rbac.extraRules of the operator's chart)", status.message)
+        }
+        other => api_message(other),
+    }
+}
+
+/// Returns the message of the API server, or the error of the Kubernetes client if there was no response.
+pub fn api_message(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => format!("the API server does not answer: {other}"),
+    }
+}
+
+/// Whether the API server refuses new objects because their namespace is being deleted. No permission helps then.
+fn is_namespace_terminating(status: &kube::core::Status) -> bool {
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.any(|cause| cause.reason == "NamespaceTerminating")
+}
+
+/// Adds a description of the request to errors of the Kubernetes client.
+pub trait ErrorContext<T> {
+    /// Converts the error; `what` describes the request, such as `reading node n1`.
+    ///
+    /// # Errors
+    /// The result is an error.
+    fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Error>;
+}
+
+impl<T> ErrorContext<T> for Result<T, kube::Error> {
+    fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Error> {
+        self.map_err(|error| Error::Api { what: what(), error: Box::new(error) })
+    }
+}

@@ -1,0 +1,161 @@
+//! An HTTP client for the APIs of services. Each request uses its own connection.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::{Method, Request, header};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{self, RootCertStore};
+
+use osdpl_core::endpoint::{ProbeResponse, Token, Url};
+
+/// The maximum size of a response body: Keystone's catalogue has some hundred bytes per endpoint, Nova's list some
+/// thousand per instance of a page.
+const MAX_BODY: usize = 4 << 20;
+
+/// The user agent.
+const AGENT: &str = concat!("osdpl/", env!("CARGO_PKG_VERSION"));
+
+/// The response header with the token (Identity API v3).
+const SUBJECT_TOKEN: &str = "x-subject-token";
+
+/// The settings of an HTTP client.
+#[derive(Clone, Debug)]
+pub struct HttpConfig {
+    /// A `host:port` to connect to instead of the host in the URL, for tests.
+    pub address: Option<String>,
+    /// The timeout for the connection and for the response.
+    pub timeout: Duration,
+    /// Trusted certificates in PEM besides the system's.
+    pub ca: Vec<u8>,
+}
+
+/// Request headers by name. The values may be secret.
+type Headers = [(&'static str, String)];
+
+/// An HTTP client.
+pub struct Http {
+    config: HttpConfig,
+    /// The timeout for responses.
+    response_timeout: Duration,
+    /// Created on first use, because the system's certificates take half a megabyte.
+    tls: OnceLock<Result<TlsConnector, String>>,
+}
+
+impl Http {
+    /// Returns a client.
+    pub fn new(config: HttpConfig) -> Self {
+        Self { response_timeout: config.timeout, config, tls: OnceLock::new() }
+    }
+
+    /// Returns a client that waits at least `response_timeout` for a response once it is connected.
+    pub fn with_response_timeout(config: HttpConfig, response_timeout: Duration) -> Self {
+        Self { response_timeout: response_timeout.max(config.timeout), ..Self::new(config) }
+    }
+
+    /// Sends a `GET`; `None` if the connection failed.
+    pub async fn get(&self, url: &Url) -> Option<ProbeResponse> {
+        self.send(url, Method::GET, &[], Vec::new()).await
+    }
+
+    /// Sends a `POST` with JSON; `None` if the connection failed.
+    pub async fn post(&self, url: &Url, body: Vec<u8>) -> Option<ProbeResponse> {
+        self.send(url, Method::POST, &[], body).await
+    }
+
+    /// Sends a request; `None` if the connection failed.
+    pub async fn send(&self, url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Option<ProbeResponse> {
+        let HttpConfig { address, timeout, ca: _ } = &self.config;
+        let stream = match address {
+            Some(address) => tokio::time::timeout(*timeout, TcpStream::connect(address.as_str())).await,
+            None => tokio::time::timeout(*timeout, TcpStream::connect((url.host.as_str(), url.port))).await,
+        };
+        let stream = stream.ok()?.ok()?;
+        let response = async {
+            let request = request(url, method, headers, body)?;
+            if url.tls {
+                exchange(self.encrypted(url, stream).await?, request).await
+            } else {
+                exchange(stream, request).await
+            }
+        };
+        let silence = |_| ProbeResponse::Silence(self.response_timeout.as_secs());
+        let response = tokio::time::timeout(self.response_timeout, response).await;
+        Some(response.map_or_else(silence, |response| response.unwrap_or_else(|error| error)))
+    }
+
+    async fn encrypted(
+        &self,
+        url: &Url,
+        stream: TcpStream,
+    ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, ProbeResponse> {
+        let connector = self.tls.get_or_init(|| connector(&self.config.ca)).clone().map_err(ProbeResponse::Broken)?;
+        let name = ServerName::try_from(url.host.clone()).map_err(|error| ProbeResponse::Broken(error.to_string()))?;
+        connector.connect(name, stream).await.map_err(|error| {
+            let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+            match inner {
+                Some(rustls::Error::InvalidCertificate(why)) => ProbeResponse::Certificate(why.to_string()),
+                Some(other) => ProbeResponse::Broken(format!("TLS: {other}")),
+                None => ProbeResponse::Broken(format!("TLS: {error}")),
+            }
+        })
+    }
+}
+
+fn request(url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Result<Request<Full<Bytes>>, ProbeResponse> {
+    let request =
+        Request::builder().method(method).uri(&url.path).header(header::HOST, format!("{}:{}", url.host, url.port));
+    let request = request.header(header::USER_AGENT, AGENT).header(header::ACCEPT, "application/json");
+    let request = request.header(header::CONTENT_TYPE, "application/json").header(header::CONNECTION, "close");
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
+    request.body(Full::from(body)).map_err(|error| ProbeResponse::Broken(error.to_string()))
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    request: Request<Full<Bytes>>,
+) -> Result<ProbeResponse, ProbeResponse> {
+    let broken = |error: hyper::Error| ProbeResponse::Broken(format!("no HTTP: {error}"));
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let response = async {
+        let response = sender.send_request(request).await.map_err(broken)?;
+        let status = response.status();
+        let token = response.headers().get(SUBJECT_TOKEN).and_then(|token| token.to_str().ok()).map(Token::new);
+        let text = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
+        let body = Limited::new(response.into_body(), MAX_BODY).collect().await;
+        let body = body.map_err(|error| ProbeResponse::Broken(format!("its response ended early: {error}")))?;
+        Ok(ProbeResponse::Status {
+            code: status.as_u16(),
+            text: text.trim_end().into(),
+            body: body.to_bytes().into(),
+            token,
+        })
+    };
+    // The connection must be polled until the response is complete, and is then dropped.
+    let (mut response, mut connection) = (std::pin::pin!(response), std::pin::pin!(connection));
+    tokio::select! {
+        response = &mut response => response,
+        _ = &mut connection => response.await,
+    }
+}
+
+/// Returns a connector that trusts the system's certificates and those in `ca`.
+fn connector(ca: &[u8]) -> Result<TlsConnector, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    for certificate in CertificateDer::pem_slice_iter(ca) {
+        let certificate = certificate.map_err(|error| format!("OSDPL_PROBE_CA cannot be read: {error}"))?;
+        roots.add(certificate).map_err(|error| format!("OSDPL_PROBE_CA cannot be used: {error}"))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| error.to_string())?.with_root_certificates(roots).with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}

@@ -1,0 +1,12 @@
+//! The parts that all controllers share: errors of the API server, the run of a controller, and an HTTP client.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the clock"))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+mod controller;
+mod error;
+mod http;
+
+pub use controller::run_controller;
+pub use error::{Error, ErrorContext, api_message, explain};
+pub use http::{Http, HttpConfig};

@@ -1,0 +1,102 @@
+//! Assumptions of a preview: releases with incomplete data are assumed to be unchanged.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::draft::Draft;
+use super::requests::{Answer, Read};
+use super::snapshot::Assumed;
+use osdpl_core::desired::{Desired, DesiredRelease};
+use osdpl_core::observed::{Observed, ObservedRelease};
+use osdpl_values::{Path, Values, get, set};
+
+/// The recorded values of releases, or why they can't be read.
+pub(crate) type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
+
+/// Adjusts the desired state to the assumptions; returns the recorded values of releases that are not up to date.
+pub(crate) fn adjust(
+    draft: &mut Draft<'_>,
+    assumed: &Assumed,
+    desired: &mut Desired,
+    observed: &Observed,
+) -> RecordedValues {
+    let mut recorded = RecordedValues::new();
+    for (name, release) in &desired.releases {
+        let is_same = |seen: &&ObservedRelease| seen.inputs.as_deref() == Some(release.inputs.as_str());
+        let Some(seen) = ours(release, observed).filter(|seen| !is_same(seen)) else { continue };
+        let read = Read::Values { release: release.key.clone(), revision: seen.revision, required: true };
+        if let Some(Answer::Values(values)) = draft.read(read).map(|answered| &answered.answer) {
+            recorded.insert(name.clone(), values.clone());
+        }
+    }
+    assume_inputs(assumed, desired, observed, &mut recorded);
+    if !assumed.has_charts {
+        assume_images(desired, observed, &recorded);
+    }
+    recorded
+}
+
+/// Returns the observed release if osdpl manages it and its record can be decoded.
+fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a ObservedRelease> {
+    observed.releases.get(&release.key).filter(|seen| seen.attempt.is_some() && seen.undecodable.is_none())
+}
+
+/// Assumes that a release with guessed data is up to date if its recorded values equal the desired ones; otherwise the
+/// spec has changed it.
+fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, recorded: &mut RecordedValues) {
+    for name in &assumed.guessed {
+        let Some(release) = desired.releases.get_mut(name) else { continue };
+        let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
+        keep_tags(&mut release.values, values);
+        // A foreign revision is kept until the spec changes. The digest of our last revision shows whether it did.
+        if seen.attempt.as_ref().is_some_and(|attempt| attempt.revision != seen.revision) {
+            release.inputs = seen.own_inputs.clone().unwrap_or_default();
+        } else if release.values == **values
+            && let Some(inputs) = &seen.inputs
+        {
+            release.inputs.clone_from(inputs);
+            recorded.remove(name);
+        }
+        if let Some(catalog) = &seen.catalog {
+            release.catalog.clone_from(catalog);
+        }
+    }
+}
+
+/// Assumes the images of the newest revision if the values name the same ones: the charts may name more.
+fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &RecordedValues) {
+    let tags: Path = ["images", "tags"].into_iter().collect();
+    for (name, release) in &mut desired.releases {
+        let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
+        if get(&release.values, &tags) == get(values, &tags) {
+            release.images = seen.images.clone().unwrap_or_default();
+        }
+    }
+}
+
+/// Keeps the recorded images that only the chart names: the operator has the chart and rewrites them to a mirror.
+fn keep_tags(values: &mut Values, recorded: &Values) {
+    let tags: Path = ["images", "tags"].into_iter().collect();
+    let recorded = get(recorded, &tags).and_then(|tags| tags.as_object());
+    for (tag, image) in recorded.into_iter().flatten() {
+        let path = tags.child(tag);
+        if get(values, &path).is_none() {
+            set(values, &path, image.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::keep_tags;
+
+    #[test]
+    fn keeps_images_that_only_the_chart_names() {
+        let tree = |value: Value| value.as_object().cloned().unwrap();
+        let mut values = tree(json!({"images": {"tags": {"api": "mirror/api:2"}}}));
+        keep_tags(&mut values, &tree(json!({"images": {"tags": {"api": "mirror/api:1", "test": "mirror/test:1"}}})));
+        assert_eq!(values, tree(json!({"images": {"tags": {"api": "mirror/api:2", "test": "mirror/test:1"}}})));
+    }
+}

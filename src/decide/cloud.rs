@@ -1,0 +1,239 @@
+//! The decision for a cloud that is not being deleted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::action::Action;
+use super::assumptions::{self, RecordedValues};
+use super::charts::{self, StandIns};
+use super::credentials;
+use super::draft::Draft;
+use super::kept::Resolved;
+use super::plan::{Hold, Plan};
+use super::requests::Watches;
+use super::resource::{corrected, observe, policy, release_names, selection};
+use super::snapshot::ObjectState;
+use super::{annotations, ceph, changes, comparison, external, hosts, named, nodes, releases, rollouts};
+use osdpl_core::api::{DriftPolicy, OpenStackDeploymentSpec};
+use osdpl_core::catalog::Level;
+use osdpl_core::desired::{self, Desired, Facts, Finding, Selection};
+use osdpl_core::endpoint;
+use osdpl_core::maintenance::setting;
+use osdpl_core::nodes::{LabelChange, build_inventory};
+use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::openstack::{access, has_nova};
+use osdpl_core::plan::{self, Policy};
+use osdpl_core::rollout;
+use osdpl_lint::Input;
+
+/// Returns the plan for a cloud that is not being deleted.
+pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
+    let snapshot = draft.snapshot;
+    let (deployment, catalog) = (&snapshot.deployment, draft.catalog());
+    let requested = selection(deployment, &deployment.spec, catalog);
+    draft.requests.objects = named::references(&deployment.spec, catalog, &requested);
+    draft.requests.rook = ceph::watched(&deployment.spec);
+    if is_reading(&draft) {
+        return draft.held(Hold::Objects);
+    }
+    let names = release_names(&requested);
+    let mut observed = observe(snapshot, &names);
+    let rejected = desired::reject_moves(&requested, &deployment.spec, catalog, &observed);
+    let (spec, selection) = corrected(deployment, rejected.as_ref(), requested, catalog);
+    let inventory = snapshot.nodes.as_deref().map(|all| build_inventory(spec, catalog, all)).unwrap_or_default();
+    draft.findings.extend(inventory.findings);
+    let mut stand_ins = StandIns::new();
+    let mut facts = Facts { helm_major: snapshot.helm.major, ..Facts::default() };
+    facts.refused = rejected.as_ref().map(|rejected| rejected.refused.clone()).unwrap_or_default();
+    if !selection.is_refused() {
+        stand_ins = collect_facts(&mut draft, spec, &selection, &inventory.changes, &mut observed, &mut facts);
+    }
+    if draft.is_unanswered() {
+        return draft.held(Hold::Reads);
+    }
+    if credentials::are_generated(&draft) {
+        draft.actions.retain(|planned| matches!(planned.action, Action::StoreCredentials(_)));
+        let spec = Some(spec.clone());
+        return Plan { facts, spec, selection: Some(selection), ..draft.held(Hold::Actions) };
+    }
+    if !selection.is_refused() {
+        let problems = nodes::label(&mut draft, &inventory.changes, "the spec gives it these roles");
+        draft.problems.extend(problems);
+    }
+    let (resolved, recorded) = resolve(&mut draft, spec, &selection, facts, &observed);
+    if draft.is_unanswered() {
+        return draft.held(Hold::Reads);
+    }
+    let plan = decide_releases(&mut draft, &selection, &resolved, observed, &names, &stand_ins);
+    if draft.is_unanswered() {
+        return draft.held(Hold::Reads);
+    }
+    let keeps_status = charts::keeps_status(deployment, &resolved.desired, &stand_ins, plan.refused, &plan.releases);
+    draft.wake(plan.releases.requeue_at);
+    Plan {
+        requests: draft.requests,
+        actions: draft.actions,
+        problems: draft.problems,
+        wake: draft.wake,
+        kept: draft.kept,
+        spec: Some(spec.clone()),
+        facts: resolved.facts.clone(),
+        desired: Arc::clone(&resolved.desired),
+        ceph: resolved.facts.ceph.clone(),
+        names,
+        roles: inventory.roles,
+        recorded,
+        assumed: !stand_ins.is_empty(),
+        hold: (keeps_status && snapshot.helm.idle).then_some(Hold::Charts),
+        selection: Some(selection),
+        ..plan
+    }
+}
+
+/// Returns whether a requested watch has not reported its objects yet.
+fn is_reading(draft: &Draft<'_>) -> bool {
+    let objects = &draft.snapshot.objects;
+    let is_unread = |reference| matches!(objects.named.get(reference), None | Some(ObjectState::Unread));
+    let kinds = draft.requests.rook.iter().flat_map(|(_, kinds)| kinds);
+    !objects.own_listed
+        || draft.requests.objects.iter().any(is_unread)
+        || kinds.into_iter().any(|kind| !objects.rook.contains_key(kind))
+}
+
+/// Fills in the facts from the snapshot, and plans the objects that releases need; returns the charts for which the
+/// status stands in.
+fn collect_facts(
+    draft: &mut Draft<'_>,
+    spec: &OpenStackDeploymentSpec,
+    selection: &Selection,
+    labels: &BTreeMap<String, LabelChange>,
+    observed: &mut Observed,
+    facts: &mut Facts,
+) -> StandIns {
+    let (objects, catalog) = (&draft.snapshot.objects, draft.catalog());
+    facts.site = nodes::read_cluster_info(draft, spec, labels);
+    let credentials = credentials::collect(draft, spec, selection, observed);
+    facts.credentials = credentials.known;
+    facts.missing = credentials.missing;
+    facts.values_from = named::values_from(objects, spec, &selection.namespace);
+    facts.secrets = named::feature_secrets(objects, selection);
+    facts.written = named::written(objects, catalog, selection);
+    facts.charts = charts::facts(draft, spec, selection);
+    let stand_ins = charts::stand_in(&draft.snapshot.deployment, catalog, &mut facts.charts);
+    facts.claim_classes = desired::collect_claim_classes(&draft.snapshot.claims, &selection.releases);
+    observed.external_ready = external::publish_all(draft, &selection.external, observed);
+    facts.ceph = ceph::declared(objects, spec, selection);
+    if let Some(mut declared) = facts.ceph.take() {
+        ceph::provide(draft, &mut declared, selection, facts);
+        facts.ceph = Some(declared);
+    }
+    stand_ins
+}
+
+/// Returns the desired state, and in a preview the recorded values of releases.
+///
+/// Equal inputs reuse the last result.
+fn resolve(
+    draft: &mut Draft<'_>,
+    spec: &OpenStackDeploymentSpec,
+    selection: &Selection,
+    facts: Facts,
+    observed: &Observed,
+) -> (Arc<Resolved>, RecordedValues) {
+    let is_same = |known: &&Arc<Resolved>| {
+        known.spec == *spec
+            && Arc::ptr_eq(&known.catalog, &draft.snapshot.catalog)
+            && known.facts == facts
+            && known.desired.findings.starts_with(&selection.findings)
+    };
+    if let Some(known) = draft.kept.resolved.as_ref().filter(is_same) {
+        return (Arc::clone(known), BTreeMap::new());
+    }
+    let input = Input::of_resource(&draft.snapshot.deployment, spec, draft.catalog());
+    let mut desired = input.resolve(selection, &facts);
+    let assumed = draft.snapshot.assumed.as_ref();
+    let recorded =
+        assumed.map(|assumed| assumptions::adjust(draft, assumed, &mut desired, observed)).unwrap_or_default();
+    let desired = Arc::new(desired);
+    let catalog = Arc::clone(&draft.snapshot.catalog);
+    let resolved = Arc::new(Resolved { spec: spec.clone(), catalog, facts, desired });
+    draft.kept.resolved = Some(Arc::clone(&resolved));
+    (resolved, recorded)
+}
+
+/// Decides releases, rollouts, hosts and annotations; returns these parts of the plan.
+fn decide_releases(
+    draft: &mut Draft<'_>,
+    selection: &Selection,
+    resolved: &Resolved,
+    mut observed: Observed,
+    names: &BTreeMap<ReleaseKey, String>,
+    stand_ins: &StandIns,
+) -> Plan {
+    let desired = &*resolved.desired;
+    let policy = policy(&draft.snapshot.deployment);
+    let mut compared = BTreeMap::new();
+    if !selection.is_refused() {
+        compared = comparison::compare_releases(draft, desired, &observed, &policy);
+        observed.comparisons.clone_from(&draft.kept.comparisons);
+        ceph::withdraw(draft, resolved.facts.ceph.as_ref(), selection, desired, &observed);
+    }
+    observed.rolling_batches = rollout::rolling_batches(&rollouts::last(draft), desired);
+    let mut findings = desired.findings.clone();
+    findings.append(&mut draft.findings);
+    findings.extend(draft.snapshot.catalog_findings.iter().cloned());
+    findings.extend(annotations::unknown_names(&policy, names, &observed));
+    findings.extend(certificate_warnings(draft, selection));
+    let refused = selection.is_refused() || findings.iter().any(|finding| finding.level == Level::Error);
+    let policy = annotations::without_started_repairs(&mut draft.kept, policy);
+    hosts::decide(draft, desired, &observed, &policy, refused);
+    releases::delete_jobs(draft, &draft.snapshot.uninstalled);
+    let steps = if refused {
+        let releases = releases::freeze(desired, &observed);
+        Plan { releases, rollouts: rollouts::last(draft), ..Plan::default() }
+    } else {
+        draft.requests.setting = {
+            let (spec, catalog) = (&resolved.spec, draft.catalog());
+            Some(setting(spec, catalog, access(catalog, desired), has_nova(catalog, desired)))
+        };
+        take_steps(draft, desired, &observed, &policy, stand_ins)
+    };
+    findings.append(&mut draft.findings);
+    Plan { observed, findings, compared, refused, repairs: policy.repair, ..steps }
+}
+
+/// Plans the steps of all releases and rollouts, and consumes annotations; returns these parts of the plan.
+fn take_steps(
+    draft: &mut Draft<'_>,
+    desired: &Desired,
+    observed: &Observed,
+    policy: &Policy,
+    stand_ins: &StandIns,
+) -> Plan {
+    let catalog = draft.catalog();
+    let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
+    charts::wait_for_charts(&mut releases, stand_ins);
+    rollouts::guard(draft, desired, observed, &releases);
+    releases::plan_steps(draft, &mut releases, desired, observed);
+    let next = rollouts::plan_evictions(draft, desired, observed, &releases, policy);
+    let is_watched = |release: &&desired::DesiredRelease| release.managed && release.drift != DriftPolicy::Ignore;
+    draft.requests.watches = Some(Watches {
+        drift: desired.releases.values().filter(is_watched).map(|release| release.key.clone()).collect(),
+        endpoints: Some(endpoint::targets(catalog, desired, observed)),
+        daemons: next.watch.clone(),
+    });
+    if !charts::is_fetching(desired) && stand_ins.is_empty() {
+        annotations::consume(draft, desired, observed, &releases, policy, &next);
+    }
+    let changes = changes::pending_changes(draft, &releases, desired, observed);
+    Plan { releases, rollouts: next.rollouts, changes, ..Plan::default() }
+}
+
+/// Returns warnings about the certificates that the cloud uses.
+fn certificate_warnings(draft: &mut Draft<'_>, selection: &Selection) -> Vec<Finding> {
+    let mut certificates = (*draft.kept.certificates).clone();
+    let (warnings, next_check) = certificates.check(&draft.snapshot.objects, selection, draft.snapshot.now);
+    draft.kept.certificates = Arc::new(certificates);
+    draft.wake(next_check);
+    warnings
+}

@@ -1,0 +1,266 @@
+//! The decision for a resource that is being deleted: uninstall or detach the cloud, then remove the finalizer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube::ResourceExt;
+
+use super::action::{Action, Kind, Planned};
+use super::annotations::unknown_names;
+use super::draft::{Draft, RETRY_INTERVAL};
+use super::kept::Kept;
+use super::leftovers::{Leftovers, Needed, leftovers};
+use super::plan::{Hold, Plan};
+use super::requests::{Read, Watches};
+use super::resource::{observe, policy, release_names};
+use super::snapshot::Snapshot;
+use super::{ceph, nodes, object_store, releases};
+use osdpl_core::api::{DEPLOYMENT_LABEL, DeletionPolicy, reason};
+use osdpl_core::catalog::Level;
+use osdpl_core::desired::{Desired, Selection, select};
+use osdpl_core::nodes::labels_to_remove;
+use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::plan::{self, Decision, Reason, Step, Wait};
+use osdpl_core::status::{self, Event};
+
+/// Returns the plan for a resource that is being deleted.
+pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
+    let snapshot = draft.snapshot;
+    let deployment = &snapshot.deployment;
+    let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
+    // A purge deletes the credentials: the next cloud must not get them from memory.
+    draft.kept = Kept { refused: draft.kept.refused, ..Kept::default() };
+    draft.requests.watches = Some(Watches { endpoints: None, ..Watches::default() });
+    let selection = select(&name, &namespace, &deployment.spec, &snapshot.catalog);
+    let names = release_names(&selection);
+    let observed = observe(snapshot, &names);
+    let mut policy = policy(deployment);
+    policy.deleting = true;
+    draft.findings = unknown_names(&policy, &names, &observed);
+    if deployment.spec.deletion_policy == Some(DeletionPolicy::Detach) {
+        return detach(draft, selection, observed, names);
+    }
+    let desired = Desired::default();
+    let mut steps = plan::plan(&desired, &observed, &snapshot.catalog, &policy, snapshot.now);
+    let catalog_error = snapshot.catalog_findings.iter().find(|finding| finding.level == Level::Error);
+    let mut forget_secrets = false;
+    let remaining = if let Some(error) = catalog_error {
+        block(&mut steps, &error.message);
+        Some(error.message.clone())
+    } else {
+        releases::plan_steps(&mut draft, &mut steps, &desired, &observed);
+        let has_jobs = releases::delete_jobs(&mut draft, &snapshot.uninstalled);
+        if steps.decisions.is_empty() && !has_jobs {
+            let remaining;
+            (remaining, forget_secrets) = clean_up(&mut draft, &selection, &observed);
+            remaining
+        } else {
+            Some("the last objects of its releases are being removed".to_owned())
+        }
+    };
+    if draft.is_unanswered() {
+        return draft.held(Hold::Reads);
+    }
+    Plan { forget_secrets, ..finish(draft, selection, observed, names, steps, remaining) }
+}
+
+/// Returns the plan of a deletion; `remaining` is the work that is left after it.
+fn finish(
+    mut draft: Draft<'_>,
+    selection: Selection,
+    observed: Observed,
+    names: BTreeMap<ReleaseKey, String>,
+    releases: plan::Plan,
+    remaining: Option<String>,
+) -> Plan {
+    draft.wake(releases.requeue_at);
+    Plan {
+        requests: draft.requests,
+        actions: draft.actions,
+        releases,
+        selection: Some(selection),
+        spec: Some(draft.snapshot.deployment.spec.clone()),
+        desired: Arc::default(),
+        observed,
+        names,
+        findings: draft.findings,
+        problems: draft.problems,
+        hold: remaining.is_none().then_some(Hold::Watch),
+        deleting: remaining,
+        wake: draft.wake,
+        kept: draft.kept,
+        ..Plan::default()
+    }
+}
+
+/// Detaches the cloud: osdpl removes its labels from the release records, and everything continues to run.
+///
+/// Secrets, objects that charts mount, and labels of nodes stay, because pods use them.
+fn detach(mut draft: Draft<'_>, selection: Selection, observed: Observed, names: BTreeMap<ReleaseKey, String>) -> Plan {
+    let steps = detach_steps(&observed, &names);
+    let busy: Vec<String> = observed.running.keys().map(ToString::to_string).collect();
+    if busy.is_empty() {
+        for (name, decision) in &steps.decisions {
+            let action =
+                Action::Release { name: name.clone(), key: decision.key.clone(), action: plan::Action::Unmanage };
+            draft.add(Planned::new(action, "deletionPolicy is Detach"));
+        }
+        draft.add(Planned::new(Action::RemoveFinalizer, "the cloud is detached"));
+        return finish(draft, selection, observed, names, steps, None);
+    }
+    let remaining = format!("helm is running for {}: the cloud is detached when helm has ended", busy.join(", "));
+    draft.wake(draft.snapshot.now.checked_add(RETRY_INTERVAL).ok());
+    finish(draft, selection, observed, names, steps, Some(remaining))
+}
+
+/// Returns the steps that detach all releases, including those that helm is installing.
+fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> plan::Plan {
+    let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
+    let ours = ours.map(|(key, seen)| (key, seen.release.as_ref()));
+    let installing = observed.running.keys().filter(|key| !observed.releases.contains_key(key));
+    let decisions = ours.chain(installing.map(|key| (key, names.get(key)))).map(|(key, name)| {
+        let step = Step::Do(plan::Action::Unmanage, Reason::Unmanaged);
+        let decision = Decision { key: key.clone(), step, sweep: None, mending: None };
+        (name.unwrap_or(&key.name).clone(), decision)
+    });
+    plan::Plan { decisions: decisions.collect(), ..plan::Plan::default() }
+}
+
+/// Plans to delete the objects that are not helm's, and to remove the finalizer, once all releases are uninstalled.
+///
+/// Returns the problem that prevents this, if any, and whether nothing is left that uses the cloud's secrets.
+fn clean_up(draft: &mut Draft<'_>, selection: &Selection, observed: &Observed) -> (Option<String>, bool) {
+    let snapshot = draft.snapshot;
+    let left = leftovers(selection, &observed.releases, &snapshot.catalog);
+    let needed = &left.needed;
+    // Jobs are left of a release that was uninstalled while no operator was running.
+    releases::delete_jobs(draft, &left.releases);
+    for (key, _) in draft.list(Read::OwnServices).into_iter().flatten() {
+        if !needed.external.contains(&(key.namespace.clone(), key.name.clone())) {
+            draft.add(Planned::new(Action::Delete { kind: Kind::Service, key: key.clone() }, "the cloud is deleted"));
+        }
+    }
+    // Pools, users and data stay in Ceph.
+    if !needed.store {
+        object_store::release(draft, None);
+    }
+    ceph::delete_except(draft, &selection.name, &needed.ceph);
+    let labels = snapshot.nodes.as_deref().map(labels_to_remove).unwrap_or_default();
+    let mut problems = Vec::new();
+    if !needed.labels {
+        problems = nodes::label(draft, &labels, "no release chooses nodes by it any more");
+    }
+    if snapshot.deployment.spec.deletion_policy == Some(DeletionPolicy::Purge) {
+        purge(draft, selection, &left);
+    }
+    if let Some(problem) = problems.into_iter().next() {
+        draft.wake(snapshot.now.checked_add(RETRY_INTERVAL).ok());
+        return (Some(problem), false);
+    }
+    let planned = Planned::new(Action::RemoveFinalizer, "nothing of the cloud is left to delete");
+    // The status is deleted with the resource. Only an event remains readable.
+    draft.add(planned.with_events(retained(needed, labels.len())));
+    // Foreign releases may continue to use our credentials.
+    (None, needed.releases.is_empty())
+}
+
+/// Returns whether a deletion keeps the labels of nodes, because foreign releases choose nodes by them.
+pub fn keeps_labels(snapshot: &Snapshot, plan: &Plan) -> bool {
+    let selection = plan.selection.as_ref();
+    selection.is_some_and(|selection| leftovers(selection, &plan.observed.releases, &snapshot.catalog).needed.labels)
+}
+
+/// Plans to delete the data of the cloud: volume claims, Secrets that charts keep, and our credentials.
+///
+/// The data of foreign releases stays.
+fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
+    let reason = "deletionPolicy is Purge";
+    let delete = |draft: &mut Draft<'_>, kind, key: &ReleaseKey| {
+        draft.add(Planned::new(Action::Delete { kind, key: key.clone() }, reason));
+    };
+    for release in &left.releases {
+        for (key, _) in draft.list(Read::Claims(release.clone())).into_iter().flatten() {
+            delete(draft, Kind::Claim, key);
+        }
+    }
+    for (namespace, name) in &left.secrets {
+        delete(draft, Kind::Secret, &ReleaseKey::new(namespace, name));
+    }
+    let snapshot = draft.snapshot;
+    for (key, secret) in &snapshot.objects.secrets {
+        let is_left = secret.metadata.deletion_timestamp.is_none();
+        let is_ours = is_left && secret.labels().get(DEPLOYMENT_LABEL) == Some(&selection.name);
+        // Secrets for Ceph are kept only if a foreign release may mount them.
+        let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &selection.name);
+        if is_ours && key.namespace == selection.namespace && !is_kept {
+            delete(draft, Kind::Secret, key);
+        }
+    }
+}
+
+/// Makes releases wait while additions to the catalogue are invalid: they affect the order of uninstalls and the purge.
+fn block(plan: &mut plan::Plan, why: &str) {
+    for decision in plan.decisions.values_mut() {
+        if matches!(decision.step, Step::Do(..)) {
+            decision.step = Step::Wait(Wait::Blocked { reason: reason::INVALID.into(), message: why.to_owned() });
+        }
+        decision.sweep = None;
+    }
+}
+
+/// Returns the event that names the objects that are kept for foreign releases.
+fn retained(needed: &Needed, nodes: usize) -> Option<Event> {
+    let labels = (needed.labels && nodes > 0).then(|| format!("the labels of roles on {nodes} nodes"));
+    let services = needed.external.iter().map(|(namespace, name)| format!("Service {namespace}/{name}"));
+    let objects = needed.ceph.iter().map(ToString::to_string);
+    let kept: Vec<String> = labels.into_iter().chain(services).chain(objects).collect();
+    let releases: Vec<String> = needed.releases.iter().map(ToString::to_string).collect();
+    (!kept.is_empty()).then(|| status::retained_event(&releases, &kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use osdpl_core::testing::world::{running_helm, seen, world};
+
+    #[test]
+    fn releases_wait_while_the_catalogue_is_invalid() {
+        let mut world = world().see("front", seen("deployed")).see("store", seen("deployed"));
+        world.policy.deleting = true;
+        let desired = Desired::default();
+        let now = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;
+        let mut plan = plan::plan(&desired, &world.observed, &world.catalog, &world.policy, now);
+        assert!(plan.decisions.values().any(|decision| matches!(decision.step, Step::Do(..))), "{plan:?}");
+        block(&mut plan, "the catalogue: ConfigMaps can't be listed");
+        assert!(plan.decisions.values().all(|decision| matches!(decision.step, Step::Wait(_))), "{plan:?}");
+        let is_reported = |step: &Step| matches!(step, Step::Wait(Wait::Blocked { message, .. }) if message.starts_with("the catalogue: "));
+        assert!(plan.decisions.values().any(|decision| is_reported(&decision.step)), "{plan:?}");
+    }
+
+    #[test]
+    fn detaches_releases_that_helm_still_installs() {
+        let foreign = osdpl_core::observed::ObservedRelease { status: "deployed".into(), ..Default::default() };
+        let world = world().see("front", seen("deployed")).see("store", seen("pending-upgrade")).see("theirs", foreign);
+        let mut observed = world.observed;
+        let first = ReleaseKey::new("openstack", "dashboard");
+        for key in [ReleaseKey::new("openstack", "store"), first.clone()] {
+            observed.running.insert(key, running_helm("new"));
+        }
+        let plan = detach_steps(&observed, &[(first, "horizon".to_owned())].into());
+        assert_eq!(plan.decisions.keys().collect::<Vec<_>>(), ["front", "horizon", "store"]);
+        let is_detached = |step: &Step| matches!(step, Step::Do(plan::Action::Unmanage, _));
+        assert!(plan.decisions.values().all(|decision| is_detached(&decision.step)), "{plan:?}");
+    }
+
+    #[test]
+    fn the_event_names_kept_objects() {
+        let external = [("openstack".to_owned(), "mariadb".to_owned())].into();
+        let releases = [ReleaseKey::new("openstack", "nova")].into();
+        let needed = Needed { releases, labels: true, external, ..Needed::default() };
+        let note = retained(&needed, 2).unwrap().note;
+        assert!(note.contains("openstack/nova"), "{note}");
+        assert!(note.contains("the labels of roles on 2 nodes, Service openstack/mariadb"), "{note}");
+        assert_eq!(retained(&Needed { external: [].into(), ..needed }, 0), None);
+        assert_eq!(retained(&Needed::default(), 2), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! Lookups of external hosts: addresses to publish, and damped reports of failures.
+
+use std::net::IpAddr;
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+/// Returns the addresses to publish: the found ones, or `known`, the last ones, while the name server fails.
+///
+/// # Errors
+/// Returns why a host that never had an address has none.
+pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> Result<Vec<IpAddr>, String> {
+    if known.is_empty() { found } else { Ok(found.unwrap_or(known)) }
+}
+
+/// How long results must differ before the report changes.
+///
+/// A host is looked up every few seconds, and each change of the report is an event.
+const DAMPING: SignedDuration = SignedDuration::from_mins(2);
+
+/// A damped report: it changes only when results have differed from it for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Steady<T> {
+    /// The current report.
+    report: T,
+    /// Since when all results have differed from the report.
+    differs_since: Option<Timestamp>,
+}
+
+impl<T: PartialEq> Steady<T> {
+    /// Returns the report after one more result.
+    ///
+    /// The first result is reported at once.
+    pub(crate) fn after(before: Option<Self>, report: T, now: Timestamp) -> Self {
+        let report_now = |report| Self { report, differs_since: None };
+        let Some(before) = before.filter(|before| before.report != report) else { return report_now(report) };
+        let since = before.differs_since.unwrap_or(now);
+        if now.duration_since(since) >= DAMPING {
+            report_now(report)
+        } else {
+            Self { differs_since: Some(since), ..before }
+        }
+    }
+
+    /// Returns the current report.
+    pub(crate) fn report(&self) -> &T {
+        &self.report
+    }
+}
+
+/// The damped report of whether lookups of a host fail.
+pub(crate) type Lookups = Steady<bool>;
+
+impl Lookups {
+    /// Returns the warning about a host if lookups fail.
+    ///
+    /// Its text does not depend on the last error.
+    pub(crate) fn warning(self, host: &str, addresses: &[IpAddr]) -> Option<String> {
+        let last = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        self.report.then(|| {
+            format!(
+                "{host} has no address by the name server, or none that pods can reach; check the name server, \
+                 correct the name, or give an IP address; until it has one again, pods are led to {last} as before"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> Vec<IpAddr> {
+        ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap()).into()
+    }
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap()
+    }
+
+    /// Returns the report after each lookup, one every 15 s: `+` for success and `-` for failure.
+    fn reports(lookups: &str) -> String {
+        let mut before = None;
+        let one = |(index, lookup): (usize, char)| {
+            let report = Lookups::after(before, lookup == '-', at(15 * i64::try_from(index).unwrap()));
+            before = Some(report);
+            if report.warning("db.example", &known()).is_some() { '-' } else { '+' }
+        };
+        lookups.chars().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn keeps_addresses_while_the_name_server_fails() {
+        let failed = || Err("db.example has no address".to_owned());
+        assert_eq!(newest(failed(), known()), Ok(known()));
+        assert_eq!(newest(failed(), Vec::new()), failed());
+        assert_eq!(newest(Ok(known()[..1].to_vec()), known()), Ok(known()[..1].to_vec()));
+    }
+
+    #[test]
+    fn reports_failures_and_recoveries_that_last() {
+        assert_eq!(reports("+-+--+---+"), "++++++++++", "single failures are not reported");
+        assert_eq!(reports("+---------"), "+++++++++-");
+        assert_eq!(reports("-+-++-+++-"), "----------", "single successes are not reported");
+        assert_eq!(reports("-+++++++++"), "---------+");
+    }
+
+    #[test]
+    fn keeps_the_report_while_results_alternate() {
+        let after = |before, result: &'static str, seconds| Some(Steady::after(before, result, at(seconds)));
+        let mut report = after(None, "it has no address", 0);
+        for (times, result) in ["it took too long", "it has no address"].into_iter().cycle().take(40).enumerate() {
+            report = after(report, result, 15 * i64::try_from(times).unwrap());
+            assert_eq!(report.unwrap().report(), &"it has no address");
+        }
+        report = after(after(report, "it took too long", 1000), "it took too long", 1120);
+        assert_eq!(report.unwrap().report(), &"it took too long", "the result lasted");
+    }
+
+    #[test]
+    fn the_warning_names_host_remedy_and_addresses() {
+        let fails = Lookups::after(None, true, Timestamp::UNIX_EPOCH);
+        let warning = fails.warning("db.example", &known()).unwrap();
+        assert!(warning.starts_with("db.example has no address by the name server"), "{warning}");
+        assert!(
+            warning.contains("give an IP address") && warning.ends_with("led to 10.0.0.1, 10.0.0.2 as before"),
+            "{warning}"
+        );
+        assert_eq!(Lookups::after(None, false, Timestamp::UNIX_EPOCH).warning("db.example", &known()), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! The object store of Ceph: osdpl gives its gateways access to Keystone, and publishes their URLs in the cloud.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::action::{Action, Planned};
+use super::ceph::{self, OBJECT_STORE, rook};
+use super::draft::Draft;
+use super::requests::Read;
+use super::snapshot::Objects;
+use osdpl_core::api::DEPLOYMENT_LABEL;
+use osdpl_core::ceph::{DeclaredCeph, Gateway, Keystone, NotReady, Object, ObjectStore, RookSettings, contains};
+use osdpl_core::desired::{Facts, Selection};
+use osdpl_core::observed::ReleaseKey;
+
+/// The release that registers the object store, and runs the gateways unless Rook or an external Ceph does.
+const RELEASE: &str = "ceph-rgw";
+/// The service and the name of the credential with the password of the gateways' user.
+const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");
+
+/// Returns the gateways that Rook runs, or why they are unknown; `None` if no object store is requested.
+pub(crate) fn rook_gateway(
+    objects: &Objects,
+    rook: &RookSettings,
+    selection: &Selection,
+) -> Option<Result<Gateway, NotReady>> {
+    let store = selection.object_store()?;
+    let name = format!("{}/{}", rook.namespace, store.name());
+    let missing = || {
+        NotReady::Rook(format!(
+            "{OBJECT_STORE} {name} does not exist; create it, or correct spec.features.storage.ceph.objectStore.name"
+        ))
+    };
+    let stores = objects.rook_objects(OBJECT_STORE).map_err(NotReady::Rook);
+    let gateway = stores.and_then(|all| Gateway::rook(&name, &all.get(store.name()).ok_or_else(missing)?["status"]));
+    Some(gateway.and_then(|gateway| gateway.published_by(&store)))
+}
+
+/// Returns the Keystone that the gateways use: its Service in the cluster, and its public name for an external Ceph.
+fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option<Keystone> {
+    let password = facts.credentials.get(CREDENTIAL.0)?.get(CREDENTIAL.1)?.clone();
+    let namespace = &selection.releases.get("keystone")?.namespace;
+    let service = format!("http://keystone-api.{namespace}.svc.cluster.local:5000");
+    let endpoints = selection.features.get("publicEndpoints").filter(|feature| feature["enabled"] == true);
+    let domain = selection.scope.variable("spec").and_then(|spec| spec["publicDomain"].as_str());
+    let public = endpoints.zip(domain).filter(|(_, domain)| !domain.is_empty()).map(|(feature, domain)| {
+        let scheme = feature["scheme"].as_str().unwrap_or("https");
+        format!("{scheme}://keystone.{domain}")
+    });
+    let public = public.filter(|_| rook(selection).is_none());
+    let url = store.keystone_url().map(|url| url.trim_end_matches('/').to_owned()).or(public).unwrap_or(service);
+    Some(Keystone { url, password })
+}
+
+/// Returns the objects for the gateways: their access to Keystone, and the objects that the chart's pods mount.
+fn objects(store: &ObjectStore, keystone: &Keystone, declared: &DeclaredCeph, selection: &Selection) -> Vec<Object> {
+    let secret = access_secret(store, keystone, selection);
+    let gateway = declared.gateway.iter().flatten().zip(selection.releases.get(RELEASE));
+    let mounted = gateway.flat_map(|(gateway, key)| gateway.objects(&key.namespace));
+    [secret].into_iter().chain(mounted).collect()
+}
+
+/// Returns the Secret with which the gateways authenticate with Keystone.
+fn access_secret(store: &ObjectStore, keystone: &Keystone, selection: &Selection) -> Object {
+    let rook = rook(selection);
+    let namespace = rook.as_ref().map_or(&selection.namespace, |rook| &rook.namespace);
+    store.secret(namespace, &selection.name, keystone)
+}
+
+/// A Keystone for objects of which only the names are used.
+const NO_KEYSTONE: Keystone = Keystone { url: String::new(), password: String::new() };
+
+/// Returns the desired objects for the gateways (only the names are valid), and the configured `CephObjectStore`.
+pub(crate) fn desired(declared: Option<&DeclaredCeph>, selection: &Selection) -> (Vec<Object>, Option<ReleaseKey>) {
+    let Some((declared, store)) = declared.zip(selection.object_store()) else { return (Vec::new(), None) };
+    let configured = rook(selection).map(|rook| ReleaseKey::new(rook.namespace, store.name()));
+    (objects(&store, &NO_KEYSTONE, declared, selection), configured)
+}
+
+/// Returns the objects that gateways of releases outside of osdpl may use (only the names are valid).
+///
+/// `namespaces` are the namespaces of these releases, by name.
+pub(crate) fn used_by_foreign(selection: &Selection, namespaces: &BTreeMap<&str, &str>) -> Vec<Object> {
+    let Some(namespace) = namespaces.get(RELEASE) else { return Vec::new() };
+    let storage = selection.features.get("storage");
+    let store = storage.and_then(|storage| ObjectStore::from_feature(&storage["ceph"]));
+    let secret = store.map(|store| access_secret(&store, &NO_KEYSTONE, selection));
+    secret.into_iter().chain([Gateway::keyring_object(namespace)]).collect()
+}
+
+/// Plans the objects and settings of the gateways.
+///
+/// They are needed before the gateways can run.
+pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
+    let Some(store) = selection.object_store() else { return };
+    let Some(keystone) = keystone(&store, selection, facts) else { return };
+    let rook = rook(selection);
+    let live = draft.snapshot.objects.rook_objects(OBJECT_STORE).ok().and_then(|all| all.get(store.name()));
+    if rook.is_some() && live.is_none() {
+        return;
+    }
+    let objects = objects(&store, &keystone, declared, selection);
+    let mut problem = ceph::write(draft, &selection.name, &objects);
+    if let (None, Some(rook), Some(live)) = (&problem, rook, live) {
+        let key = ReleaseKey::new(rook.namespace, store.name());
+        problem = configure(draft, &selection.name, key, live, store.settings(&selection.name, &keystone.url));
+    }
+    if let Some(problem) = problem {
+        declared.gateway = Some(Err(problem));
+    }
+}
+
+/// Plans the Keystone settings of a `CephObjectStore`; returns why they can't be set.
+///
+/// The object belongs to Rook's user. Only these settings are changed.
+fn configure(
+    draft: &mut Draft<'_>,
+    deployment: &str,
+    store: ReleaseKey,
+    live: &Value,
+    settings: Value,
+) -> Option<NotReady> {
+    let owner = live["metadata"]["labels"][DEPLOYMENT_LABEL].as_str();
+    if owner.is_some_and(|owner| owner != deployment) {
+        return Some(NotReady::Occupied(format!("{OBJECT_STORE} {store}")));
+    }
+    if owner.is_some() && contains(&live["spec"], &settings) {
+        return None;
+    }
+    let action = Action::ConfigureStore { store, uid: live["metadata"]["uid"].clone(), settings };
+    let refusal = draft.attempt(Planned::new(action, "its gateways authenticate with Keystone"));
+    refusal.map(|refusal| NotReady::Rook(refusal.message.clone()))
+}
+
+/// Plans to remove our settings from every `CephObjectStore`, except for `kept`.
+pub(crate) fn release(draft: &mut Draft<'_>, kept: Option<&ReleaseKey>) {
+    let Some(stores) = draft.list(Read::OwnStores) else { return };
+    for (store, uid) in stores.iter().filter(|(store, _)| Some(store) != kept) {
+        let action = Action::ReleaseStore { store: store.clone(), uid: uid.clone() };
+        draft.add(Planned::new(action, "the cloud no longer uses it"));
+    }
+}

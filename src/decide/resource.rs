@@ -1,0 +1,159 @@
+//! The resource: the releases that its spec selects, the policy of its spec and annotations, and its precedence.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::ResourceExt;
+
+use super::snapshot::Snapshot;
+use osdpl_core::api::{ADOPT, APPROVE, FINALIZER, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS};
+use osdpl_core::catalog::Catalog;
+use osdpl_core::cause::group_by_root_cause;
+use osdpl_core::desired::{RejectedMoves, Selection, identify_release, reject_moves};
+use osdpl_core::endpoint;
+use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
+use osdpl_core::plan::Policy;
+use osdpl_lint::Input;
+
+/// Returns the services and releases that a spec of this resource selects, with findings about the spec.
+pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
+    Input::of_resource(deployment, spec, catalog).select()
+}
+
+/// Returns the spec, corrected by the releases that exist, and its selection; `requested` is the uncorrected one.
+pub(crate) fn corrected<'a>(
+    deployment: &'a OpenStackDeployment,
+    rejected: Option<&'a RejectedMoves>,
+    requested: Selection,
+    catalog: &Catalog,
+) -> (&'a OpenStackDeploymentSpec, Selection) {
+    match rejected {
+        Some(rejected) => (&rejected.spec, selection(deployment, &rejected.spec, catalog)),
+        None => (&deployment.spec, requested),
+    }
+}
+
+/// Returns a snapshot's spec, corrected by the releases that exist, its selection, and the observed state.
+pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Selection, Observed) {
+    let (deployment, catalog) = (&snapshot.deployment, &*snapshot.catalog);
+    let requested = selection(deployment, &deployment.spec, catalog);
+    let observed = observe(snapshot, &release_names(&requested));
+    let rejected = reject_moves(&requested, &deployment.spec, catalog, &observed);
+    let (spec, selection) = corrected(deployment, rejected.as_ref(), requested, catalog);
+    (spec.clone(), selection, observed)
+}
+
+/// Returns the catalogue's names of all releases, selected or not.
+pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
+    let all = selection.scope.variable("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
+    all.map(|(name, release)| {
+        let text = |field: &str| release[field].as_str().unwrap_or_default().to_owned();
+        (ReleaseKey::new(text("namespace"), text("name")), name.clone())
+    })
+    .collect()
+}
+
+/// Returns the observed state with the catalogue's names of the releases, and the root causes.
+pub(crate) fn observe(snapshot: &Snapshot, names: &BTreeMap<ReleaseKey, String>) -> Observed {
+    let mut observed = snapshot.observed.clone();
+    for (key, release) in &mut observed.releases {
+        release.release = identify_release(key, release, names, &snapshot.catalog);
+    }
+    // Foreign releases are no causes of this cloud, not even as affected objects.
+    let is_own =
+        |key: &ReleaseKey| names.contains_key(key) || observed.releases.get(key).is_some_and(ObservedRelease::is_ours);
+    let affected = snapshot.affected.iter().filter(|affected| is_own(&affected.release));
+    observed.causes = group_by_root_cause(affected);
+    observed.causes.extend(endpoint::causes(&observed.endpoints));
+    observed
+}
+
+/// Returns the comma-separated names in an annotation.
+pub(crate) fn annotated_names(deployment: &OpenStackDeployment, annotation: &str) -> BTreeSet<String> {
+    let names = deployment.annotations().get(annotation).into_iter().flat_map(|text| text.split(','));
+    names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// Returns the policy that the spec and the annotations set.
+pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
+    Policy {
+        approval: deployment.spec.approval.unwrap_or_default(),
+        approved: deployment.annotations().get(APPROVE).cloned(),
+        adopt: annotated_names(deployment, ADOPT),
+        repair: annotated_names(deployment, REPAIR),
+        skip_hooks: annotated_names(deployment, SKIP_HOOKS),
+        paused: deployment.spec.paused,
+        paused_releases: paused_releases(&deployment.spec),
+        deleting: deployment.metadata.deletion_timestamp.is_some(),
+    }
+}
+
+/// Returns the releases that the spec pauses one by one.
+pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String> {
+    let releases = spec.services.values().flat_map(|service| &service.releases);
+    releases.filter(|(_, release)| release.paused).map(|(name, _)| name.clone()).collect()
+}
+
+/// Returns the resource that takes precedence over `than`, as `namespace/name`: the oldest one, by creation and uid.
+///
+/// Finalized resources that only a foreign finalizer keeps are skipped.
+pub fn find_older<'a>(
+    all: impl IntoIterator<Item = &'a OpenStackDeployment>,
+    than: Option<&OpenStackDeployment>,
+) -> Option<String> {
+    let age =
+        |d: &OpenStackDeployment| (d.metadata.creation_timestamp.clone().map(|time| time.0), d.metadata.uid.clone());
+    let oldest = all.into_iter().filter(|other| !is_finalized(other)).min_by_key(|other| age(other))?;
+    than.is_none_or(|this| age(oldest) < age(this))
+        .then(|| format!("{}/{}", oldest.namespace().unwrap_or_default(), oldest.name_any()))
+}
+
+/// Returns whether osdpl has finalized a deleted resource.
+///
+/// A foreign finalizer may keep it for long.
+pub fn is_finalized(deployment: &OpenStackDeployment) -> bool {
+    let is_ours = |finalizer: &String| finalizer == FINALIZER;
+    deployment.metadata.deletion_timestamp.is_some() && !deployment.finalizers().iter().any(is_ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+    fn created(name: &str, year: u16, more: Value) -> OpenStackDeployment {
+        let mut metadata = json!({"name": name, "namespace": "openstack", "uid": name});
+        metadata["creationTimestamp"] = json!(format!("{year}-01-01T00:00:00Z"));
+        metadata.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let spec = json!({"openstackRelease": "2026.1"});
+        let api = ("osdpl.dev/v1alpha1", "OpenStackDeployment");
+        let object = json!({"apiVersion": api.0, "kind": api.1, "metadata": metadata, "spec": spec});
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn finalized_without_our_finalizer() {
+        let with = |metadata| is_finalized(&created("cloud", 2026, metadata));
+        let (deleted, foreign) = ("2026-11-21T00:00:00Z", "foregroundDeletion");
+        assert!(with(json!({"deletionTimestamp": deleted, "finalizers": [foreign]})));
+        assert!(!with(json!({"deletionTimestamp": deleted, "finalizers": [foreign, FINALIZER]})));
+        assert!(!with(json!({"finalizers": [foreign]})), "it is not being deleted");
+    }
+
+    #[test]
+    fn the_oldest_takes_precedence_until_finalized() {
+        let deleting = |finalizers: &[&str]| {
+            let deleted = "2026-11-21T00:00:00Z";
+            created("first", 2024, json!({"deletionTimestamp": deleted, "finalizers": finalizers}))
+        };
+        let second = created("second", 2026, json!({}));
+        let older = |first: &OpenStackDeployment| find_older([first, &second], Some(&second));
+        assert_eq!(older(&created("first", 2024, json!({}))).as_deref(), Some("openstack/first"));
+        assert_eq!(older(&deleting(&["foregroundDeletion", FINALIZER])).as_deref(), Some("openstack/first"));
+        let finalized = deleting(&["foregroundDeletion"]);
+        assert_eq!(older(&finalized), None);
+        assert_eq!(find_older([&finalized, &second], Some(&finalized)), None, "the second is younger");
+        assert_eq!(find_older([&finalized, &second], None).as_deref(), Some("openstack/second"));
+    }
+}

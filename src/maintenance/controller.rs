@@ -1,0 +1,282 @@
+//! The controller of NodeMaintenance resources. Module with I/O.
+//!
+//! ```text
+//! observe   reads the node, its pods, their budgets, nova and neutron        execute   executes one action
+//! ```
+//!
+//! Each pass reads the state that it needs and keeps none of it. Nova is queried while a maintenance waits for state
+//! that only nova has, and rarely while a compute node is ready to drain. Errors are logged, counted and written to the
+//! maintenance's status, and affect nothing else.
+
+#![allow(clippy::disallowed_methods, reason = "uses the clock for windows and for timestamps in the status")]
+
+mod execute;
+mod observe;
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt, Stream, StreamExt};
+use k8s_openapi::jiff::Timestamp;
+use kube::runtime::controller::{self, Controller};
+use kube::runtime::watcher;
+use kube::{Client, ResourceExt};
+use osdpl_client::{Error, run_controller};
+use osdpl_core::api::{MAINTENANCE_FINALIZER, NodeMaintenance, RETRY};
+use osdpl_core::maintenance::Setting;
+use tokio::sync::{Mutex, Notify};
+use tokio_util::sync::CancellationToken;
+
+use crate::decide::{Action, Decision, ObservedState, RequeueDelay, Snapshot, decide};
+use crate::kubernetes::Cluster;
+use crate::{OpenStackClient, Operator};
+use execute::ExecuteError;
+
+/// The default requeue delay for state that no watch reports.
+pub const REQUEUE_DELAY: Duration = Duration::from_secs(10);
+
+/// The requeue delay while instances are migrating.
+const MIGRATION_REQUEUE: Duration = Duration::from_secs(2);
+
+/// The maximum backoff after failed actions.
+const MAX_BACKOFF: Duration = Duration::from_mins(5);
+
+/// The restart delay after a panic.
+const RESTART_DELAY: Duration = Duration::from_secs(2);
+
+/// The maximum number of actions per pass.
+const MAX_ACTIONS: usize = 16;
+
+/// The context of the passes.
+struct MaintenanceController {
+    cluster: Cluster,
+    operator: Arc<dyn Operator>,
+    openstack: OpenStackClient,
+    /// Triggers the passes of all maintenances.
+    trigger: Arc<Notify>,
+    requeue_delay: Duration,
+    /// The lock runs one pass at a time, because limits depend on other maintenances.
+    states: Mutex<BTreeMap<String, State>>,
+}
+
+/// The state of one maintenance. Its loss only costs a retry.
+#[derive(Default)]
+struct State {
+    /// The instances that nova refuses to migrate, with its message.
+    refused_migrations: BTreeMap<String, String>,
+    /// The last failed action.
+    failure: Option<Failure>,
+}
+
+/// A failed action.
+struct Failure {
+    /// The error.
+    message: String,
+    /// The end of the backoff, unless a person changes the resource.
+    until: Timestamp,
+    /// The number of failures in a row.
+    count: u32,
+    /// The input at the time of the failure.
+    input: Input,
+}
+
+/// The parts of a resource that a person controls: generation, deletion, retry annotation.
+type Input = (Option<i64>, bool, bool);
+
+fn input_of(maintenance: &NodeMaintenance) -> Input {
+    let metadata = &maintenance.metadata;
+    (metadata.generation, metadata.deletion_timestamp.is_some(), maintenance.annotations().contains_key(RETRY))
+}
+
+/// Runs the controller until `stop`, then completes the current pass.
+///
+/// `requeue_delay` is the delay for state that no watch reports; see [`REQUEUE_DELAY`].
+pub async fn run(
+    client: Client,
+    operator: Arc<dyn Operator>,
+    openstack: OpenStackClient,
+    requeue_delay: Duration,
+    stop: CancellationToken,
+) {
+    let this = Arc::new(MaintenanceController {
+        cluster: Cluster::new(client),
+        operator,
+        openstack,
+        trigger: Arc::default(),
+        requeue_delay,
+        states: Mutex::default(),
+    });
+    while !stop.is_cancelled() {
+        // The panic hook has already printed the panic, whose text may contain secrets.
+        if AssertUnwindSafe(run_once(&this, stop.clone())).catch_unwind().await.is_err() {
+            tracing::error!("the maintenance task panicked and is restarted");
+            this.operator.count_failure();
+            tokio::time::sleep(RESTART_DELAY).await;
+        }
+    }
+}
+
+/// Runs the controller until `stop` or a panic.
+async fn run_once(this: &Arc<MaintenanceController>, stop: CancellationToken) {
+    tokio::select! {
+        () = this.operator.ready() => {}
+        () = stop.cancelled() => return,
+    }
+    let controller = Controller::new(this.cluster.maintenances(), watcher::Config::default());
+    let store = controller.store();
+    let passes = controller.reconcile_all_on(this.triggers()).graceful_shutdown_on(stop.clone().cancelled_owned()).run(
+        reconcile,
+        requeue_failed,
+        Arc::clone(this),
+    );
+    run_controller(passes, "the maintenance of a node failed to reconcile", &store, || {}, &stop).await;
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
+fn requeue_failed(_: Arc<NodeMaintenance>, _: &Error, this: Arc<MaintenanceController>) -> controller::Action {
+    this.operator.count_failure();
+    controller::Action::requeue(this.short_delay())
+}
+
+/// Reconciles one maintenance: executes as many actions as possible.
+async fn reconcile(
+    maintenance: Arc<NodeMaintenance>,
+    this: Arc<MaintenanceController>,
+) -> Result<controller::Action, Error> {
+    let name = maintenance.name_any();
+    let mut states = this.states.lock().await;
+    let setting = this.operator.setting();
+    // A change of the status by the pass itself must not trigger a retry.
+    let failure = states.get(&name).and_then(|state| state.failure.as_ref());
+    if let Some(failure) =
+        failure.filter(|failure| failure.input == input_of(&maintenance) && failure.until > Timestamp::now())
+    {
+        return Ok(requeue_at(failure.until));
+    }
+    for _ in 0..MAX_ACTIONS {
+        let Some(current) = this.cluster.get_maintenance(&name).await? else {
+            states.remove(&name);
+            break;
+        };
+        let state = states.entry(name.clone()).or_default();
+        let Some(mut decision) = this.decide(&current, setting.as_deref(), &state.refused_migrations).await? else {
+            return Ok(controller::Action::await_change());
+        };
+        if let (Some(failure), Some(_)) = (&state.failure, &decision.action) {
+            decision.status.message.clone_from(&failure.message);
+        }
+        let current = this.cluster.publish_status(current, &decision.status).await?;
+        let Some(action) = decision.action.clone() else { return Ok(this.requeue_after(&decision)) };
+        match this.execute(&current, &action, setting.as_deref(), &mut state.refused_migrations).await {
+            Ok(()) => state.failure = None,
+            // Someone changed the object at the same time. The next iteration reads it again.
+            Err(ExecuteError::Cluster(error)) if error.is_conflict() => continue,
+            Err(error) => {
+                this.operator.count_failure();
+                tracing::warn!(maintenance = name, %error, "an action failed");
+                let failure = state.record_failure(error.to_string(), input_of(&current), this.requeue_delay);
+                decision.status.message.clone_from(&failure.message);
+                let until = failure.until;
+                this.cluster.publish_status(current, &decision.status).await?;
+                return Ok(requeue_at(until));
+            }
+        }
+        if matches!(action, Action::Migrate(_)) {
+            return Ok(this.requeue_after(&decision));
+        }
+    }
+    Ok(controller::Action::requeue(MIGRATION_REQUEUE))
+}
+
+fn requeue_at(time: Timestamp) -> controller::Action {
+    controller::Action::requeue(time_until(time).max(Duration::from_millis(50)))
+}
+
+fn time_until(time: Timestamp) -> Duration {
+    Duration::try_from(time.duration_since(Timestamp::now())).unwrap_or_default()
+}
+
+impl State {
+    /// Records a failed action and doubles the backoff.
+    fn record_failure(&mut self, message: String, input: Input, requeue_delay: Duration) -> &Failure {
+        let count = self.failure.as_ref().map_or(0, |failure| failure.count) + 1;
+        let pause = requeue_delay.saturating_mul(1 << count.min(8)).min(MAX_BACKOFF);
+        let until = Timestamp::now().checked_add(pause).unwrap_or(Timestamp::MAX);
+        self.failure.insert(Failure { message, until, count, input })
+    }
+}
+
+impl MaintenanceController {
+    /// Decides the next action; `None` if everything is done and only a change can lead to another action.
+    async fn decide(
+        &self,
+        maintenance: &NodeMaintenance,
+        setting: Option<&Setting>,
+        refused_migrations: &BTreeMap<String, String>,
+    ) -> Result<Option<Decision>, Error> {
+        let status = maintenance.status.clone().unwrap_or_default();
+        let name = maintenance.name_any();
+        let unobserved = ObservedState::default();
+        let snapshot = Snapshot {
+            name: &name,
+            spec: &maintenance.spec,
+            status: &status,
+            generation: maintenance.metadata.generation,
+            started: has_started(maintenance),
+            deleting: maintenance.metadata.deletion_timestamp.is_some(),
+            retry: maintenance.annotations().contains_key(RETRY),
+            setting,
+            observed: &unobserved,
+            now: Timestamp::now(),
+        };
+        if snapshot.deleting && !snapshot.started {
+            return Ok(None);
+        }
+        let node = self.cluster.get_node(&maintenance.spec.node).await?;
+        let mut observed = ObservedState {
+            node: node.map(|node| observe::read_node(&node, setting)),
+            refused_migrations: refused_migrations.clone(),
+            ..ObservedState::default()
+        };
+        if (Snapshot { observed: &observed, ..snapshot }).is_idle() {
+            return Ok(None);
+        }
+        self.observe(maintenance, &snapshot, &mut observed).await?;
+        Ok(Some(decide(&Snapshot { observed: &observed, ..snapshot })))
+    }
+
+    /// Returns when the next pass follows if nothing changes.
+    fn requeue_after(&self, decision: &Decision) -> controller::Action {
+        let delay = decision.requeue.map(|delay| match delay {
+            RequeueDelay::Soon => self.short_delay(),
+            RequeueDelay::Later => self.requeue_delay,
+        });
+        let until = decision.requeue_at.map(time_until);
+        delay.into_iter().chain(until).min().map_or_else(controller::Action::await_change, controller::Action::requeue)
+    }
+
+    /// The requeue delay while an operation is in progress.
+    fn short_delay(&self) -> Duration {
+        self.requeue_delay.min(MIGRATION_REQUEUE)
+    }
+
+    /// Triggers passes when the operator reports a change or another maintenance has ended, with debouncing.
+    fn triggers(&self) -> impl Stream<Item = ()> + Send + 'static + use<> {
+        let (trigger, pause) = (Arc::clone(&self.trigger), self.short_delay());
+        futures::stream::unfold((trigger, self.operator.changes()), move |(trigger, mut changes)| async move {
+            tokio::select! {
+                () = trigger.notified() => {}
+                change = changes.next() => change?,
+            }
+            tokio::time::sleep(pause).await;
+            Some(((), (trigger, changes)))
+        })
+    }
+}
+
+/// Whether the maintenance has started, which our finalizer marks.
+fn has_started(maintenance: &NodeMaintenance) -> bool {
+    maintenance.finalizers().iter().any(|finalizer| finalizer == MAINTENANCE_FINALIZER)
+}

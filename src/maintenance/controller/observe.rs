@@ -1,0 +1,261 @@
+//! Observes the state of a maintenance.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use kube::core::{Selector, SelectorExt};
+use osdpl_client::Error;
+use osdpl_core::api::{NODE_MAINTENANCE, NodeMaintenance};
+use osdpl_core::catalog::Component;
+use osdpl_core::maintenance::Setting;
+use osdpl_core::openstack::{self, Access, neutron, nova};
+
+use super::{MaintenanceController, has_started};
+use crate::decide::guard::{Budget, Members, eviction_obstacles};
+use crate::decide::{Compute, Host, ObservedNode, ObservedState, OtherMaintenance, Snapshot, UNREAD, is_open};
+
+/// Upstream's label on all pods of a release.
+const RELEASE_GROUP: &str = "release_group";
+
+/// Reads the relevant properties of a node.
+pub(super) fn read_node(node: &Node, setting: Option<&Setting>) -> ObservedNode {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let ready = conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    ObservedNode {
+        cordoned: node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default(),
+        cordoned_by: node.annotations().get(NODE_MAINTENANCE).cloned(),
+        ready,
+        labels: node.labels().clone(),
+        roles: setting.map(|setting| setting.roles_of(node.labels())).unwrap_or_default(),
+    }
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+}
+
+/// Returns the name of the pod's controller if it is of this kind.
+fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
+    let controller = pod.owner_references().iter().find(|owner| owner.controller == Some(true))?;
+    (controller.kind == kind).then_some(controller.name.as_str())
+}
+
+fn component(pod: &Pod) -> Option<Component> {
+    let label = |key: &str| pod.labels().get(key).cloned();
+    Some(Component { application: label("application")?, component: label("component")? })
+}
+
+/// Whether `kubectl drain` evicts the pod. It ignores pods of DaemonSets, static pods, and pods that finished or are
+/// being deleted.
+fn is_evicted(pod: &Pod) -> bool {
+    let stays = owner(pod, "DaemonSet").is_some() || pod.annotations().contains_key("kubernetes.io/config.mirror");
+    !stays && !["Succeeded", "Failed"].contains(&phase(pod)) && pod.metadata.deletion_timestamp.is_none()
+}
+
+impl MaintenanceController {
+    /// Reads everything except for the node itself. `snapshot` is without observed state.
+    pub(super) async fn observe(
+        &self,
+        maintenance: &NodeMaintenance,
+        snapshot: &Snapshot<'_>,
+        observed: &mut ObservedState,
+    ) -> Result<(), Error> {
+        let Some(setting) = snapshot.setting else {
+            observed.compute = Compute::Unknown(UNREAD.into());
+            return Ok(());
+        };
+        observed.confirmation_delay = self.requeue_delay;
+        if (Snapshot { observed, ..*snapshot }).next_nova_check().is_some() {
+            return Ok(());
+        }
+        observed.nodes_unknown = self.operator.nodes().is_none();
+        let all = self.cluster.list_maintenances().await?;
+        observed.others = self.others(maintenance, &all, setting, snapshot);
+        let node = &maintenance.spec.node;
+        let pods = if observed.node.is_some() { self.cluster.list_pods_on(node).await? } else { Vec::new() };
+        let daemons = pods.iter().filter(|pod| owner(pod, "DaemonSet").is_some());
+        let unready = daemons.filter(|pod| pod.labels().contains_key(RELEASE_GROUP) && !is_ready(pod));
+        observed.unready_pods =
+            unready.map(|pod| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())).collect();
+        if !snapshot.is_returning() {
+            let away = observed.others.iter().filter(|other| other.started).map(|other| other.node.clone()).collect();
+            observed.eviction_obstacles = self.eviction_obstacles(node, &away, &pods, setting).await?;
+        }
+        // Nova is only queried if the maintenance may start according to the state observed so far.
+        let may_start = snapshot.is_returning() || Snapshot { observed, ..*snapshot }.may_start();
+        if may_start && snapshot.needs_nova() {
+            observed.compute = self.compute(snapshot, observed.node.as_ref(), &pods, setting).await;
+        }
+        Ok(())
+    }
+
+    /// Reads the compute service of the node. Errors count only if the node is a compute node.
+    async fn compute(
+        &self,
+        snapshot: &Snapshot<'_>,
+        node: Option<&ObservedNode>,
+        pods: &[Pod],
+        setting: &Setting,
+    ) -> Compute {
+        let is_compute =
+            snapshot.is_returning() || snapshot.is_known_compute() || self.may_host_instances(node, pods, setting);
+        let found = match setting.nova() {
+            Ok(access) => self.query_host(access, snapshot, is_compute).await.map_err(|error| error.to_string()),
+            Err(why) => Err(why.to_owned()),
+        };
+        match found {
+            Ok(compute) => compute,
+            Err(why) if is_compute => Compute::Unknown(why),
+            Err(_) => Compute::None,
+        }
+    }
+
+    /// Whether instances may run on the node, according to the cluster.
+    fn may_host_instances(&self, node: Option<&ObservedNode>, pods: &[Pod], setting: &Setting) -> bool {
+        let Some(hosts) = &setting.hosts else { return false };
+        if pods.iter().any(|pod| component(pod).as_ref() == Some(hosts)) {
+            return true;
+        }
+        let has = |key: &str, value: &str| node.and_then(|node| node.labels.get(key)).is_some_and(|own| own == value);
+        let selects = |selector: &String| {
+            selector.split(',').filter_map(|pair| pair.split_once('=')).all(|(key, value)| has(key, value))
+        };
+        self.operator.node_selectors(hosts).iter().any(selects)
+    }
+
+    /// Queries nova and neutron about the node, as far as the step requires it.
+    async fn query_host(
+        &self,
+        access: &Access,
+        snapshot: &Snapshot<'_>,
+        is_compute: bool,
+    ) -> Result<Compute, openstack::Error> {
+        let services = self.openstack.call(access, &nova::services()).await?.services;
+        let own = services.iter().find(|service| snapshot.status.compute.as_ref() == Some(&service.id));
+        let Some(service) = own.or_else(|| nova::find_service(&services, &snapshot.spec.node)).cloned() else {
+            // If the node is returned, an unlisted service is not disabled either.
+            return Ok(Compute::unlisted(&snapshot.spec.node, &services, is_compute && !snapshot.is_returning()));
+        };
+        let mut host =
+            Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
+        let name = host.service.host.clone();
+        // The agents that are alive are stored before the service is disabled, and awaited when the node is returned.
+        if access.network.is_some() && (snapshot.is_returning() || host.service.is_enabled()) {
+            host.agents = self.openstack.call(access, &neutron::agents(&name)).await?.agents;
+        }
+        if !snapshot.is_returning() {
+            host.servers = self.openstack.servers(access, &name).await?;
+            if host.servers.is_empty() {
+                // The second check finds an instance that arrives in between, see `ObservedState::confirmation_delay`.
+                host.incoming = self.incoming(access, &name).await?;
+            }
+            host.migrations = self.openstack.call(access, &nova::migrations(&name)).await?.migrations;
+        }
+        Ok(Compute::Known(Box::new(host)))
+    }
+
+    /// Returns the instances that are migrating to a host. Skips records that a crashed nova-compute left behind: their
+    /// instances have no task.
+    async fn incoming(&self, access: &Access, host: &str) -> Result<Vec<String>, openstack::Error> {
+        let moves = self.openstack.call(access, &nova::moves(host)).await?.migrations;
+        let to_here = |one: &&nova::Migration| one.is_running() && one.destination.as_deref() == Some(host);
+        let ids: BTreeSet<_> = moves.iter().filter(to_here).map(|one| one.server.as_str()).collect();
+        let mut incoming = Vec::new();
+        for id in ids {
+            match self.openstack.call(access, &nova::server(id)).await {
+                Ok(one) if one.server.task.is_some() => incoming.push(format!("{} ({id})", one.server.name)),
+                Err(error) if !error.is_not_found() => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(incoming)
+    }
+
+    /// Returns the other maintenances in `all`.
+    fn others(
+        &self,
+        own: &NodeMaintenance,
+        all: &[NodeMaintenance],
+        setting: &Setting,
+        snapshot: &Snapshot<'_>,
+    ) -> Vec<OtherMaintenance> {
+        let nodes = self.operator.nodes();
+        let age = |one: &NodeMaintenance| (one.metadata.creation_timestamp.clone().map(|time| time.0), one.name_any());
+        let describe = |other: &NodeMaintenance| {
+            let started = has_started(other);
+            let node = nodes.as_ref().and_then(|nodes| nodes.get(&other.spec.node));
+            let is_waiting =
+                other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, snapshot.now);
+            // A deleted node, or one that lost its labels, still counts with the roles from the status.
+            let known_roles = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| started);
+            let current_roles = node.map(|node| setting.roles_of(&node.labels)).into_iter().flatten();
+            OtherMaintenance {
+                name: other.name_any(),
+                node: other.spec.node.clone(),
+                roles: current_roles.chain(known_roles).collect(),
+                started,
+                takes_precedence: !started && is_waiting && age(other) < age(own),
+            }
+        };
+        all.iter().filter(|other| other.name_any() != own.name_any()).map(describe).collect()
+    }
+
+    /// Returns why the pods must not be evicted, one line each.
+    async fn eviction_obstacles(
+        &self,
+        node: &str,
+        away: &BTreeSet<String>,
+        pods: &[Pod],
+        setting: &Setting,
+    ) -> Result<Vec<String>, Error> {
+        let evicted: Vec<_> = pods.iter().filter(|pod| is_evicted(pod)).collect();
+        let mut sets = BTreeSet::new();
+        let mut members = Vec::new();
+        for pod in &evicted {
+            let Some(component) = component(pod).filter(|component| setting.quorum.contains(component)) else {
+                continue;
+            };
+            let (namespace, set) = (pod.namespace().unwrap_or_default(), owner(pod, "StatefulSet").unwrap_or_default());
+            if set.is_empty() || !sets.insert((namespace.clone(), set.to_owned())) {
+                continue;
+            }
+            let Some(replicas) = self.cluster.get_replicas(&namespace, set).await? else { continue };
+            let all = self.cluster.list_pods_of(&namespace, &component).await?;
+            let all = all.iter().filter(|pod| owner(pod, "StatefulSet") == Some(set));
+            let node_of = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+            let pods = all.map(|pod| (node_of(pod), is_ready(pod))).collect();
+            members.push(Members { set: format!("{namespace}/{set}"), replicas, pods });
+        }
+        let budgets = if evicted.is_empty() { Vec::new() } else { self.budgets(&evicted).await? };
+        Ok(eviction_obstacles(node, away, &members, &budgets))
+    }
+
+    /// Returns the disruption budgets that select one of the pods.
+    async fn budgets(&self, pods: &[&Pod]) -> Result<Vec<Budget>, Error> {
+        let all = self.cluster.list_budgets().await?.into_iter().filter_map(|budget| {
+            let spec = budget.spec.as_ref()?;
+            let selector: Selector = spec.selector.clone()?.try_into().ok()?;
+            let own = |pod: &&&Pod| pod.namespace() == budget.namespace() && selector.matches(pod.labels());
+            let own: Vec<_> = pods.iter().filter(own).filter(|pod| phase(pod) != "Pending").collect();
+            own.first()?;
+            // Like the eviction API: a budget that was just created or changed allows nothing until it is observed.
+            let status = budget.status.clone().unwrap_or_default();
+            let counted = status.observed_generation >= budget.metadata.generation;
+            Some(Budget {
+                name: format!("{}/{}", budget.namespace().unwrap_or_default(), budget.name_any()),
+                allowed: if counted { status.disruptions_allowed.unwrap_or_default() } else { 0 },
+                healthy: status.current_healthy.unwrap_or_default(),
+                wanted: status.desired_healthy.unwrap_or_default(),
+                ready: own.iter().any(|pod| is_ready(pod)),
+                always: spec.unhealthy_pod_eviction_policy.as_deref() == Some("AlwaysAllow"),
+            })
+        });
+        Ok(all.collect())
+    }
+}

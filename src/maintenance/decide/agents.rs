@@ -1,0 +1,133 @@
+//! Checks before a node is returned: whether the node and everything that runs instances is up.
+
+use k8s_openapi::jiff::civil::DateTime;
+use k8s_openapi::jiff::tz::TimeZone;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use super::report::Progress;
+use super::{Action, Compute, Host, RequeueDelay, Snapshot, StepResult};
+use osdpl_core::api::{MAINTENANCE_FINALIZER, MaintenanceStep, StepState};
+
+/// How long it waits before it reports that a person is needed.
+const BLOCKED_AFTER: SignedDuration = SignedDuration::from_mins(10);
+
+/// Waits until the node, its pods and its agents are up.
+pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResult {
+    let node = &snapshot.spec.node;
+    let Some(observed_node) = &snapshot.observed.node else {
+        return StepResult::Skipped("the node was deleted".into());
+    };
+    let changed = snapshot.was_started(MaintenanceStep::Cordon) || snapshot.may_have_disabled();
+    if !changed {
+        return StepResult::Skipped("nothing was changed".into());
+    }
+    let host = match &snapshot.observed.compute {
+        Compute::Unknown(why) if snapshot.may_have_disabled() => return wait_for_nova(snapshot, why),
+        Compute::None | Compute::Unknown(_) => None,
+        // It is enabled, by us or by hand: nothing is left to wait for.
+        Compute::Known(host) if host.service.is_enabled() && snapshot.may_have_disabled() => {
+            return StepResult::Done(String::new());
+        }
+        // A service that someone else disabled is not awaited.
+        Compute::Known(host) if !snapshot.is_ours(host.service.disabled_reason.as_deref()) => None,
+        Compute::Known(host) => Some(host),
+    };
+    if !observed_node.ready {
+        return wait_for(
+            snapshot,
+            format!("waits until node {node} is Ready; if it does not recover: kubectl delete node {node}"),
+        );
+    }
+    let by_hand = host.map(|host| {
+        format!("; to return it as it is: openstack compute service set --enable {} nova-compute", host.service.host)
+    });
+    if !snapshot.observed.unready_pods.is_empty() {
+        let (pods, by_hand) = (snapshot.observed.unready_pods.join(", "), by_hand.unwrap_or_default());
+        return wait_for(snapshot, format!("waits until these pods on {node} are ready: {pods}{by_hand}"));
+    }
+    host.map_or_else(|| StepResult::Done(String::new()), |host| check_reports(snapshot, host, progress))
+}
+
+/// Waits until nova and neutron report the host as up, with a report that is newer than the start of this step: they
+/// detect a silent host only after a minute.
+fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
+    let (node, service) = (&snapshot.spec.node, &host.service);
+    let known = snapshot.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
+    let since = match known {
+        Some(step) if step.state == StepState::Done => None,
+        Some(step) => step.since.parse().ok(),
+        None => Some(snapshot.now),
+    };
+    let is_fresh = |time: Option<&str>| is_later(time, since);
+    let fresh = is_fresh(service.updated.as_deref());
+    if !service.is_up() || !fresh {
+        let (host, again) = (&service.host, if service.is_up() { " again" } else { "" });
+        let out = format!("openstack compute service set --enable {host} nova-compute");
+        return wait_for(
+            snapshot,
+            format!(
+                "waits until nova reports nova-compute on {host} as up{again}; see the log of its pod, or return {node} as it is: {out}"
+            ),
+        );
+    }
+    let is_alive = |kind: &str| {
+        host.agents.iter().any(|agent| agent.kind == kind && agent.alive && is_fresh(agent.heard.as_deref()))
+    };
+    let mut wanted = progress.agents.clone();
+    if wanted.is_empty() {
+        wanted = host.agents.iter().filter(|agent| agent.enabled).map(|agent| agent.kind.clone()).collect();
+    }
+    let missing: Vec<_> = wanted.iter().filter(|kind| !is_alive(kind)).map(String::as_str).collect();
+    if missing.is_empty() {
+        return StepResult::Done(String::new());
+    }
+    if snapshot.retry {
+        progress.agents.retain(|kind| is_alive(kind));
+        if progress.agents.is_empty() {
+            return StepResult::Done(String::new());
+        }
+        return StepResult::Act(Action::ClearRetry, format!("no longer waits for {}", missing.join(", ")));
+    }
+    wait_for(
+        snapshot,
+        format!(
+            "waits until neutron reports {} on {} as alive; if it is not expected to return: kubectl annotate nm {} osdpl.dev/retry=now",
+            missing.join(", "),
+            service.host,
+            snapshot.name
+        ),
+    )
+}
+
+/// Waits. A long wait is reported as blocked.
+fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
+    let known = snapshot.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
+    let waits = known.filter(|step| step.state == StepState::Waiting);
+    let since: Option<Timestamp> = waits.and_then(|step| step.since.parse().ok());
+    StepResult::Wait(
+        message,
+        RequeueDelay::Later,
+        since.is_some_and(|since| snapshot.now.duration_since(since) >= BLOCKED_AFTER),
+    )
+}
+
+/// Waits because nova cannot report whether the compute service is still disabled.
+pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
+    let gone = snapshot.setting.is_some_and(|setting| setting.absent);
+    let out = format!(
+        "; the compute service is enabled once there is one again; otherwise remove the finalizer {MAINTENANCE_FINALIZER} from this NodeMaintenance"
+    );
+    match wait_for(snapshot, format!("{why}{}", if gone { &out } else { "" })) {
+        StepResult::Wait(message, requeue, long) => StepResult::Wait(message, requeue, long || gone),
+        result => result,
+    }
+}
+
+/// Whether a timestamp of nova or neutron is later. Missing and invalid timestamps count as later.
+fn is_later(reported: Option<&str>, since: Option<Timestamp>) -> bool {
+    let at = reported.and_then(|reported| {
+        let utc = || reported.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
+        reported.parse().ok().or_else(|| Some(utc()?.timestamp()))
+    });
+    at.zip(since).is_none_or(|(at, since)| at > since)
+}

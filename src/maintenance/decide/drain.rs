@@ -1,0 +1,236 @@
+//! Prepares the node for draining.
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::instances::sort_instances;
+use super::report::{Progress, report, seconds};
+use super::{
+    Action, Compute, Decision, Host, READY_CHECK_INTERVAL, RequeueDelay, Snapshot, StepResult, turn, wait_for,
+};
+use osdpl_core::api::{FailedInstance, InstancePolicy, InstancesStatus, MaintenancePhase, MaintenanceStep};
+
+/// The steps in order.
+pub(super) const STEPS: [MaintenanceStep; 5] = [
+    MaintenanceStep::Turn,
+    MaintenanceStep::DisableCompute,
+    MaintenanceStep::Instances,
+    MaintenanceStep::Quorum,
+    MaintenanceStep::Cordon,
+];
+
+/// Decides the next action of a maintenance that prepares its node.
+pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
+    if let Some(until) = settled_until(snapshot) {
+        return Decision { action: None, requeue: None, requeue_at: Some(until), status: snapshot.status.clone() };
+    }
+    let mut progress = Progress::new(snapshot);
+    progress.instances = count_instances(snapshot);
+    for step in STEPS {
+        let result = match step {
+            MaintenanceStep::Turn => turn::check_turn(snapshot),
+            _ if snapshot.observed.node.is_none() => StepResult::Wait(
+                format!("node {} does not exist; delete this NodeMaintenance", snapshot.spec.node),
+                RequeueDelay::Later,
+                true,
+            ),
+            MaintenanceStep::DisableCompute => disable_compute(snapshot, &mut progress),
+            MaintenanceStep::Instances => empty_host(snapshot, &mut progress),
+            MaintenanceStep::Quorum => check_quorum(snapshot),
+            _ => cordon(snapshot),
+        };
+        if progress.record(step, result) {
+            progress.phase = phase(step);
+            break;
+        }
+    }
+    let mut decision = report(progress);
+    let starts = turn::window_start(snapshot.spec).filter(|start| *start > snapshot.now);
+    let ends = turn::window_end(snapshot.spec).filter(|end| *end > snapshot.now);
+    let is_checked = decision.status.instances.as_ref().is_some_and(|instances| instances.looked.is_some());
+    let next_check = snapshot.now.checked_add(READY_CHECK_INTERVAL).ok().filter(|_| is_checked);
+    decision.requeue_at = starts.into_iter().chain(ends).chain(next_check).min();
+    decision
+}
+
+/// Returns until when a node that is ready to drain needs no check: nova was queried recently, or is unreachable, which
+/// reverts nothing.
+fn settled_until(snapshot: &Snapshot<'_>) -> Option<Timestamp> {
+    let is_unreachable = snapshot.is_settled() && matches!(snapshot.observed.compute, Compute::Unknown(_));
+    snapshot
+        .next_nova_check()
+        .or_else(|| snapshot.now.checked_add(READY_CHECK_INTERVAL).ok().filter(|_| is_unreachable))
+}
+
+fn phase(step: MaintenanceStep) -> MaintenancePhase {
+    match step {
+        MaintenanceStep::Turn => MaintenancePhase::Waiting,
+        MaintenanceStep::DisableCompute => MaintenancePhase::Disabling,
+        MaintenanceStep::Instances => MaintenancePhase::Emptying,
+        _ => MaintenancePhase::Cordoning,
+    }
+}
+
+fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResult {
+    let leaves = snapshot.spec.instances == Some(InstancePolicy::Leave);
+    match &snapshot.observed.compute {
+        Compute::None => StepResult::Skipped("the node is not a compute node".into()),
+        Compute::Unknown(why) if leaves => {
+            StepResult::Skipped(format!("instances stay, and nova cannot be queried: {why}"))
+        }
+        Compute::Unknown(why) => wait_for(why.clone()),
+        Compute::Known(host) => {
+            let reason = host.service.disabled_reason.as_deref();
+            if host.service.is_enabled() {
+                progress.compute = Some(host.service.id.clone());
+                // If it is disabled a second time, the agents of the first time are kept.
+                if progress.agents.is_empty() {
+                    let alive = host.agents.iter().filter(|agent| agent.alive && agent.enabled);
+                    progress.agents = alive.map(|agent| agent.kind.clone()).collect();
+                }
+                let action = Action::Disable { id: host.service.id.clone(), reason: snapshot.disabled_reason() };
+                return StepResult::Act(
+                    action,
+                    format!("the compute service of {} is being disabled", host.service.host),
+                );
+            }
+            if snapshot.is_ours(reason) {
+                progress.compute = Some(host.service.id.clone());
+                return StepResult::Done(String::new());
+            }
+            StepResult::Skipped(format!("someone else has disabled it: {}", reason.unwrap_or("without a reason")))
+        }
+    }
+}
+
+/// Counts the instances. The total contains all instances that were there at the start.
+fn count_instances(snapshot: &Snapshot<'_>) -> Option<InstancesStatus> {
+    let Compute::Known(host) = &snapshot.observed.compute else { return snapshot.status.instances.clone() };
+    let before = snapshot.status.instances.as_ref();
+    let remaining = u32::try_from(host.servers.len()).unwrap_or(u32::MAX);
+    let total = before.map_or(0, |before| before.total).max(remaining);
+    let moved = format!("{}/{total}", total - remaining);
+    Some(InstancesStatus {
+        moved,
+        total,
+        remaining,
+        after: before.and_then(|before| before.after),
+        looked: before.and_then(|before| before.looked.clone()),
+        ..InstancesStatus::default()
+    })
+}
+
+fn empty_host(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResult {
+    let host = match &snapshot.observed.compute {
+        Compute::None => return StepResult::Skipped("the node is not a compute node".into()),
+        Compute::Unknown(why) if snapshot.spec.instances != Some(InstancePolicy::Leave) => {
+            return wait_for(why.clone());
+        }
+        Compute::Unknown(_) => return StepResult::Skipped("instances stay".into()),
+        Compute::Known(host) => host,
+    };
+    let left = host.servers.len();
+    match snapshot.spec.instances.unwrap_or_default() {
+        InstancePolicy::Leave if left == 0 => StepResult::Done(String::new()),
+        _ if left == 0 => confirm_empty(snapshot, host, progress),
+        InstancePolicy::Leave => StepResult::Skipped(format!("{} there", format_count(left, "stays", "stay"))),
+        InstancePolicy::Wait => {
+            let names: Vec<_> = host.servers.iter().take(5).map(|server| server.name.as_str()).collect();
+            let more = if left > names.len() { ", …" } else { "" };
+            let node = &snapshot.spec.node;
+            wait_for(format!(
+                "waits until someone has emptied {node}: {} left: {}{more}",
+                format_count(left, "is", "are"),
+                names.join(", ")
+            ))
+        }
+        InstancePolicy::Migrate => migrate(snapshot, host, progress),
+    }
+}
+
+/// Waits until a second check confirms that the host is empty.
+///
+/// Migrations that started before the compute service was disabled may still arrive, and a scheduled build has no host
+/// until the host claims it.
+fn confirm_empty(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
+    let Some(instances) = &mut progress.instances else { return StepResult::Done(String::new()) };
+    if !host.incoming.is_empty() {
+        let (count, names) = (host.incoming.len(), host.incoming.join(", "));
+        return StepResult::Wait(
+            format!("{} on the way to {}: {names}", format_count(count, "is", "are"), host.service.host),
+            RequeueDelay::Soon,
+            false,
+        );
+    }
+    let before = snapshot.status.instances.as_ref().and_then(|before| before.empty_since.clone());
+    let since: Option<Timestamp> = before.as_ref().and_then(|since| since.parse().ok());
+    instances.empty_since = before.filter(|_| since.is_some()).or_else(|| Some(seconds(snapshot)));
+    if since
+        .is_some_and(|since| snapshot.now.duration_since(since).unsigned_abs() >= snapshot.observed.confirmation_delay)
+    {
+        return StepResult::Done(String::new());
+    }
+    wait_for(format!("no instance is left on {}; nova is queried once more to confirm", host.service.host))
+}
+
+fn migrate(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
+    let newest = host.migrations.iter().map(|migration| migration.id).max().unwrap_or(0);
+    let started = snapshot.status.instances.as_ref().and_then(|instances| instances.after);
+    let after = started.filter(|_| !snapshot.retry).unwrap_or(newest);
+    let steps = sort_instances(snapshot, host, after);
+    if let Some(instances) = &mut progress.instances {
+        instances.after = Some(after);
+        instances.migrating = u32::try_from(steps.moving + steps.to_migrate.len()).unwrap_or(u32::MAX);
+        instances.failed.clone_from(&steps.stuck);
+    }
+    if snapshot.retry {
+        return StepResult::Act(Action::ClearRetry, "failed migrations are retried".into());
+    }
+    let moving = steps.moving + steps.to_migrate.len();
+    let mut parts = Vec::new();
+    if moving + steps.queued > 0 {
+        let waits = steps.queued + steps.busy.len();
+        let rest = if waits > 0 { format!(", {waits} more after that") } else { String::new() };
+        parts.push(format!("{} being migrated{rest}", format_count(moving, "is", "are")));
+    }
+    if let Some(first) = steps.busy.first().filter(|_| moving == 0) {
+        let others = steps.busy.len() - 1;
+        let others = if others > 0 { format!(" (and {others} more have a task)") } else { String::new() };
+        parts.push(format!("instance {first}{others}, and is migrated after that (openstack server set --state active ends a task that hangs)"));
+    }
+    if let Some(first) = steps.stuck.first() {
+        let FailedInstance { name, id, reason } = first;
+        let others = steps.stuck.len() - 1;
+        let others =
+            if others > 0 { format!(" (and {others} more, see status.instances.failed)") } else { String::new() };
+        parts.push(format!("instance {name} ({id}) {reason}{others}"));
+    }
+    let message = parts.join("; ");
+    if steps.to_migrate.is_empty() {
+        // A hanging task is no progress: instances that cannot be migrated are reported as blocked despite it.
+        let (in_progress, blocked) = (moving > 0, moving == 0 && !steps.stuck.is_empty());
+        return StepResult::Wait(message, if in_progress { RequeueDelay::Soon } else { RequeueDelay::Later }, blocked);
+    }
+    StepResult::Act(Action::Migrate(steps.to_migrate), message)
+}
+
+/// Formats the count: `1 instance is`, `3 instances are`.
+fn format_count(count: usize, one: &str, several: &str) -> String {
+    if count == 1 { format!("1 instance {one}") } else { format!("{count} instances {several}") }
+}
+
+fn check_quorum(snapshot: &Snapshot<'_>) -> StepResult {
+    match snapshot.observed.eviction_obstacles.first() {
+        // A node that was ready before may be partly drained. Then its own pods are the missing ones.
+        Some(obstacle) if !snapshot.was_ready() => wait_for(obstacle.clone()),
+        _ => StepResult::Done(String::new()),
+    }
+}
+
+fn cordon(snapshot: &Snapshot<'_>) -> StepResult {
+    let Some(node) = &snapshot.observed.node else { return StepResult::Skipped(String::new()) };
+    match (node.cordoned, node.cordoned_by.as_deref() == Some(snapshot.name)) {
+        (true, true) => StepResult::Done(String::new()),
+        (true, false) => StepResult::Skipped("someone else has cordoned it".into()),
+        (false, _) => StepResult::Act(Action::Cordon, format!("{} is being cordoned", snapshot.spec.node)),
+    }
+}

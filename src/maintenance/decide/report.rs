@@ -1,0 +1,169 @@
+//! The status of a maintenance.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::{Action, Compute, Decision, RequeueDelay, Snapshot, StepResult, drain};
+use osdpl_core::api::{
+    InstancesStatus, MaintenancePhase, MaintenanceStep, NodeMaintenanceStatus, StepState, StepStatus,
+    maintenance_condition as condition,
+};
+
+/// The progress that is collected step by step.
+pub(super) struct Progress<'a> {
+    snapshot: &'a Snapshot<'a>,
+    steps: Vec<StepStatus>,
+    pub(super) phase: MaintenancePhase,
+    pub(super) instances: Option<InstancesStatus>,
+    pub(super) compute: Option<String>,
+    pub(super) agents: Vec<String>,
+    pub(super) action: Option<Action>,
+    /// The message after all steps are done.
+    pub(super) final_message: String,
+    requeue: Option<RequeueDelay>,
+    /// The current action or the reason to wait.
+    message: Option<String>,
+    /// Whether a person is needed.
+    blocked: bool,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot<'a>) -> Self {
+        let node = &snapshot.spec.node;
+        Self {
+            snapshot,
+            steps: Vec::new(),
+            phase: MaintenancePhase::ReadyToDrain,
+            instances: snapshot.status.instances.clone(),
+            compute: snapshot.status.compute.clone(),
+            agents: snapshot.status.agents.clone(),
+            action: None,
+            final_message: format!(
+                "{node} can be drained (kubectl drain {node} --ignore-daemonsets --delete-emptydir-data); delete this NodeMaintenance when it is back"
+            ),
+            requeue: None,
+            message: None,
+            blocked: false,
+        }
+    }
+
+    /// Returns the progress with the previous steps of the drain. Unfinished steps are skipped.
+    pub(super) fn from_previous_steps(snapshot: &'a Snapshot<'a>) -> Self {
+        let mut progress = Self::new(snapshot);
+        for known in snapshot.status.steps.iter().filter(|known| drain::STEPS.contains(&known.name)) {
+            let (state, message) = match known.state {
+                StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
+                // It may have been executed just before, or before nova became unreachable.
+                _ if known.name == MaintenanceStep::DisableCompute && snapshot.may_have_disabled() => {
+                    (StepState::Done, String::new())
+                }
+                StepState::Active if known.name == MaintenanceStep::Cordon => (StepState::Done, String::new()),
+                StepState::Active | StepState::Waiting | StepState::Pending => {
+                    (StepState::Skipped, "cancelled".to_owned())
+                }
+            };
+            progress.push_step(known.name, state, message);
+        }
+        progress
+    }
+
+    /// Records the result of a step; returns whether it is the current step.
+    pub(super) fn record(&mut self, step: MaintenanceStep, result: StepResult) -> bool {
+        let (state, message, requeue) = match result {
+            StepResult::Done(message) => (StepState::Done, message, None),
+            StepResult::Skipped(_) if self.snapshot.was_started(step) => (StepState::Done, String::new(), None),
+            StepResult::Skipped(message) => (StepState::Skipped, message, None),
+            StepResult::Act(action, message) => {
+                // A migration continues after the request; other actions are complete at once.
+                let continues = matches!(action, Action::Migrate(_));
+                self.action = Some(action);
+                (StepState::Active, message, continues.then_some(RequeueDelay::Soon))
+            }
+            StepResult::Wait(message, requeue, person) => {
+                self.blocked = person;
+                let in_progress = requeue == RequeueDelay::Soon;
+                (if in_progress { StepState::Active } else { StepState::Waiting }, message, Some(requeue))
+            }
+        };
+        self.requeue = requeue;
+        let current = matches!(state, StepState::Active | StepState::Waiting);
+        if current {
+            self.message = Some(message.clone());
+        }
+        self.push_step(step, state, message);
+        current
+    }
+
+    fn push_step(&mut self, name: MaintenanceStep, state: StepState, message: String) {
+        let known = self.snapshot.status.steps.iter().find(|known| known.name == name && known.state == state);
+        let since = known.map_or_else(|| seconds(self.snapshot), |known| known.since.clone());
+        self.steps.push(StepStatus { name, state, since, message });
+    }
+
+    fn condition(&self, type_: &str, holds: bool, reason: &str, message: &str) -> Condition {
+        let status = if holds { "True" } else { "False" };
+        let known = self.snapshot.status.conditions.iter().find(|known| known.type_ == type_ && known.status == status);
+        let now = Time(seconds(self.snapshot).parse().unwrap_or(self.snapshot.now));
+        Condition {
+            type_: type_.into(),
+            status: status.into(),
+            reason: reason.into(),
+            message: message.into(),
+            observed_generation: self.snapshot.generation,
+            last_transition_time: known.map_or(now, |known| known.last_transition_time.clone()),
+        }
+    }
+}
+
+/// The time in the format of the API server.
+pub(super) fn seconds(snapshot: &Snapshot<'_>) -> String {
+    snapshot.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Builds the decision.
+pub(super) fn report(mut progress: Progress<'_>) -> Decision {
+    let rest: Vec<_> =
+        drain::STEPS.into_iter().filter(|step| !progress.steps.iter().any(|known| known.name == *step)).collect();
+    if !progress.snapshot.is_returning() {
+        for step in rest {
+            progress.push_step(step, StepState::Pending, String::new());
+        }
+    }
+    let message =
+        progress.message.clone().filter(|message| !message.is_empty()).unwrap_or_else(|| match progress.message {
+            Some(_) => "ready to begin".into(),
+            None => progress.final_message.clone(),
+        });
+    let ready = progress.phase == MaintenancePhase::ReadyToDrain;
+    if let Some(instances) =
+        progress.instances.as_mut().filter(|_| matches!(progress.snapshot.observed.compute, Compute::Known(_)))
+    {
+        instances.looked = ready.then(|| seconds(progress.snapshot));
+    }
+    let status = &progress.snapshot.status;
+    let ready_since = status.ready_since.clone().or_else(|| ready.then(|| seconds(progress.snapshot)));
+    let roles = progress.snapshot.observed.node.iter().flat_map(|node| node.roles.iter().cloned()).collect::<Vec<_>>();
+    let roles = if roles.is_empty() { status.roles.clone() } else { roles };
+    let reason = format!("{:?}", progress.phase);
+    let conditions = vec![
+        progress.condition(condition::READY_TO_DRAIN, ready, &reason, &message),
+        progress.condition(
+            condition::BLOCKED,
+            progress.blocked,
+            if progress.blocked { &reason } else { "AsExpected" },
+            if progress.blocked { &message } else { "" },
+        ),
+    ];
+    let status = NodeMaintenanceStatus {
+        observed_generation: progress.snapshot.generation,
+        phase: Some(progress.phase),
+        message,
+        instances: progress.instances,
+        compute: progress.compute,
+        agents: progress.agents,
+        roles,
+        ready_since,
+        steps: progress.steps,
+        conditions,
+    };
+    Decision { action: progress.action, requeue: progress.requeue, requeue_at: None, status }
+}

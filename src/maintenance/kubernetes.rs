@@ -1,0 +1,135 @@
+//! Requests to the API server. Nothing of it is watched, except for NodeMaintenances.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Client, Resource, ResourceExt};
+use osdpl_client::{Error, ErrorContext};
+use osdpl_core::api::{
+    MAINTENANCE_FINALIZER, MANAGER, NODE_MAINTENANCE, NodeMaintenance, NodeMaintenanceStatus, RETRY,
+};
+use osdpl_core::catalog::Component;
+use serde_json::{Value, json};
+
+/// A client of the API server. Each method fails if the API server refuses the request or is unreachable.
+pub(crate) struct Cluster {
+    client: Client,
+}
+
+impl Cluster {
+    /// Returns a client.
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Returns the API of NodeMaintenances.
+    pub(crate) fn maintenances(&self) -> Api<NodeMaintenance> {
+        Api::all(self.client.clone())
+    }
+
+    /// Lists all maintenances.
+    pub(crate) async fn list_maintenances(&self) -> Result<Vec<NodeMaintenance>, Error> {
+        let all = self.maintenances().list(&ListParams::default()).await;
+        Ok(all.with_context(|| "listing NodeMaintenances".into())?.items)
+    }
+
+    /// Reads a maintenance; `None` if it does not exist.
+    pub(crate) async fn get_maintenance(&self, name: &str) -> Result<Option<NodeMaintenance>, Error> {
+        self.maintenances().get_opt(name).await.with_context(|| format!("reading NodeMaintenance {name}"))
+    }
+
+    /// Adds or removes our finalizer. Fails if someone changed the resource at the same time.
+    pub(crate) async fn set_finalizer(&self, maintenance: &NodeMaintenance, present: bool) -> Result<(), Error> {
+        let mut finalizers = maintenance.finalizers().to_vec();
+        finalizers.retain(|finalizer| finalizer != MAINTENANCE_FINALIZER);
+        finalizers.extend(present.then(|| MAINTENANCE_FINALIZER.to_owned()));
+        let patch = json!({"finalizers": finalizers, "resourceVersion": maintenance.resource_version()});
+        self.patch_metadata(maintenance, patch).await
+    }
+
+    /// Removes the annotation that requested a retry.
+    pub(crate) async fn remove_retry_annotation(&self, maintenance: &NodeMaintenance) -> Result<(), Error> {
+        self.patch_metadata(maintenance, json!({"annotations": {RETRY: null}})).await
+    }
+
+    /// Changes the metadata of a maintenance. A deleted one is ignored.
+    async fn patch_metadata(&self, maintenance: &NodeMaintenance, metadata: Value) -> Result<(), Error> {
+        let name = maintenance.name_any();
+        let patch = Patch::Merge(json!({ "metadata": metadata }));
+        match self.maintenances().patch(&name, &merge_params(), &patch).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            other => other.map(drop).with_context(|| format!("changing NodeMaintenance {name}")),
+        }
+    }
+
+    /// Writes the status if it differs from the current one, and returns the resource after that.
+    pub(crate) async fn publish_status(
+        &self,
+        maintenance: NodeMaintenance,
+        status: &NodeMaintenanceStatus,
+    ) -> Result<NodeMaintenance, Error> {
+        if maintenance.status.as_ref() == Some(status) {
+            return Ok(maintenance);
+        }
+        let name = maintenance.name_any();
+        let (version, kind) = (NodeMaintenance::api_version(&()), NodeMaintenance::kind(&()));
+        let patch = json!({"apiVersion": version, "kind": kind, "status": status});
+        let params = PatchParams::apply(MANAGER).force();
+        match self.maintenances().patch_status(&name, &params, &Patch::Apply(patch)).await {
+            Err(kube::Error::Api(response)) if response.is_not_found() => Ok(maintenance),
+            other => other.with_context(|| format!("writing the status of NodeMaintenance {name}")),
+        }
+    }
+
+    /// Reads a node; `None` if it does not exist.
+    pub(crate) async fn get_node(&self, name: &str) -> Result<Option<Node>, Error> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        api.get_opt(name).await.with_context(|| format!("reading node {name}"))
+    }
+
+    /// Cordons a node for the maintenance `by`, or uncordons it. Fails if someone changed the node at the same time,
+    /// because they may have cordoned it.
+    pub(crate) async fn set_cordon(&self, node: &Node, by: Option<&str>) -> Result<(), Error> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let name = node.name_any();
+        let metadata = json!({"resourceVersion": node.resource_version(), "annotations": {NODE_MAINTENANCE: by}});
+        let unschedulable = by.map(|_| true);
+        let patch = Patch::Merge(json!({"metadata": metadata, "spec": {"unschedulable": unschedulable}}));
+        let what = || format!("{} node {name}", if by.is_some() { "cordoning" } else { "uncordoning" });
+        api.patch(&name, &merge_params(), &patch).await.map(drop).with_context(what)
+    }
+
+    /// Lists the pods on a node.
+    pub(crate) async fn list_pods_on(&self, node: &str) -> Result<Vec<Pod>, Error> {
+        let api: Api<Pod> = Api::all(self.client.clone());
+        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        Ok(api.list(&params).await.with_context(|| format!("listing the pods on {node}"))?.items)
+    }
+
+    /// Lists the pods of a component.
+    pub(crate) async fn list_pods_of(&self, namespace: &str, component: &Component) -> Result<Vec<Pod>, Error> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let Component { application, component } = component;
+        let params = ListParams::default().labels(&format!("application={application},component={component}"));
+        Ok(api.list(&params).await.with_context(|| format!("listing the pods of {application}/{component}"))?.items)
+    }
+
+    /// Reads the desired number of pods of a StatefulSet; `None` if it does not exist.
+    pub(crate) async fn get_replicas(&self, namespace: &str, name: &str) -> Result<Option<i32>, Error> {
+        let api: Api<StatefulSet> = Api::namespaced(self.client.clone(), namespace);
+        let found = api.get_opt(name).await.with_context(|| format!("reading StatefulSet {namespace}/{name}"))?;
+        // The default of the API server is 1.
+        Ok(found.map(|set| set.spec.and_then(|spec| spec.replicas).unwrap_or(1)))
+    }
+
+    /// Lists all disruption budgets.
+    pub(crate) async fn list_budgets(&self) -> Result<Vec<PodDisruptionBudget>, Error> {
+        let api: Api<PodDisruptionBudget> = Api::all(self.client.clone());
+        Ok(api.list(&ListParams::default()).await.with_context(|| "listing PodDisruptionBudgets".into())?.items)
+    }
+}
+
+fn merge_params() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() }
+}

@@ -1,0 +1,50 @@
+//! Maintenance of nodes: the controller of NodeMaintenance resources, and the client of the cloud's own APIs.
+//!
+//! ```text
+//! controller   observes the node, nova and neutron, and executes one action at a time
+//! decide       the next action and the status, from the observed state; pure
+//! kubernetes   requests to the API server
+//! openstack    requests to keystone, nova and neutron
+//! ```
+//!
+//! The controller needs the operator only for what the trait [`Operator`] lists.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+mod controller;
+mod decide;
+mod kubernetes;
+mod openstack;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use osdpl_core::catalog::Component;
+use osdpl_core::maintenance::Setting;
+use osdpl_core::observed::Node;
+
+pub use controller::{REQUEUE_DELAY, run};
+pub use openstack::OpenStackClient;
+
+/// The parts of the operator that the controller uses.
+pub trait Operator: Send + Sync {
+    /// Waits until the first observation of the cluster is complete.
+    fn ready(&self) -> BoxFuture<'_, ()>;
+
+    /// Returns the settings of the cloud; `None` before they were read.
+    fn setting(&self) -> Option<Arc<Setting>>;
+
+    /// Returns a stream of the changes of workloads, pods, nodes and the settings.
+    fn changes(&self) -> BoxStream<'static, ()>;
+
+    /// Returns the nodes of the cluster by name; `None` if they may not be listed.
+    fn nodes(&self) -> Option<Arc<BTreeMap<String, Node>>>;
+
+    /// Returns the node selectors of a component's workloads, each as `key=value` pairs separated by commas.
+    fn node_selectors(&self, component: &Component) -> Vec<String>;
+
+    /// Counts a failed step of a maintenance.
+    fn count_failure(&self);
+}

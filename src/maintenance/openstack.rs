@@ -1,0 +1,210 @@
+//! Client of the cloud's own APIs, as its administrator.
+
+#![allow(clippy::disallowed_methods, reason = "uses the clock to renew tokens")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Method;
+use k8s_openapi::jiff::Timestamp;
+use osdpl_client::{Http, HttpConfig};
+use osdpl_core::endpoint::{ProbeResponse, Token, Url};
+use osdpl_core::openstack::{Access, Api, Call, Error, Verb, error_message, expiry, neutron, nova};
+use tokio::sync::Mutex;
+
+/// How long before its expiry a token is renewed, so that it is valid until the response arrives.
+const RENEW_BEFORE: Duration = Duration::from_mins(2);
+
+/// How long a token without expiry is used: Keystone's shortest lifetimes are some minutes.
+const DEFAULT_LIFETIME: Duration = Duration::from_mins(5);
+
+/// The response timeout. A list of hundreds of instances, or a change that nova forwards to the compute host
+/// (`rpc_response_timeout` is 60 s), takes longer than a probe may.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
+
+/// The HTTP status codes for an invalid token and for an unsupported version.
+const UNAUTHORIZED: u16 = 401;
+const NOT_ACCEPTABLE: u16 = 406;
+
+/// The request header with the token (Identity API v3).
+const TOKEN_HEADER: &str = "X-Auth-Token";
+
+/// The state between calls.
+struct Session {
+    access: Access,
+    token: Token,
+    until: Timestamp,
+    /// Whether Nova supports the required version.
+    version_checked: bool,
+}
+
+/// A client of the cloud's APIs. It keeps the token until shortly before its expiry; clones share it.
+#[derive(Clone)]
+pub struct OpenStackClient {
+    http: Arc<Http>,
+    session: Arc<Mutex<Option<Session>>>,
+}
+
+impl OpenStackClient {
+    /// Returns a client.
+    pub fn new(config: HttpConfig) -> Self {
+        Self { http: Arc::new(Http::with_response_timeout(config, RESPONSE_TIMEOUT)), session: Arc::default() }
+    }
+
+    /// Sends a request.
+    ///
+    /// # Errors
+    /// The API does not exist, is unreachable, is too old or refuses the request, or Keystone issues no token.
+    pub async fn call<T>(&self, access: &Access, call: &Call<T>) -> Result<T, Error> {
+        let url = access.url(call.api).ok_or(Error::Absent(call.api))?;
+        let token = self.token(access, call.api).await?;
+        match self.send(url, call, &headers(call.api, &token)).await {
+            // Keystone may have revoked the token, or Nova may have been replaced.
+            Err(Error::Refused { code: UNAUTHORIZED | NOT_ACCEPTABLE, .. }) => {
+                self.drop_session(&token).await;
+                let token = self.token(access, call.api).await?;
+                self.send(url, call, &headers(call.api, &token)).await
+            }
+            other => other,
+        }
+    }
+
+    /// Lists the instances on a host, all pages.
+    ///
+    /// # Errors
+    /// See [`OpenStackClient::call`].
+    pub async fn servers(&self, access: &Access, host: &str) -> Result<Vec<nova::Server>, Error> {
+        let mut page = self.call(access, &nova::servers(host, None)).await?;
+        let mut all = Vec::new();
+        while let Some(next) = page.next().map(str::to_owned) {
+            all.append(&mut page.servers);
+            page = self.call(access, &nova::servers(host, Some(&next))).await?;
+        }
+        all.append(&mut page.servers);
+        Ok(all)
+    }
+
+    /// Lists the hypervisors, all pages.
+    ///
+    /// # Errors
+    /// See [`OpenStackClient::call`].
+    pub async fn hypervisors(&self, access: &Access) -> Result<Vec<nova::Hypervisor>, Error> {
+        let mut page = self.call(access, &nova::hypervisors(None)).await?;
+        let mut all = Vec::new();
+        while let Some(next) = page.next().map(str::to_owned) {
+            all.append(&mut page.hypervisors);
+            page = self.call(access, &nova::hypervisors(Some(&next))).await?;
+        }
+        all.append(&mut page.hypervisors);
+        Ok(all)
+    }
+
+    /// Deletes a host from Neutron and Nova, with the nova-compute `id`; returns the number of its Neutron agents.
+    ///
+    /// Nova is last, so that a host that was only partly deleted is found again. Nova refuses while the host has
+    /// instances. Objects that do not exist count as deleted.
+    ///
+    /// # Errors
+    /// See [`OpenStackClient::call`].
+    pub async fn delete_host(&self, access: &Access, host: &str, id: &str) -> Result<usize, Error> {
+        let ignore_not_found = |response: Result<(), Error>| {
+            response.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
+        };
+        let agents = match self.call(access, &neutron::agents(host)).await {
+            Err(Error::Absent(_)) => Vec::new(),
+            agents => agents?.agents,
+        };
+        for agent in &agents {
+            ignore_not_found(self.call(access, &neutron::delete_agent(&agent.id)).await)?;
+        }
+        ignore_not_found(self.call(access, &nova::delete_service(id)).await)?;
+        Ok(agents.len())
+    }
+
+    /// Returns a valid token. For Nova it also checks the supported version.
+    async fn token(&self, access: &Access, api: Api) -> Result<Token, Error> {
+        let mut session = self.session.lock().await;
+        let is_valid = |session: &Session| session.access == *access && session.until > Timestamp::now();
+        if !session.as_ref().is_some_and(is_valid) {
+            *session = Some(self.log_in(access).await?);
+        }
+        // It exists, because it was created above.
+        let Some(session) = session.as_mut() else { return Err(Error::Absent(api)) };
+        if api == Api::Compute && !session.version_checked {
+            let versions = nova::versions();
+            let url = access.url(versions.api).ok_or(Error::Absent(api))?;
+            self.send(url, &versions, &[(TOKEN_HEADER, session.token.reveal().to_owned())]).await?.check()?;
+            session.version_checked = true;
+        }
+        Ok(session.token.clone())
+    }
+
+    async fn drop_session(&self, token: &Token) {
+        let mut session = self.session.lock().await;
+        if session.as_ref().is_some_and(|session| session.token == *token) {
+            *session = None;
+        }
+    }
+
+    async fn log_in(&self, access: &Access) -> Result<Session, Error> {
+        let path = format!("{}/auth/tokens", access.identity.path.trim_end_matches('/'));
+        let url = Url { path, ..access.identity.clone() };
+        let what = format!("POST {url}");
+        let Some(response) = self.http.post(&url, access.login.body()).await else { return Err(unreachable(what)) };
+        match response {
+            ProbeResponse::Status { code: 201, body, token: Some(token), .. } => {
+                let now = Timestamp::now();
+                let until = expiry(&body).map_or(now + DEFAULT_LIFETIME, |end| end - RENEW_BEFORE);
+                Ok(Session { access: access.clone(), token, until, version_checked: false })
+            }
+            ProbeResponse::Status { code: 201, .. } => {
+                Err(Error::InvalidResponse { what, why: "it contains no token".into() })
+            }
+            ProbeResponse::Status { text, .. } => Err(Error::Login { what, answer: text }),
+            other => Err(Error::Unreachable { what, why: other.problem(&[]).unwrap_or_default() }),
+        }
+    }
+
+    async fn send<T>(&self, url: &Url, call: &Call<T>, headers: &[(&'static str, String)]) -> Result<T, Error> {
+        let url = Url { path: call.path.clone(), ..url.clone() };
+        let what = format!("{} {url}", call.verb.as_str());
+        let body = call.body.as_ref().map(|body| body.to_string().into_bytes()).unwrap_or_default();
+        let Some(response) = self.http.send(&url, method(call.verb), headers, body).await else {
+            return Err(unreachable(what));
+        };
+        match response {
+            ProbeResponse::Status { code: 200..=299, body, .. } => {
+                call.read(&body).map_err(|why| Error::InvalidResponse { what, why })
+            }
+            ProbeResponse::Status { code, text, body, .. } => {
+                // A proxy may return the request headers in its response.
+                let secrets = headers.iter().filter(|(name, _)| *name == TOKEN_HEADER).map(|(_, secret)| secret);
+                let body_text = String::from_utf8_lossy(&body).into_owned();
+                let redacted = secrets.fold(body_text, |text, secret| text.replace(secret, "***"));
+                Err(Error::Refused { what, code, answer: text, message: error_message(redacted.as_bytes()) })
+            }
+            other => Err(Error::Unreachable { what, why: other.problem(&[]).unwrap_or_default() }),
+        }
+    }
+}
+
+fn unreachable(what: String) -> Error {
+    Error::Unreachable { what, why: "connection failed".into() }
+}
+
+fn method(verb: Verb) -> Method {
+    match verb {
+        Verb::Get => Method::GET,
+        Verb::Post => Method::POST,
+        Verb::Put => Method::PUT,
+        Verb::Delete => Method::DELETE,
+    }
+}
+
+fn headers(api: Api, token: &Token) -> Vec<(&'static str, String)> {
+    let mut headers = vec![(TOKEN_HEADER, token.reveal().to_owned())];
+    if api == Api::Compute {
+        headers.push((nova::VERSION_HEADER, nova::VERSION.to_string()));
+    }
+    headers
+}

@@ -1,0 +1,204 @@
+//! `ConfigMap`s that add files to the catalogue, kept by one watch over all namespaces.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams};
+use kube::runtime::watcher;
+use kube::{Client, ResourceExt};
+use tokio::sync::{Notify, watch};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Inputs;
+use super::inputs::spawn_watch;
+use super::owned::is_forbidden;
+use osdpl_core::catalog::{Addition, LABEL};
+
+/// Namespace and name.
+type Name = (String, String);
+
+#[derive(Default)]
+struct State {
+    additions: BTreeMap<Name, Addition>,
+    /// The names in the list that is being received.
+    listed: BTreeSet<Name>,
+    /// Whether a list was complete once, or was forbidden.
+    is_known: bool,
+    /// The API server's message if `ConfigMap`s can't be listed and never were.
+    forbidden: Option<String>,
+}
+
+/// The watch on additions.
+pub(super) struct Additions {
+    state: Arc<Mutex<State>>,
+    is_known: watch::Receiver<bool>,
+    _watch: AbortOnDropHandle<()>,
+}
+
+impl Additions {
+    /// Starts the watch; `trigger` is notified if the content of an addition changes.
+    pub(super) fn new(client: Client, trigger: Arc<Notify>) -> Self {
+        let state = Arc::<Mutex<State>>::default();
+        let shared = Arc::clone(&state);
+        let (sender, is_known) = watch::channel(false);
+        let events = watcher(Api::<ConfigMap>::all(client), watcher::Config::default().labels(&selector()));
+        let watch = spawn_watch(events, trigger, move |event| {
+            let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_changed = state.apply(event);
+            sender.send_if_modified(|is_known| std::mem::replace(is_known, state.is_known) != state.is_known);
+            is_changed
+        });
+        Self { state, is_known, _watch: watch }
+    }
+}
+
+impl Inputs {
+    /// Waits until all additions were listed once, or the list was forbidden.
+    pub(crate) async fn wait_for_additions(&self) {
+        // The sender lives as long as the task, and the task as long as `self`.
+        let _ = self.additions.is_known.clone().wait_for(|is_known| *is_known).await;
+    }
+
+    /// The additions in a namespace; `None` until they were listed.
+    pub(crate) fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
+        let state = self.additions.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_namespace = state.additions.iter().filter(|((other, _), _)| other == namespace);
+        state.is_known.then(|| in_namespace.map(|(_, addition)| addition.clone()).collect())
+    }
+
+    /// The API server's message if additions can't be listed.
+    pub(crate) fn additions_forbidden(&self) -> Option<String> {
+        self.additions.state.lock().unwrap_or_else(PoisonError::into_inner).forbidden.clone()
+    }
+}
+
+impl State {
+    /// Applies an event of the watch; returns whether something changed.
+    fn apply(&mut self, event: Result<watcher::Event<ConfigMap>, watcher::Error>) -> bool {
+        match event {
+            Ok(watcher::Event::Init) => {
+                self.listed.clear();
+                false
+            }
+            Ok(watcher::Event::InitApply(map)) => {
+                self.listed.insert(name(&map));
+                self.put(&map)
+            }
+            Ok(watcher::Event::InitDone) => {
+                let before = self.additions.len();
+                let listed = std::mem::take(&mut self.listed);
+                self.additions.retain(|name, _| listed.contains(name));
+                let is_first = !std::mem::replace(&mut self.is_known, true) || self.forbidden.take().is_some();
+                is_first || before != self.additions.len()
+            }
+            Ok(watcher::Event::Apply(map)) => self.put(&map),
+            Ok(watcher::Event::Delete(map)) => self.additions.remove(&name(&map)).is_some(),
+            Err(error) => {
+                tracing::warn!(%error, "can't watch the ConfigMaps that add to the catalogue");
+                // Other errors are retried while passes wait: without an addition, releases would lose their values.
+                let is_first = is_forbidden(&error) && !self.is_known;
+                if is_first {
+                    (self.is_known, self.forbidden) = (true, Some(error.to_string()));
+                }
+                is_first
+            }
+        }
+    }
+
+    fn put(&mut self, map: &ConfigMap) -> bool {
+        let addition = read_addition(map);
+        self.additions.insert(name(map), addition.clone()) != Some(addition)
+    }
+}
+
+fn selector() -> String {
+    format!("{LABEL}=true")
+}
+
+fn name(map: &ConfigMap) -> Name {
+    (map.namespace().unwrap_or_default(), map.name_any())
+}
+
+/// Returns the addition in a `ConfigMap`.
+pub fn read_addition(map: &ConfigMap) -> Addition {
+    let (namespace, name) = name(map);
+    Addition { source: format!("ConfigMap {namespace}/{name}"), data: map.data.clone().unwrap_or_default() }
+}
+
+/// Lists the additions in a namespace, without a watch.
+///
+/// # Errors
+/// When the API server refuses.
+pub async fn list_additions(client: &Client, namespace: &str) -> Result<Vec<Addition>, kube::Error> {
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let maps = api.list(&ListParams::default().labels(&selector())).await?;
+    Ok(maps.items.iter().map(read_addition).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(name: &str, text: &str) -> ConfigMap {
+        let data = serde_json::json!({"presets.edge.yaml": text});
+        let metadata = serde_json::json!({"namespace": "openstack", "name": name});
+        serde_json::from_value(serde_json::json!({"metadata": metadata, "data": data})).unwrap()
+    }
+
+    fn names(state: &State) -> Vec<&str> {
+        state.additions.keys().map(|(_, name)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn reports_changed_content_and_forgets_unlisted_maps() {
+        let mut state = State::default();
+        assert!(!state.apply(Ok(watcher::Event::Init)));
+        assert!(state.apply(Ok(watcher::Event::InitApply(map("a", "1")))));
+        assert!(state.apply(Ok(watcher::Event::InitDone)), "the first list is complete");
+        assert!(!state.apply(Ok(watcher::Event::Apply(map("a", "1")))), "only the data matters");
+        assert!(state.apply(Ok(watcher::Event::Apply(map("a", "2")))));
+        assert!(state.apply(Ok(watcher::Event::Apply(map("b", "1")))));
+        for event in [watcher::Event::Init, watcher::Event::InitApply(map("b", "1"))] {
+            assert!(!state.apply(Ok(event)));
+        }
+        assert!(state.apply(Ok(watcher::Event::InitDone)));
+        assert_eq!(names(&state), ["b"]);
+        assert!(state.apply(Ok(watcher::Event::Delete(map("b", "1")))));
+        assert!(names(&state).is_empty());
+    }
+
+    fn forbidden() -> Result<watcher::Event<ConfigMap>, watcher::Error> {
+        let status = kube::core::Status::failure("configmaps is forbidden", "Forbidden").with_code(403);
+        Err(watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status))))
+    }
+
+    #[test]
+    fn interrupted_watch_keeps_the_additions() {
+        let mut state = State::default();
+        assert!(!state.apply(Err(watcher::Error::NoResourceVersion)));
+        assert!(!state.is_known, "it is retried");
+        state.apply(Ok(watcher::Event::Init));
+        state.apply(Ok(watcher::Event::InitApply(map("a", "1"))));
+        state.apply(Ok(watcher::Event::InitDone));
+        for error in [Err(watcher::Error::NoResourceVersion), forbidden()] {
+            assert!(!state.apply(error));
+            assert!(state.forbidden.is_none(), "the last list is still used");
+            assert_eq!(names(&state), ["a"]);
+        }
+    }
+
+    #[test]
+    fn reports_a_forbidden_watch_until_it_is_allowed() {
+        let mut state = State::default();
+        assert!(state.apply(forbidden()) && state.is_known);
+        let message = state.forbidden.as_ref();
+        assert!(message.is_some_and(|message| message.contains("configmaps is forbidden")), "{message:?}");
+        assert!(!state.apply(forbidden()), "it is reported once");
+        state.apply(Ok(watcher::Event::Init));
+        assert!(
+            state.apply(Ok(watcher::Event::InitDone)) && state.forbidden.is_none(),
+            "an empty list is a change, because it was not known before"
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! Cleanup after failed revisions of a release: deletes the objects that only they created.
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::discovery::{self, Scope};
+use serde_json::json;
+
+use super::objects::ignore_missing;
+use super::records::record_name;
+use super::{Cluster, Error, ErrorContext};
+use osdpl_core::observed::ReleaseKey;
+use osdpl_core::release::{self, CLEANED_UP_LABEL, Cleanup, Object, Objects};
+
+/// An existing object that helm created for a failed revision of a release and that its newest revision lacks.
+struct Leftover {
+    api: Api<DynamicObject>,
+    object: Object,
+    is_namespaced: bool,
+    uid: Option<String>,
+}
+
+impl Cluster {
+    /// Deletes the leftovers of a release, labels its failed records as cleaned up, and returns the deleted objects.
+    ///
+    /// Objects that one of the `others` contains (releases of osdpl, with their revisions) are kept. Nothing is done if
+    /// there is a newer revision than the cleanup was planned for.
+    ///
+    /// # Errors
+    /// When a record that names objects to keep can't be read, or the API server refuses. Objects that could be deleted
+    /// are deleted, but no record is labelled.
+    pub(crate) async fn clean_up(
+        &self,
+        key: &ReleaseKey,
+        cleanup: &Cleanup,
+        others: &[(ReleaseKey, u32)],
+    ) -> Result<Vec<String>, Error> {
+        let newest = self.newest_record(key).await?;
+        let is_expected = |(revision, status): (i64, String)| {
+            revision == i64::from(cleanup.newest) && matches!(status.as_str(), "deployed" | "failed")
+        };
+        if !newest.is_some_and(is_expected) {
+            return Ok(Vec::new());
+        }
+        let mut kept = Vec::new();
+        for revision in &cleanup.kept {
+            kept.push(self.objects_to_keep(key, *revision).await?);
+        }
+        let mut leftovers = Vec::new();
+        for revision in &cleanup.of {
+            let failed = match self.recorded_objects(key, *revision).await? {
+                None => continue,
+                Some(Ok(objects)) => objects,
+                // The record is labelled nevertheless: a retry would not help.
+                Some(Err(problem)) => {
+                    tracing::warn!(release = %key, problem, "can't clean up after a failed revision");
+                    continue;
+                }
+            };
+            for object in release::find_orphans(&failed, &kept, key) {
+                leftovers.extend(self.find_leftover(key, object, &kept).await?);
+            }
+        }
+        let deleted = self.delete_leftovers(key, leftovers, others).await?;
+        for revision in &cleanup.of {
+            self.mark_cleaned_up(key, *revision).await?;
+        }
+        Ok(deleted)
+    }
+
+    async fn objects_to_keep(&self, key: &ReleaseKey, revision: u32) -> Result<Objects, Error> {
+        match self.recorded_objects(key, revision).await? {
+            Some(Ok(objects)) => Ok(objects),
+            Some(Err(problem)) => Err(Error::Object(problem)),
+            None => Err(Error::Object(format!("revision {revision} of {key} no longer has a record"))),
+        }
+    }
+
+    /// Returns an object as a leftover if it exists and is one.
+    async fn find_leftover(
+        &self,
+        key: &ReleaseKey,
+        object: &Object,
+        kept: &[Objects],
+    ) -> Result<Option<Leftover>, Error> {
+        let what = || format!("reading {} {}", object.kind, object.name);
+        let Some((resource, scope)) = self.resource_of(object).await.with_context(what)? else { return Ok(None) };
+        let is_namespaced = scope == Scope::Namespaced;
+        if !is_namespaced && kept.iter().any(|kept| release::has_object(kept, key, object, key, false)) {
+            return Ok(None);
+        }
+        let api: Api<DynamicObject> = if is_namespaced {
+            let namespace = object.namespace.as_deref().unwrap_or(&key.namespace);
+            Api::namespaced_with(self.client.clone(), namespace, &resource)
+        } else {
+            Api::all_with(self.client.clone(), &resource)
+        };
+        let found = api.get_metadata_opt(&object.name).await.with_context(what)?;
+        let found = found.filter(|found| release::is_leftover(&found.metadata, key));
+        Ok(found.map(|found| Leftover { api, object: object.clone(), is_namespaced, uid: found.metadata.uid }))
+    }
+
+    /// Discovers the resource of an object's kind; `None` if the API server does not serve it, so that no such object
+    /// can exist.
+    async fn resource_of(&self, object: &Object) -> Result<Option<(ApiResource, Scope)>, kube::Error> {
+        let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
+        let kind = GroupVersionKind::gvk(group, version, &object.kind);
+        match discovery::pinned_kind(&self.client, &kind).await {
+            Ok((resource, capabilities)) => Ok(Some((resource, capabilities.scope))),
+            Err(kube::Error::Discovery(_)) => Ok(None),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes leftovers that no other release contains. An error for one does not keep the rest.
+    async fn delete_leftovers(
+        &self,
+        key: &ReleaseKey,
+        leftovers: Vec<Leftover>,
+        others: &[(ReleaseKey, u32)],
+    ) -> Result<Vec<String>, Error> {
+        let mut deleted = Vec::new();
+        let mut failed = None;
+        let mut of_others = Vec::new();
+        // Leftovers are rare, so that the records of other releases are read only if there are some.
+        for (other, revision) in others.iter().filter(|_| !leftovers.is_empty()) {
+            match self.recorded_objects(other, *revision).await? {
+                Some(Ok(objects)) => of_others.push((other, objects)),
+                Some(Err(problem)) => return Err(Error::Object(problem)),
+                None => {}
+            }
+        }
+        for Leftover { api, object, is_namespaced, uid } in leftovers {
+            let is_used = of_others
+                .iter()
+                .any(|(other, objects)| release::has_object(objects, other, &object, key, is_namespaced));
+            if is_used {
+                continue;
+            }
+            let preconditions = Some(Preconditions { uid, ..Preconditions::default() });
+            let params = DeleteParams { preconditions, ..DeleteParams::background() };
+            let what = format!("{} {}", object.kind, object.name);
+            match ignore_missing(api.delete(&object.name, &params).await, || format!("deleting {what}")) {
+                Ok(()) => deleted.push(what),
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or(Ok(deleted), Err)
+    }
+
+    /// Labels a failed record as cleaned up.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(crate) async fn mark_cleaned_up(&self, key: &ReleaseKey, revision: u32) -> Result<(), Error> {
+        let name = record_name(key, revision.into());
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
+        let label = Patch::Merge(json!({"metadata": {"labels": {CLEANED_UP_LABEL: revision.to_string()}}}));
+        let patched = api.patch_metadata(&name, &PatchParams::default(), &label).await;
+        ignore_missing(patched, || format!("labelling release record {name} as cleaned up"))
+    }
+}

@@ -1,0 +1,198 @@
+//! Writes and deletes objects of namespaces: credentials, the objects of Ceph that charts mount, and Jobs.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::{ByteString, NamespaceResourceScope};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::{Cluster, Error, ErrorContext, Inputs, MANAGER};
+use osdpl_core::api::DEPLOYMENT_LABEL;
+use osdpl_core::ceph;
+use osdpl_core::credentials;
+use osdpl_core::observed::ReleaseKey;
+use osdpl_decide::{CEPH_COMPONENT, Kind, SecretWrite};
+
+/// The type of the Secrets of Ceph, as the charts' own Jobs set it.
+const CEPH_SECRET_TYPE: &str = "kubernetes.io/rbd";
+
+/// The annotation that kubectl sets on a Job that it creates from a `CronJob` (`kubectl create job --from`).
+const INSTANTIATE: &str = "cronjob.kubernetes.io/instantiate";
+
+/// The result of [`Cluster::run_cron_job`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JobCreation {
+    /// The Job was created.
+    Created,
+    /// A Job of this name exists.
+    Exists,
+    /// The `CronJob` does not exist.
+    NoCronJob,
+}
+
+impl Cluster {
+    /// Creates or replaces a Secret with credentials, and generates those that have no value yet.
+    ///
+    /// # Errors
+    /// When the API server refuses, or someone else changed the Secret concurrently.
+    pub(crate) async fn store_credentials(&self, write: &SecretWrite, inputs: &Inputs) -> Result<(), Error> {
+        let (namespace, name) = (write.namespace(), write.name());
+        let mut secret = write.secret.clone();
+        for (key, recipe) in &write.generated {
+            let value = credentials::generate_credential(recipe, random)?;
+            secret.data.get_or_insert_default().insert(key.clone(), ByteString(value.into_bytes()));
+        }
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
+        // Both fail if someone else wrote first (create: already exists; replace: resourceVersion).
+        let written =
+            if write.exists { api.replace(name, &params, &secret).await } else { api.create(&params, &secret).await };
+        if written.is_err() {
+            inputs.own_secrets.forget(namespace, name);
+        }
+        inputs.own_secrets.put(written.with_context(|| format!("storing credentials in Secret {name}"))?);
+        Ok(())
+    }
+
+    /// Applies a `ConfigMap` or Secret of Ceph that charts mount.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(crate) async fn apply_ceph_object(
+        &self,
+        deployment: &str,
+        object: &ceph::Object,
+        inputs: &Inputs,
+    ) -> Result<(), Error> {
+        self.ensure_namespace(&object.namespace).await?;
+        match object.kind {
+            ceph::Kind::ConfigMap => {
+                let body = json!({"data": object.data});
+                inputs.own_maps.put(self.apply::<ConfigMap>(object, deployment, body).await?);
+            }
+            ceph::Kind::Secret | ceph::Kind::Opaque => {
+                let encoded = |text: &String| STANDARD.encode(text);
+                let data = object.data.iter().map(|(key, text)| (key.clone(), encoded(text)));
+                let data: BTreeMap<String, String> = data.collect();
+                let type_ = if object.kind == ceph::Kind::Secret { CEPH_SECRET_TYPE } else { "Opaque" };
+                let body = json!({"data": data, "type": type_});
+                inputs.own_secrets.put(self.apply::<Secret>(object, deployment, body).await?);
+            }
+        }
+        Ok(())
+    }
+
+    async fn apply<K>(&self, object: &ceph::Object, deployment: &str, mut body: serde_json::Value) -> Result<K, Error>
+    where
+        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), &object.namespace);
+        let labels = json!({
+            DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER, CEPH_COMPONENT.0: CEPH_COMPONENT.1,
+        });
+        body["apiVersion"] = "v1".into();
+        body["kind"] = object.kind.name().into();
+        body["metadata"] = json!({"name": object.name, "namespace": object.namespace, "labels": labels});
+        let params = PatchParams::apply(MANAGER).force();
+        api.patch(&object.name, &params, &Patch::Apply(body)).await.with_context(|| format!("writing {object}"))
+    }
+
+    /// Creates a Job from a `CronJob`, as its controller would. An existing Job of that name is not changed.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(crate) async fn run_cron_job(&self, cron_job: &ReleaseKey, job: &str) -> Result<JobCreation, Error> {
+        let namespace = &cron_job.namespace;
+        let api: Api<CronJob> = Api::namespaced(self.client.clone(), namespace);
+        let Some(found) = api.get_opt(&cron_job.name).await.with_context(|| format!("reading CronJob {cron_job}"))?
+        else {
+            return Ok(JobCreation::NoCronJob);
+        };
+        let what = || format!("creating Job {namespace}/{job} from CronJob {}", cron_job.name);
+        let template = found.spec.job_template;
+        let mut metadata = template.metadata.unwrap_or_default();
+        metadata.name = Some(job.to_owned());
+        metadata.annotations.get_or_insert_default().insert(INSTANTIATE.into(), "manual".into());
+        // With this owner, the history limits of the CronJob apply to the Job.
+        let owner = json!({
+            "apiVersion": "batch/v1", "kind": "CronJob", "name": cron_job.name, "uid": found.metadata.uid,
+            "controller": true,
+        });
+        metadata.owner_references = serde_json::from_value(json!([owner])).ok();
+        let job = Job { metadata, spec: template.spec, ..Job::default() };
+        let jobs: Api<Job> = Api::namespaced(self.client.clone(), namespace);
+        match jobs.create(&PostParams::default(), &job).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(JobCreation::Exists),
+            other => other.map(|_| JobCreation::Created).with_context(what),
+        }
+    }
+
+    /// Deletes Jobs with their pods; Jobs that do not exist are skipped.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(crate) async fn delete_jobs(&self, namespace: &str, names: &[String]) -> Result<(), Error> {
+        for name in names {
+            self.delete_one::<Job>(&ReleaseKey::new(namespace, name), &DeleteParams::background()).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes an object if it exists.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(crate) async fn delete(&self, kind: Kind, key: &ReleaseKey, inputs: &Inputs) -> Result<(), Error> {
+        let params = DeleteParams::default();
+        match kind {
+            Kind::Job => self.delete_one::<Job>(key, &DeleteParams::background()).await,
+            Kind::Service => self.delete_one::<Service>(key, &params).await,
+            Kind::Claim => self.delete_one::<PersistentVolumeClaim>(key, &params).await,
+            Kind::ConfigMap => {
+                self.delete_one::<ConfigMap>(key, &params).await?;
+                inputs.own_maps.forget(&key.namespace, &key.name);
+                Ok(())
+            }
+            Kind::Secret => {
+                self.delete_one::<Secret>(key, &params).await?;
+                inputs.own_secrets.forget(&key.namespace, &key.name);
+                Ok(())
+            }
+        }
+    }
+
+    async fn delete_one<K>(&self, key: &ReleaseKey, params: &DeleteParams) -> Result<(), Error>
+    where
+        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), &key.namespace);
+        ignore_missing(api.delete(&key.name, params).await, || {
+            let kind = K::kind(&());
+            let kind = if kind == "PersistentVolumeClaim" { "claim" } else { &kind };
+            format!("deleting {kind} {key}")
+        })
+    }
+}
+
+/// Treats a missing object as success, because it needs no change or deletion any more.
+pub(super) fn ignore_missing<T>(response: Result<T, kube::Error>, what: impl FnOnce() -> String) -> Result<(), Error> {
+    match response {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        other => other.map(drop).with_context(what),
+    }
+}
+
+fn random(mut buffer: &mut [u8]) -> Result<(), Error> {
+    while !buffer.is_empty() {
+        let filled = rustix::rand::getrandom(&mut *buffer, rustix::rand::GetRandomFlags::empty())
+            .map_err(|error| Error::Object(format!("the kernel returns no random bytes: {error}")))?;
+        buffer = &mut buffer[filled..];
+    }
+    Ok(())
+}

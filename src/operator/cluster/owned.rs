@@ -1,0 +1,203 @@
+//! A cache of the Secrets and `ConfigMap`s with our label, kept by one watch for each kind.
+//!
+//! An entry may be older than the stored object, but never older than our last write: the response to a write is cached
+//! like an event, and the higher resourceVersion wins. A write based on an older version is refused by the API server
+//! (resourceVersion), and removes the entry.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::inputs::spawn_watch;
+use osdpl_core::api::DEPLOYMENT_LABEL;
+use osdpl_core::observed::ReleaseKey;
+
+/// A kind of object that can be cached.
+pub(super) trait OwnedKind:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+impl OwnedKind for Secret {}
+impl OwnedKind for ConfigMap {}
+
+struct Cache<K> {
+    objects: BTreeMap<ReleaseKey, Arc<K>>,
+    /// The names in the list that is being received.
+    listed: BTreeSet<ReleaseKey>,
+    /// Whether a list was complete once, or was forbidden.
+    is_known: bool,
+}
+
+impl<K> Default for Cache<K> {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new(), listed: BTreeSet::new(), is_known: false }
+    }
+}
+
+/// The objects of a kind with our label.
+pub(super) struct OwnedObjects<K> {
+    cache: Arc<Mutex<Cache<K>>>,
+    _watch: AbortOnDropHandle<()>,
+}
+
+impl<K: OwnedKind> OwnedObjects<K> {
+    /// Starts the watch; `trigger` is notified of every change that is not the result of our own write.
+    pub(super) fn new(client: Client, trigger: Arc<Notify>) -> Self {
+        let cache = Arc::<Mutex<Cache<K>>>::default();
+        let shared = Arc::clone(&cache);
+        let apply = move |event| shared.lock().unwrap_or_else(PoisonError::into_inner).apply(event);
+        let events = watcher(Api::all(client), watcher::Config::default().labels(DEPLOYMENT_LABEL));
+        Self { cache, _watch: spawn_watch(events, trigger, apply) }
+    }
+
+    /// Whether all objects were listed once, or the list was forbidden: then plans read single objects.
+    pub(super) fn is_known(&self) -> bool {
+        self.cache().is_known
+    }
+
+    /// All cached objects.
+    pub(super) fn all(&self) -> BTreeMap<ReleaseKey, Arc<K>> {
+        self.cache().objects.clone()
+    }
+
+    /// Caches the response to a write.
+    pub(super) fn put(&self, object: K) {
+        self.cache().put(object);
+    }
+
+    /// Removes an object from the cache.
+    pub(super) fn forget(&self, namespace: &str, name: &str) {
+        self.cache().objects.remove(&ReleaseKey::new(namespace, name));
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache<K>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: OwnedKind> Cache<K> {
+    /// Applies an event of the watch; returns whether a pass should follow.
+    fn apply(&mut self, event: Result<watcher::Event<K>, watcher::Error>) -> bool {
+        match event {
+            Ok(watcher::Event::Init) => {
+                self.listed.clear();
+                false
+            }
+            Ok(watcher::Event::InitApply(object)) => {
+                self.listed.insert(name(&object));
+                self.put(object);
+                false
+            }
+            Ok(watcher::Event::InitDone) => {
+                let listed = std::mem::take(&mut self.listed);
+                self.objects.retain(|name, _| listed.contains(name));
+                self.is_known = true;
+                true
+            }
+            Ok(watcher::Event::Apply(object)) => self.put(object),
+            Ok(watcher::Event::Delete(object)) => {
+                let name = name(&object);
+                let is_outdated = self.objects.get(&name).is_some_and(|cached| is_older(&object, &**cached));
+                !is_outdated && self.objects.remove(&name).is_some()
+            }
+            Err(error) => is_forbidden(&error) && !std::mem::replace(&mut self.is_known, true),
+        }
+    }
+
+    fn put(&mut self, object: K) -> bool {
+        let name = name(&object);
+        let is_known =
+            |cached: &Arc<K>| is_older(&object, &**cached) || object.resource_version() == cached.resource_version();
+        if self.objects.get(&name).is_some_and(is_known) {
+            return false;
+        }
+        self.objects.insert(name, Arc::new(object));
+        true
+    }
+}
+
+/// Whether the API server forbids the watch. All other errors are retried.
+pub(super) fn is_forbidden(error: &watcher::Error) -> bool {
+    let forbids = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_forbidden());
+    match error {
+        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => forbids(error),
+        watcher::Error::WatchError(_) | watcher::Error::WatchFailed(_) | watcher::Error::NoResourceVersion => false,
+    }
+}
+
+fn name<K: OwnedKind>(object: &K) -> ReleaseKey {
+    ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// Whether an object has a lower resourceVersion. Kubernetes guarantees the order (KEP-5504); a version that is not a
+/// number counts as newer.
+pub(crate) fn is_older<K: ResourceExt>(object: &K, than: &K) -> bool {
+    let version = |object: &K| object.resource_version().and_then(|version| version.parse::<u64>().ok());
+    version(object).zip(version(than)).is_some_and(|(one, other)| one < other)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+    use super::*;
+
+    fn secret(version: u64) -> Secret {
+        let metadata = ObjectMeta {
+            namespace: Some("cloud".into()),
+            name: Some("credentials".into()),
+            resource_version: Some(version.to_string()),
+            ..ObjectMeta::default()
+        };
+        Secret { metadata, ..Secret::default() }
+    }
+
+    fn version(cache: &Cache<Secret>) -> Option<String> {
+        cache.objects.values().next().and_then(|cached| cached.resource_version())
+    }
+
+    #[test]
+    fn keeps_own_writes_until_a_newer_event() {
+        let mut cache = Cache::<Secret>::default();
+        assert!(cache.put(secret(9)));
+        for outdated in [watcher::Event::Apply(secret(7)), watcher::Event::Delete(secret(8))] {
+            assert!(!cache.apply(Ok(outdated)));
+            assert_eq!(version(&cache).as_deref(), Some("9"));
+        }
+        assert!(!cache.apply(Ok(watcher::Event::Apply(secret(9)))), "our own write is no change");
+        assert!(cache.apply(Ok(watcher::Event::Apply(secret(10)))));
+        assert!(cache.apply(Ok(watcher::Event::Delete(secret(11)))));
+        assert_eq!(version(&cache), None);
+    }
+
+    #[test]
+    fn forgets_objects_that_a_new_list_lacks() {
+        let mut cache = Cache::<Secret>::default();
+        cache.put(secret(9));
+        assert!(!cache.apply(Ok(watcher::Event::Init)));
+        assert!(!cache.is_known);
+        assert!(cache.apply(Ok(watcher::Event::InitDone)));
+        assert!(cache.is_known && cache.objects.is_empty());
+    }
+
+    #[test]
+    fn does_not_wait_for_a_forbidden_watch() {
+        let forbidden = || {
+            let status = kube::core::Status::failure("secrets is forbidden", "Forbidden").with_code(403);
+            Err(watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status))))
+        };
+        let mut cache = Cache::<Secret>::default();
+        assert!(!cache.apply(Err(watcher::Error::NoResourceVersion)) && !cache.is_known, "it is retried");
+        assert!(cache.apply(forbidden()) && cache.is_known);
+        assert!(!cache.apply(forbidden()), "it is reported once");
+    }
+}

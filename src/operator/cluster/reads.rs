@@ -1,0 +1,201 @@
+//! Executes the one-off reads that plans request.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::networking::v1::ServiceCIDR;
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+use super::external::resolve_host;
+use super::records::Decoded;
+use super::rook::{describe_refusal, rook_resource};
+use super::{Error, ErrorContext, Reader};
+use osdpl_core::api::{DEPLOYMENT_LABEL, ValuesKind};
+use osdpl_core::observed::{Range, ReleaseKey};
+use osdpl_core::release;
+use osdpl_decide::{Answer, OBJECT_STORE, Published, Read, Recorded, Reference, Stored};
+
+/// The namespace and name of an object, and its uid.
+type ObjectId = (ReleaseKey, Option<String>);
+
+impl Reader {
+    /// Executes a read; `deployment` is the value of our label.
+    ///
+    /// # Errors
+    /// When the API server refuses a read that the plan requires.
+    pub(crate) async fn answer(&self, read: &Read, deployment: &str) -> Result<Answer, Error> {
+        let own = || format!("{DEPLOYMENT_LABEL}={deployment}");
+        Ok(match read {
+            Read::Values { release, revision, required } => {
+                let values = match self.recorded_values(release, *revision).await {
+                    Err(error) if !required => Err(error.to_string()),
+                    values => values?,
+                };
+                Answer::Values(values.map(Arc::new))
+            }
+            Read::Source { release, revision, owner } => {
+                Answer::Source(self.recorded_revision(release, *revision, *owner).await?.map(Arc::new))
+            }
+            Read::Stored(reference) => Answer::Stored(self.stored(reference).await?),
+            Read::Service(key) => {
+                Answer::Service(self.published(key).await.map(Box::new).map_err(|error| error.to_string()))
+            }
+            Read::Addresses(host, port) => Answer::Addresses(resolve_host(host, *port).await),
+            Read::Rook(kind, key) => Answer::Rook(self.rook_object(kind, key).await?),
+            Read::ServiceNetworks(_) => {
+                Answer::Networks(self.service_networks().await.map_err(|error| error.to_string()))
+            }
+            Read::OwnServices => Answer::Objects(self.list::<Service>(None, &own()).await?),
+            Read::OwnStores => Answer::Objects(self.object_stores(&own()).await?),
+            // After an error the node counts as missing, so that it stays in the annotation until the next pass.
+            Read::Node(name) => Answer::Node(self.has_node(name).await.unwrap_or_default()),
+            Read::Jobs(release) => {
+                let labels = format!("release_group={}", release.name);
+                Answer::Objects(self.list::<Job>(Some(&release.namespace), &labels).await?)
+            }
+            Read::Claims(release) => Answer::Objects(self.volume_claims(release).await?),
+        })
+    }
+
+    /// Returns the networks that Services get their addresses from.
+    ///
+    /// These are the networks of `ServiceCIDR` objects (Kubernetes 1.33 and newer). If there are none, or they may not
+    /// be listed, the only known address is that of the API server's own Service.
+    ///
+    /// # Errors
+    /// When the API server cannot be reached, or refuses both reads.
+    pub(crate) async fn service_networks(&self) -> Result<Vec<Range>, Error> {
+        let all: Api<ServiceCIDR> = Api::all(self.client.clone());
+        match all.list(&ListParams::default()).await {
+            Ok(all) if !all.items.is_empty() => Ok(all.items.iter().flat_map(ranges).collect()),
+            Ok(_) => self.kubernetes_service_addresses().await,
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_forbidden() => {
+                self.kubernetes_service_addresses().await
+            }
+            Err(error) => Err(error).with_context(|| "listing ServiceCIDRs".into()),
+        }
+    }
+
+    async fn kubernetes_service_addresses(&self) -> Result<Vec<Range>, Error> {
+        let services: Api<Service> = Api::namespaced(self.client.clone(), "default");
+        let service =
+            services.get_opt("kubernetes").await.with_context(|| "reading Service default/kubernetes".into())?;
+        let addresses = service.and_then(|service| service.spec?.cluster_ips).unwrap_or_default();
+        let range = |address: String| {
+            let width = if address.contains(':') { 128 } else { 32 };
+            let cidr = format!("{address}/{width}");
+            Range { description: "Service default/kubernetes".into(), is_of_pods: false, cidr }
+        };
+        Ok(addresses.into_iter().map(range).collect())
+    }
+
+    async fn recorded_revision(
+        &self,
+        key: &ReleaseKey,
+        revision: i64,
+        with_owner: bool,
+    ) -> Result<Decoded<Recorded>, Error> {
+        let (source, objects) = match self.recorded_source(key, revision).await? {
+            Ok(found) => found,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let owner = if with_owner { self.other_owner(key, &objects).await? } else { None };
+        Ok(Ok(Recorded { source, owner }))
+    }
+
+    async fn stored(&self, reference: &Reference) -> Result<Stored, Error> {
+        let Reference { kind, namespace, name } = reference;
+        let what = || format!("reading {reference}");
+        let found = match kind {
+            ValuesKind::Secret => {
+                let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+                api.get_opt(name).await.with_context(what)?.map(|secret| Stored::Secret(Box::new(secret)))
+            }
+            ValuesKind::ConfigMap => {
+                let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+                api.get_opt(name).await.with_context(what)?.map(|map| Stored::Map(Box::new(map)))
+            }
+        };
+        Ok(found.unwrap_or(Stored::Nothing))
+    }
+
+    async fn published(&self, key: &ReleaseKey) -> Result<Published, Error> {
+        let what = || format!("publishing external service {key}");
+        let services: Api<Service> = Api::namespaced(self.client.clone(), &key.namespace);
+        let service = services.get_opt(&key.name).await.with_context(what)?;
+        let endpoints: Api<Endpoints> = Api::namespaced(self.client.clone(), &key.namespace);
+        let endpoints = endpoints.get_opt(&key.name).await.with_context(what)?;
+        Ok(Published { service, endpoints })
+    }
+
+    async fn rook_object(
+        &self,
+        kind: &'static str,
+        key: &ReleaseKey,
+    ) -> Result<Result<Option<Arc<serde_json::Value>>, String>, Error> {
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &rook_resource(kind));
+        match api.get_opt(&key.name).await {
+            Ok(found) => Ok(Ok(found.and_then(|found| serde_json::to_value(found).ok()).map(Arc::new))),
+            Err(kube::Error::Api(status)) => Ok(Err(describe_refusal(&format!("{kind} {key}"), &status))),
+            Err(error) => Err(error).with_context(|| format!("reading {kind} {key}")),
+        }
+    }
+
+    async fn object_stores(&self, labels: &str) -> Result<Vec<ObjectId>, Error> {
+        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(OBJECT_STORE));
+        match all.list_metadata(&ListParams::default().labels(labels)).await {
+            // Rook is not installed.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+            found => {
+                let found = found.with_context(|| format!("listing {OBJECT_STORE}s"))?;
+                Ok(found.into_iter().map(|object| object_id(&object)).collect())
+            }
+        }
+    }
+
+    async fn list<K>(&self, namespace: Option<&str>, labels: &str) -> Result<Vec<ObjectId>, Error>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        let api: Api<K> = match namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        };
+        let found = api.list_metadata(&ListParams::default().labels(labels)).await;
+        let found = found.with_context(|| format!("listing {}s with {labels}", K::kind(&())))?;
+        // Finalizers of other controllers can delay the deletion of objects.
+        let left = found.items.iter().filter(|object| object.metadata.deletion_timestamp.is_none());
+        Ok(left.map(object_id).collect())
+    }
+
+    /// Lists the volume claims of a release. Claims of `StatefulSets` have upstream's labels; claims of a chart's
+    /// templates often have only helm's annotations.
+    async fn volume_claims(&self, release: &ReleaseKey) -> Result<Vec<ObjectId>, Error> {
+        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
+        let all = api.list_metadata(&ListParams::default()).await;
+        let all = all.with_context(|| format!("listing claims in {}", release.namespace))?;
+        let belongs = |claim: &&kube::core::PartialObjectMeta<PersistentVolumeClaim>| {
+            let is_labelled = claim.labels().get("release_group").is_some_and(|group| *group == release.name);
+            let is_active = claim.metadata.deletion_timestamp.is_none();
+            is_active && (is_labelled || release::helm_owner(&claim.metadata).as_ref() == Some(release))
+        };
+        let claims: BTreeSet<ObjectId> = all.items.iter().filter(belongs).map(object_id).collect();
+        Ok(claims.into_iter().collect())
+    }
+}
+
+fn object_id(object: &impl ResourceExt) -> ObjectId {
+    (ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any()), object.uid())
+}
+
+fn ranges(object: &ServiceCIDR) -> Vec<Range> {
+    let cidrs = object.spec.as_ref().and_then(|spec| spec.cidrs.clone()).unwrap_or_default();
+    let description = format!("Services (ServiceCIDR {})", object.name_any());
+    cidrs.into_iter().map(|cidr| Range { description: description.clone(), is_of_pods: false, cidr }).collect()
+}

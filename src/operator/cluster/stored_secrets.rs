@@ -1,0 +1,176 @@
+//! The secrets that the cluster already holds when the operator starts.
+//!
+//! They must be known before the first pass: logs of failing Jobs are read at once, and a pass learns no secrets while
+//! the spec is refused or the resource is being deleted.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::{Client, ResourceExt};
+use serde_json::Value;
+
+use super::{Error, ErrorContext};
+use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeployment};
+use osdpl_core::release;
+use osdpl_core::scrub::collect_secret_scalars;
+use osdpl_values::Values;
+use osdpl_values::yaml;
+
+/// Returns the contents of our own Secrets, and of the Secrets that specs name.
+///
+/// # Errors
+/// When the API server refuses.
+pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> {
+    let own = ListParams::default().labels(DEPLOYMENT_LABEL);
+    let own = Api::<Secret>::all(client.clone())
+        .list(&own)
+        .await
+        .with_context(|| "listing Secrets of the operator".into())?;
+    let mut found: BTreeSet<String> = own.items.iter().flat_map(own_contents).collect();
+    // Read as dynamic objects: a resource that does not match the CRD of this version must not keep the operator from
+    // starting.
+    let resource = ApiResource::erase::<OpenStackDeployment>(&());
+    let deployments: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let deployments = if_defined(deployments.list(&ListParams::default()).await.map(|list| list.items))?;
+    let others = ListParams::default().fields(&format!("type!={}", release::SECRET_TYPE));
+    for deployment in deployments {
+        let (namespace, texts) = (deployment.namespace().unwrap_or_default(), spec_texts(&deployment.data["spec"]));
+        let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+        let what = || format!("listing Secrets in {namespace}");
+        let names =
+            api.list_metadata(&others).await.with_context(what)?.items.into_iter().map(|secret| secret.name_any());
+        for name in names.filter(|name| texts.contains(name)) {
+            let secret = api.get_opt(&name).await.with_context(|| format!("reading Secret {namespace}/{name}"))?;
+            found.extend(secret.iter().flat_map(|secret| named_contents(secret, &texts)));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the listed resources; none if their CRD does not exist yet.
+fn if_defined(listed: Result<Vec<DynamicObject>, kube::Error>) -> Result<Vec<DynamicObject>, Error> {
+    match listed {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        listed => listed.with_context(|| "listing OpenStackDeployments".into()),
+    }
+}
+
+/// Returns the contents of a Secret of ours. The Keystone settings of object gateways are common words, except for the
+/// password.
+fn own_contents(secret: &Secret) -> Vec<String> {
+    let is_public = |key: &str| key == "rgw_keystone_accepted_roles" || key.starts_with("OS_") && key != "OS_PASSWORD";
+    entries(secret).filter(|(key, _)| !is_public(key)).map(|(_, text)| text).collect()
+}
+
+/// Returns the contents of those keys of a Secret that a spec names, or uses by default; of all keys if it names none.
+fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String> {
+    let all: Vec<_> = entries(secret).collect();
+    let is_named = |key: &str| key == "values.yaml" || spec_texts.contains(key);
+    let names_none = !all.iter().any(|(key, _)| is_named(key));
+    let mut found = Vec::new();
+    for (key, text) in all.into_iter().filter(|(key, _)| names_none || is_named(key)) {
+        let values: Result<Option<Values>, _> = yaml::parse(&key, &text);
+        let values = values.ok().flatten().unwrap_or_default();
+        found.extend(values.values().flat_map(collect_secret_scalars).map(Into::into));
+        found.push(text);
+    }
+    found
+}
+
+/// Returns every text of a spec, which includes the names of Secrets and of their keys.
+///
+/// The name of Ceph's Secret is left out: it contains addresses as well, and its keys are in Secrets of ours as soon as
+/// a release uses them.
+fn spec_texts(spec: &Value) -> BTreeSet<String> {
+    let mut spec = spec.clone();
+    if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {
+        ceph.remove("secret");
+    }
+    collect_secret_scalars(&spec).into_iter().map(Into::into).collect()
+}
+
+/// Returns the keys and texts of a Secret.
+fn entries(secret: &Secret) -> impl Iterator<Item = (String, String)> {
+    let data = secret.data.iter().flatten();
+    data.filter_map(|(key, bytes)| Some((key.clone(), String::from_utf8(bytes.0.clone()).ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn secret(data: &Value) -> Secret {
+        serde_json::from_value(json!({"metadata": {"name": "mine"}, "stringData": {}, "data": data})).unwrap()
+    }
+
+    fn encoded(text: &str) -> String {
+        use base64::Engine as _;
+        base64::engine::general_purpose::STANDARD.encode(text)
+    }
+
+    #[test]
+    fn finds_named_keys_and_all_scalars_of_values() {
+        let spec = json!({"openstackRelease": "2026.1", "services": {"keystone": {
+            "credentials": {"admin": {"name": "mine", "key": "pw"}},
+            "releases": {"keystone": {"valuesFrom": [{"kind": "Secret", "name": "more"}]}},
+        }}, "features": {"storage": {"ceph": {"secret": {"name": "monitors"}}}}});
+        let texts = spec_texts(&spec);
+        assert!(texts.contains("mine") && texts.contains("pw") && texts.contains("more"), "{texts:?}");
+        assert!(!texts.contains("monitors"), "{texts:?}");
+        let mine = secret(&json!({"pw": encoded("hunter2"), "user": encoded("admin")}));
+        assert_eq!(named_contents(&mine, &texts), ["hunter2"], "the key of the user is not named");
+        let more =
+            secret(&json!({"values.yaml": encoded("conf: {users: [{name: a, password: hunter3, pin: 12345678}]}")}));
+        let more = named_contents(&more, &texts);
+        assert!(more.contains(&"hunter3".to_owned()) && more.contains(&"12345678".to_owned()), "{more:?}");
+        let other = secret(&json!({"token": encoded("hunter4")}));
+        assert_eq!(named_contents(&other, &texts), ["hunter4"], "the catalogue may have a default key");
+    }
+
+    #[tokio::test]
+    async fn starts_with_a_resource_of_another_version() {
+        let respond = async |request: axum::extract::Request| {
+            let path = request.uri().path();
+            if path.ends_with("/secrets/mine") {
+                return json!({"metadata": {"name": "mine"}, "data": {"token": encoded("hunter2")}}).to_string();
+            }
+            let (kind, items) = if path.ends_with("/openstackdeployments") {
+                let credentials = json!({"user": {"name": "mine"}});
+                let spec = json!({"approval": "OfAnotherVersion", "services": {"nova": {"credentials": credentials}}});
+                let metadata = json!({"name": "cloud", "namespace": "openstack"});
+                (
+                    "OpenStackDeploymentList",
+                    json!([{
+                        "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": metadata,
+                        "spec": spec,
+                    }]),
+                )
+            } else if path == "/api/v1/namespaces/openstack/secrets" {
+                ("PartialObjectMetadataList", json!([{"metadata": {"name": "mine"}}, {"metadata": {"name": "other"}}]))
+            } else {
+                ("SecretList", json!([]))
+            };
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"resourceVersion": "1"}, "items": items}).to_string()
+        };
+        let client = Client::new(axum::Router::new().fallback(respond), "cloud");
+        assert_eq!(stored_secrets(&client).await.unwrap(), ["hunter2".to_owned()].into());
+    }
+
+    #[test]
+    fn finds_no_resources_without_the_crd() {
+        let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("refused", "").with_code(code)));
+        assert!(if_defined(Err(refused(404))).unwrap().is_empty());
+        assert!(if_defined(Err(refused(403))).is_err(), "there may be resources");
+    }
+
+    #[test]
+    fn finds_own_secrets_except_common_words() {
+        let data = json!({
+            "admin": encoded("hunter2"), "OS_REGION_NAME": encoded("RegionOne"), "OS_PASSWORD": encoded("hunter3"),
+        });
+        assert_eq!(own_contents(&secret(&data)), ["hunter3", "hunter2"]);
+    }
+}

@@ -1,0 +1,214 @@
+//! Executes the step of a release: starts or stops helm, and changes release records.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::charts::ReadyChart;
+use super::super::memory::Memory;
+use super::super::read::SKIPPED_HOOKS;
+use super::super::{Context, now};
+use super::Outcome;
+use crate::cluster::Error;
+use crate::helm::{ApplyMode, Job, JobRejection, StopReason, Uninstall, Upgrade, Verb};
+use osdpl_core::desired::DesiredRelease;
+use osdpl_core::observed::{ObservedRelease, ReleaseKey, Repaired};
+use osdpl_core::plan::{Action, Reason, Step, count_repairs};
+use osdpl_core::release::{
+    ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL,
+    Status,
+};
+use osdpl_decide::Plan;
+
+/// The deadline of a helm process, as a multiple of the timeout of a hook.
+const DEADLINE_HOOKS: u32 = 8;
+
+/// The timeout of an uninstall for the deletion of the objects, and for each hook.
+const UNINSTALL_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// The step of a release.
+#[derive(Clone, Copy)]
+pub(super) struct ReleaseStep<'a> {
+    /// The release's name in the catalogue.
+    pub(super) name: &'a str,
+    pub(super) key: &'a ReleaseKey,
+    pub(super) action: &'a Action,
+}
+
+impl Context {
+    /// Takes the step of a release. An error is remembered, and the release is retried after a backoff.
+    pub(super) async fn take_step(
+        &self,
+        plan: &Plan,
+        step: ReleaseStep<'_>,
+        memory: &mut Memory,
+        outcome: &mut Outcome,
+    ) {
+        let ReleaseStep { name, key, action } = step;
+        let result = self.try_step(plan, step, memory, outcome).await;
+        if matches!(action, Action::Upgrade { .. }) && outcome.helm_started.get(name) == Some(&true) {
+            if plan.repairs.contains(name) {
+                memory.kept.repairing.insert(name.to_owned());
+            }
+            let decision = plan.releases.decisions.get(name);
+            if decision.is_some_and(|decision| matches!(&decision.step, Step::Do(_, Reason::Drift))) {
+                memory.count_repair(key);
+            }
+        }
+        if let Err(error) = result {
+            memory.count_step_failure(key, action, plan.desired.releases.get(name), error.to_string());
+        }
+    }
+
+    async fn try_step(
+        &self,
+        plan: &Plan,
+        step: ReleaseStep<'_>,
+        memory: &mut Memory,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let ReleaseStep { name, key, action } = step;
+        let observed = plan.observed.releases.get(key);
+        let revision = observed.map_or(0, |observed| observed.revision);
+        match action {
+            Action::Stop => {
+                self.runner.stop(key, StopReason::Requested);
+            }
+            Action::Unlock => {
+                let result = self.cluster.unlock(key, revision).await?;
+                tracing::info!(release = %key, result, "recovered");
+            }
+            Action::Unmanage => {
+                let records = self.cluster.unlabel_records(key).await?;
+                tracing::info!(release = %key, records, "unmanaged");
+            }
+            Action::Adopt { in_sync } => {
+                let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
+                // osdpl does not clean up after failed revisions of others.
+                for past in observed.into_iter().filter(|observed| !observed.is_ours()).flat_map(failed_revisions) {
+                    self.cluster.mark_cleaned_up(key, past).await?;
+                }
+                let labels = self.adoption_labels(name, release, revision, *in_sync);
+                let is_labelled = self.cluster.label_record(key, revision, &labels).await?;
+                tracing::info!(release = %key, revision, in_sync, is_labelled, "adopted");
+            }
+            Action::Upgrade { delete_jobs } => {
+                let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
+                // If the chart has changed since the values were rendered for it, the next pass decides again.
+                let digest = release.chart_digest.as_deref().unwrap_or_default();
+                let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };
+                self.cluster.delete_jobs(&key.namespace, delete_jobs).await?;
+                let is_started = self.start_upgrade(name, release, chart, revision, memory).await?;
+                outcome.helm_started.extend(is_started.map(|is_started| (name.to_owned(), is_started)));
+            }
+            Action::Uninstall { skip_hooks } => {
+                let uninstall = Uninstall { timeout: UNINSTALL_TIMEOUT, hooks: !skip_hooks };
+                let deadline = UNINSTALL_TIMEOUT * DEADLINE_HOOKS;
+                let is_started = self.start_helm(key, Verb::Uninstall(uninstall), revision, deadline);
+                if is_started == Some(true) && *skip_hooks {
+                    memory.started.insert(key.clone(), SKIPPED_HOOKS.to_owned());
+                }
+                outcome.helm_started.extend(is_started.map(|is_started| (name.to_owned(), is_started)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the labels with which a revision of others counts as ours. If it is not in sync with the desired state,
+    /// its inputs are labelled as unknown.
+    fn adoption_labels(
+        &self,
+        name: &str,
+        release: &DesiredRelease,
+        revision: i64,
+        in_sync: bool,
+    ) -> BTreeMap<&'static str, Option<String>> {
+        let digest = |digest: &String| Some(if in_sync { digest.clone() } else { ADOPTED.to_owned() });
+        let split = release.split.as_ref().map(|split| split.digest.clone());
+        let attempt = self.runner.instance().attempt(0, u32::try_from(revision).unwrap_or(u32::MAX));
+        BTreeMap::from([
+            (INPUTS_LABEL, digest(&release.inputs)),
+            (CATALOG_LABEL, digest(&release.catalog)),
+            (RELEASE_LABEL, Some(name.to_owned())),
+            (IMAGES_LABEL, Some(release.images.clone()).filter(|_| in_sync)),
+            (INSTANCES_LABEL, release.guests.clone().filter(|_| in_sync)),
+            (SPLIT_LABEL, split.filter(|_| in_sync)),
+            (ATTEMPT_LABEL, Some(attempt.to_string())),
+        ])
+    }
+
+    /// Prepares the cluster for an upgrade and starts it; the result is that of [`Context::start_helm`].
+    async fn start_upgrade(
+        &self,
+        name: &str,
+        release: &DesiredRelease,
+        chart: ReadyChart,
+        revision: i64,
+        memory: &mut Memory,
+    ) -> Result<Option<bool>, Error> {
+        self.cluster.ensure_namespace(&release.key.namespace).await?;
+        if revision == 0 {
+            self.cluster.inherit_crds(&release.key).await?;
+        }
+        for manifest in chart.crds.iter() {
+            self.cluster.apply_crd(manifest).await?;
+        }
+        let upgrade = build_upgrade(name, release, chart.path);
+        let deadline = upgrade.hook_timeout * DEADLINE_HOOKS;
+        let is_started = self.start_helm(&release.key, Verb::Upgrade(upgrade), revision + 1, deadline);
+        if is_started == Some(true) {
+            memory.started.insert(release.key.clone(), release.inputs.clone());
+        }
+        Ok(is_started)
+    }
+
+    /// Starts helm. Returns whether it was started, or `false` if it waits for a free slot; `None` if its values are
+    /// refused.
+    fn start_helm(&self, key: &ReleaseKey, verb: Verb, revision: i64, deadline: Duration) -> Option<bool> {
+        let verb_name = verb.name();
+        let revision = u32::try_from(revision).unwrap_or(u32::MAX);
+        let scrubber = Arc::clone(&self.scrubber.borrow());
+        match self.runner.start(Job { release: key.clone(), verb, revision, deadline, scrubber }) {
+            Ok(attempt) => {
+                tracing::info!(release = %key, verb = verb_name, %attempt, "helm started");
+                Some(true)
+            }
+            Err(JobRejection::Busy | JobRejection::Full | JobRejection::Closing) => Some(false),
+            Err(rejection @ JobRejection::Values) => {
+                tracing::error!(release = %key, %rejection, "helm not started");
+                None
+            }
+        }
+    }
+}
+
+/// Returns the upgrade of a release with this chart.
+pub fn build_upgrade(name: &str, release: &DesiredRelease, chart: PathBuf) -> Upgrade {
+    Upgrade {
+        chart,
+        values: serde_json::Value::Object(release.values.clone()),
+        hook_timeout: Duration::from_secs(release.timeout.into()),
+        apply: if release.server_side { ApplyMode::Server } else { ApplyMode::Client },
+        inputs: release.inputs.clone(),
+        catalog: release.catalog.clone(),
+        images: release.images.clone(),
+        instances: release.guests.clone(),
+        split: release.split.as_ref().map(|split| split.digest.clone()),
+        catalog_name: name.to_owned(),
+    }
+}
+
+/// Returns the failed revisions that still have records.
+fn failed_revisions(observed: &ObservedRelease) -> impl Iterator<Item = u32> {
+    observed.history.iter().filter(|past| past.status == Status::Failed).map(|past| past.revision)
+}
+
+impl Memory {
+    /// Counts a repair of drift.
+    fn count_repair(&mut self, key: &ReleaseKey) {
+        let now = now();
+        let count = count_repairs(self.repairs.get(key), now);
+        self.repairs.insert(key.clone(), Repaired { count, last_started_at: now });
+    }
+}

@@ -1,0 +1,120 @@
+//! Reports errors of passes in the status of the resource.
+//!
+//! A failed pass ends before it writes the status. Without this report, the status of the last successful pass would
+//! remain.
+
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+
+use super::{Context, now};
+use crate::cluster::Error;
+use crate::telemetry::Metrics;
+use osdpl_core::api::OpenStackDeployment;
+
+/// How long passes must fail before that is reported, so that a restart of the API server is not. The number of failed
+/// passes is no measure, because events in the cluster may trigger dozens per second.
+const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(5);
+
+/// The time between two reports. Errors can differ each time (addresses, request IDs), and each write of the status
+/// triggers a pass.
+const REPORT_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
+
+/// A series of failed passes of a resource.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PassFailure {
+    /// The time of the first failure.
+    since: Timestamp,
+    /// The time of the last report.
+    reported: Option<Timestamp>,
+}
+
+impl PassFailure {
+    fn is_lasting(&self, now: Timestamp) -> bool {
+        now.duration_since(self.since) >= GRACE_PERIOD
+    }
+
+    /// Sets the metric of the cloud to not ready if the failure lasts, even if the status can't be written.
+    ///
+    /// `cloud` is `None` for a resource that another one takes precedence over, because both may have the same name.
+    fn update_metrics(&self, now: Timestamp, cloud: Option<&str>, metrics: &Metrics) {
+        if let Some(cloud) = cloud.filter(|_| self.is_lasting(now)) {
+            metrics.set_not_ready(cloud);
+        }
+    }
+
+    /// Whether the failure has to be reported now.
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.is_lasting(now) && self.reported.is_none_or(|reported| now.duration_since(reported) >= REPORT_INTERVAL)
+    }
+}
+
+/// The resources whose last pass failed, by uid.
+pub(super) type PassFailures = BTreeMap<String, PassFailure>;
+
+impl Context {
+    /// Reports the error of a pass in the status if it lasts. The next successful pass writes its own status.
+    pub(super) async fn report_pass_failure(&self, deployment: &OpenStackDeployment, error: Option<&Error>) {
+        let uid = deployment.uid().unwrap_or_default();
+        let Some(error) = error else {
+            self.pass_failures().remove(&uid);
+            return;
+        };
+        let now = now();
+        let failure = *self.pass_failures().entry(uid.clone()).or_insert(PassFailure { since: now, reported: None });
+        let cloud = self.older_deployment(deployment).is_none().then(|| deployment.name_any());
+        failure.update_metrics(now, cloud.as_deref(), &self.metrics);
+        if !failure.is_due(now) {
+            return;
+        }
+        let problem = self.scrubber.borrow().scrub(&error.to_string());
+        let generation = deployment.metadata.generation.unwrap_or_default();
+        let (status, events) =
+            osdpl_core::status::failing_status(deployment.status.as_ref(), generation, &problem, now);
+        match self.cluster.publish_status(deployment, status, events).await {
+            Ok(_) => drop(self.pass_failures().insert(uid, PassFailure { reported: Some(now), ..failure })),
+            Err(error) => tracing::warn!(%error, "can't report failing passes in the status"),
+        }
+    }
+
+    fn pass_failures(&self) -> MutexGuard<'_, PassFailures> {
+        self.pass_failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::CloudState;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap()
+    }
+
+    #[test]
+    fn reports_lasting_failures_at_intervals() {
+        let new = PassFailure { since: at(0), reported: None };
+        assert!(!new.is_due(at(0)), "dozens of passes may fail in the first second");
+        assert!(!new.is_due(at(4)) && new.is_due(at(5)));
+        let reported = PassFailure { reported: Some(at(5)), ..new };
+        assert!(!reported.is_due(at(6)) && !reported.is_due(at(34)));
+        assert!(reported.is_due(at(35)));
+    }
+
+    #[test]
+    fn lasting_failure_makes_the_cloud_not_ready() {
+        let is_ready = |failure: PassFailure, cloud, now| {
+            let metrics = Metrics::default();
+            metrics.set_cloud("cloud", CloudState { ready: true, ..CloudState::default() });
+            failure.update_metrics(now, cloud, &metrics);
+            metrics.encode(crate::helm::Counters::default()).contains("osdpl_ready{name=\"cloud\"} 1")
+        };
+        let new = PassFailure { since: at(0), reported: None };
+        assert!(is_ready(new, Some("cloud"), at(4)) && !is_ready(new, Some("cloud"), at(5)));
+        let reported = PassFailure { reported: Some(at(5)), ..new };
+        assert!(!is_ready(reported, Some("cloud"), at(6)), "also between two reports");
+        assert!(is_ready(reported, None, at(6)), "another resource takes precedence");
+    }
+}
