@@ -1,5 +1,5 @@
-//! The shipped catalogue: it loads, every value reaches a key that its chart knows, every credential has a place, and each kind of cloud
-//! resolves to values that agree with each other.
+//! The shipped catalogue: it loads, every value has a key in its chart, every credential has a path, and each kind of
+//! cloud resolves to consistent values.
 
 #![allow(clippy::disallowed_methods, reason = "tests read files")]
 
@@ -41,8 +41,8 @@ use osdpl_values as values;
 use serde_json::{Value, json};
 
 #[test]
-fn the_keys_of_every_chart_are_known() {
-    // As they are read in the program, not as somebody else's.
+fn every_chart_has_known_keys() {
+    // The built-in form, without the checks for external files.
     let catalog = Catalog::load(&osdpl_core::files::built_in()).unwrap();
     let releases = catalog.services.values().flat_map(|service| service.releases.values());
     let missing: Vec<_> =
@@ -50,9 +50,9 @@ fn the_keys_of_every_chart_are_known() {
     assert!(missing.is_empty(), "no values/keys/<chart>.json for {missing:?}");
 }
 
-/// Nothing of what is built into the program is looked at when it is loaded: these tests load it as somebody else's.
+/// The built-in catalogue is not checked when it is loaded: these tests load it as an external one.
 #[test]
-fn what_is_built_into_the_program_is_what_these_tests_look_at() {
+fn built_in_catalogue_matches_the_tested_one() {
     let built_in = osdpl_core::files::built_in();
     let given = files();
     assert!(built_in.values().all(|text| matches!(text, Text::BuiltIn { .. })));
@@ -62,7 +62,7 @@ fn what_is_built_into_the_program_is_what_these_tests_look_at() {
 }
 
 #[test]
-fn every_credential_stands_somewhere_whole_and_can_be_read_back() {
+fn every_credential_is_set_and_can_be_restored() {
     let catalog = catalogue();
     let releases: Vec<&String> = catalog.services.values().flat_map(|service| service.releases.keys()).collect();
     for (service, entry) in &catalog.services {
@@ -70,13 +70,13 @@ fn every_credential_stands_somewhere_whole_and_can_be_read_back() {
             let name = (service.clone(), credential.clone());
             let placed =
                 releases.iter().any(|release| !credentials::find_credential_paths(&catalog, release, &name).is_empty());
-            assert!(placed, "{service}.{credential} stands in no release's values");
+            assert!(placed, "{service}.{credential} is in no release's values");
         }
     }
 }
 
 #[test]
-fn the_smallest_resource_is_a_whole_cloud() {
+fn minimal_resource_is_a_whole_cloud() {
     let desired = resolved(&catalogue(), &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     assert!(desired.findings.is_empty(), "{:?}", desired.findings);
@@ -133,7 +133,7 @@ fn nova_neutron_and_libvirt_never_wait_for_each_other() {
 }
 
 #[test]
-fn what_charts_repeat_is_equal_in_all_of_them() {
+fn repeated_values_are_equal_in_all_charts() {
     let catalog = catalogue();
     for (cloud, spec) in clouds() {
         let desired = resolved(&catalog, &spec);
@@ -162,7 +162,7 @@ fn what_charts_repeat_is_equal_in_all_of_them() {
 }
 
 #[test]
-fn images_follow_the_openstack_release_and_those_of_backends_do_not() {
+fn only_openstack_images_follow_the_release() {
     let catalog = catalogue();
     for (cloud, spec) in clouds() {
         let release = spec["openstackRelease"].as_str().unwrap();
@@ -179,10 +179,10 @@ fn images_follow_the_openstack_release_and_those_of_backends_do_not() {
 }
 
 #[test]
-fn what_is_missing_is_said_plainly() {
+fn reports_missing_parts() {
     let catalog = catalogue();
     let cases = [
-        (json!({"presets": ["storage"]}), "spec.features.storage.ceph: images and volumes are to live on Ceph"),
+        (json!({"presets": ["storage"]}), "spec.features.storage.ceph: images and volumes are set to Ceph"),
         (
             json!({"presets": ["storage"], "features": {"storage": {"ceph": {"mode": "external"}}}}),
             "spec.features.storage.ceph.secret: a Ceph outside (mode external) is described by a Secret",
@@ -193,7 +193,7 @@ fn what_is_missing_is_said_plainly() {
         ),
         (
             json!({"features": {"storage": {"backend": "ceph"}}}),
-            "spec.features.storage.ceph: images and volumes are to live on Ceph",
+            "spec.features.storage.ceph: images and volumes are set to Ceph",
         ),
         (
             json!({"presets": ["compute", "ha"], "features": {"storage": {"backend": "local"}}}),
@@ -225,7 +225,7 @@ fn what_is_missing_is_said_plainly() {
 }
 
 #[test]
-fn a_backend_outside_is_one_address_on_its_own_port() {
+fn external_backend_has_one_address_and_port() {
     let given = |name: &str| json!({"host": "10.1.1.1", "port": if name == "rabbitmq" { 5671 } else { 3307 }});
     let key = json!({"name": "outside", "key": "password"});
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute", "ha"], "services": {
@@ -246,7 +246,7 @@ fn a_backend_outside_is_one_address_on_its_own_port() {
 }
 
 #[test]
-fn region_storage_class_and_namespaces_reach_every_chart() {
+fn region_class_and_namespaces_reach_every_chart() {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute"], "region": "North", "storageClass": "fast",
                       "services": {"mariadb": {"releases": {"mariadb": {"namespace": "data"}}}, "rabbitmq": {"releases": {"rabbitmq": {"name": "mq"}}}}});
     let desired = resolved(&catalogue(), &spec);

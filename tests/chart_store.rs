@@ -1,4 +1,4 @@
-//! The chart store with the real helm, 3 and 4: pulled from a repository on this machine, and packed as helm packs.
+//! The chart store with the real helm 3 and 4: charts are pulled from a local repository, and packaged like helm does.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and write files")]
 
@@ -18,7 +18,7 @@ use osdpl_operator::charts::{Chart, ChartRequest, Error, Lock, Pull, Source, Sto
 use osdpl_operator::helm;
 use tempfile::TempDir;
 
-/// Both helms; a program that is missing is built, or the test fails saying what is needed for it.
+/// Returns both versions of helm; builds a missing program, or fails with the required tools.
 fn helms() -> BTreeMap<u8, PathBuf> {
     let found = programs::ensure(&[Program::Helm3, Program::Helm4], &mut programs::print_progress).unwrap();
     let path = |program| found.path(program).unwrap().to_owned();
@@ -29,14 +29,14 @@ fn stand_ins() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts")
 }
 
-/// Runs helm as a person would; its homes are in `home`.
+/// Runs helm like a user, with its home folders in `home`.
 fn run(helm: &Path, home: &Path, arguments: &[&str]) {
     let homes = ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"].map(|name| (name, home.join(name)));
     let output = Command::new(helm).args(arguments).envs(homes).output().unwrap();
     assert!(output.status.success(), "helm {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A chart repository: a folder served by HTTP on the loopback interface.
+/// A chart repository: a folder that is served by HTTP on the loopback interface.
 struct Repository {
     folder: TempDir,
     url: String,
@@ -52,7 +52,7 @@ impl Repository {
         Self { folder, url }
     }
 
-    /// Packages a stand-in chart under a version, as OpenStack-Helm's publishing job does, and indexes the folder anew.
+    /// Packages a stand-in chart with a version, like OpenStack-Helm's publishing job, and updates the index.
     fn publish(&self, helm: &Path, chart: &Path, version: &str) {
         let (folder, home) = (self.folder.path().to_str().unwrap(), self.folder.path());
         let copy = TempDir::new().unwrap();
@@ -67,11 +67,11 @@ async fn serve(State(folder): State<PathBuf>, UrlPath(file): UrlPath<String>) ->
     tokio::fs::read(folder.join(file)).await.map_err(|_| StatusCode::NOT_FOUND)
 }
 
-/// Copies a chart and its neighbours, and lets helm put its dependencies into `charts/`.
+/// Copies a chart and its siblings, and lets helm add the dependencies to `charts/`.
 fn packable(helm: &Path, home: &Path, chart: &Path, into: &Path) {
     copy(chart.parent().unwrap(), into);
     let copied = into.join(chart.file_name().unwrap());
-    // What is linked for convenience is helm's to fill in here.
+    // helm adds the linked dependency itself.
     if copied.join("charts").exists() {
         fs::remove_dir_all(copied.join("charts")).unwrap();
     }
@@ -105,7 +105,7 @@ async fn obtain(cache: &Path, helm: &Path, url: &str, version: &str) -> Result<C
 }
 
 #[tokio::test]
-async fn a_chart_is_pulled_from_a_repository_and_verified_ever_after() {
+async fn pulls_and_verifies_a_chart_from_a_repository() {
     let repository = Repository::start().await;
     for (major, helm) in helms() {
         let cache = TempDir::new().unwrap();
@@ -131,7 +131,7 @@ async fn a_chart_is_pulled_from_a_repository_and_verified_ever_after() {
 }
 
 #[tokio::test]
-async fn what_helm_says_of_a_failure_becomes_its_reason() {
+async fn reports_the_error_of_helm() {
     let repository = Repository::start().await;
     let url = repository.url.clone();
     for (major, helm) in helms() {
@@ -164,13 +164,13 @@ async fn what_helm_says_of_a_failure_becomes_its_reason() {
 }
 
 #[tokio::test]
-async fn a_stand_in_directory_has_the_digest_of_what_helm_packages_from_it() {
+async fn stand_in_folder_has_the_packaged_digest() {
     same_digests(&stand_ins()).await;
 }
 
-/// With a checkout of OpenStack-Helm in `OSDPL_TEST_CHECKOUT` the same is shown for the real charts.
+/// With a checkout of OpenStack-Helm in `OSDPL_TEST_CHECKOUT`, tests the real charts as well.
 #[tokio::test]
-async fn a_real_chart_directory_has_the_digest_of_what_helm_packages_from_it() {
+async fn real_chart_folder_has_the_packaged_digest() {
     match std::env::var_os("OSDPL_TEST_CHECKOUT") {
         Some(checkout) => same_digests(Path::new(&checkout)).await,
         None => eprintln!("skipped: OSDPL_TEST_CHECKOUT names no checkout of OpenStack-Helm"),
@@ -208,7 +208,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn charts_are_locked_pulled_and_listed_from_the_command_line() {
+async fn locks_pulls_and_lists_charts() {
     let repository = Repository::start().await;
     let (site, helm) = (TempDir::new().unwrap(), helms()[&4].clone());
     for chart in ["memcached", "rabbitmq"] {

@@ -1,4 +1,4 @@
-//! What is shipped beside the program: the CRD, the operator's own chart with its rights, the samples.
+//! The files shipped with the program: the CRD, the operator's own chart with its rights, the samples.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
@@ -66,7 +66,7 @@ fn shipped() -> Catalog {
     osdpl_core::files::load_catalog(None).unwrap()
 }
 
-/// An `OpenStackDeployment` with this spec.
+/// Returns an `OpenStackDeployment` with this spec.
 fn resource(spec: &str) -> Value {
     let spec: Value = yaml::parse("spec", spec).unwrap();
     json!({ "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": { "name": "cloud" }, "spec": spec })

@@ -1,8 +1,9 @@
-//! Goldens: what kinds of cloud mean, as `osdpl render` and `osdpl plan --offline` say it.
+//! Golden files: the output of `osdpl render` and `osdpl plan --offline` for kinds of cloud.
 //!
-//! The renders of three are kept whole: compute, storage, and storage with ha. Of every other preset, OpenStack release and sample there is
-//! what differs from one of these, so that a new file in `presets`, `values/openstack` or `deploy/samples` is a new golden. After a change
-//! that is meant: `make golden`, then look at `git diff tests/golden`.
+//! The renders of three clouds are stored completely: compute, storage, and storage with ha. For every other preset,
+//! OpenStack release and sample only the difference to one of these is stored, so that a new file in `presets`,
+//! `values/openstack` or `deploy/samples` needs a new golden file. After an intended change run `make golden`, then
+//! review `git diff tests/golden`.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
@@ -15,10 +16,10 @@ use osdpl_values::yaml;
 use osdpl_values::{Values, changed_paths, get};
 use serde_json::{Value, json};
 
-/// The OpenStack release of the renders that are kept whole.
+/// The OpenStack release of the renders that are stored completely.
 const RELEASE: &str = "2026.1";
 
-/// A cloud by its name and its spec.
+/// A cloud: its name and its spec.
 #[derive(Clone)]
 struct Cloud {
     name: String,
@@ -26,7 +27,7 @@ struct Cloud {
 }
 
 impl Cloud {
-    /// Presets on an OpenStack release, with what they can't be without.
+    /// Returns presets on an OpenStack release, with their required features.
     fn of(presets: &[&str], release: &str) -> Self {
         let mut spec = json!({"openstackRelease": release, "presets": presets});
         if presets.contains(&"storage") {
@@ -48,7 +49,7 @@ impl Cloud {
         Some(Self { name: format!("{sample}_{backend}_{RELEASE}"), spec })
     }
 
-    /// What an `osdpl` command says about it.
+    /// Returns the output of an `osdpl` command for it.
     fn osdpl(&self, arguments: &[&str]) -> String {
         let resource = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -68,7 +69,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The names of the YAML files in a folder.
+/// Returns the names of the YAML files in a folder.
 fn names(folder: &str) -> Vec<String> {
     let entries = std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let mut names: Vec<String> = entries.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
@@ -76,7 +77,7 @@ fn names(folder: &str) -> Vec<String> {
     names
 }
 
-/// Those whose values are kept whole, and the others beside the one that they are compared with.
+/// Returns the clouds that are stored completely, each with the clouds that are compared with it.
 fn families() -> Vec<(Cloud, Vec<Cloud>)> {
     let whole = [&["compute"][..], &["storage"], &["storage", "ha"]];
     let releases: Vec<String> = names("values/openstack").into_iter().filter(|release| release != RELEASE).collect();
@@ -110,7 +111,7 @@ fn all() -> impl Iterator<Item = Cloud> {
     families().into_iter().flat_map(|(whole, others)| others.into_iter().chain([whole]))
 }
 
-/// The values of each release in what `osdpl render` prints.
+/// Returns the values of each release in the output of `osdpl render`.
 fn releases(rendered: &str) -> BTreeMap<String, Values> {
     let documents = rendered.split("---\n# ").skip(1);
     let release = |document: &str| {
@@ -120,7 +121,7 @@ fn releases(rendered: &str) -> BTreeMap<String, Values> {
     documents.map(release).collect()
 }
 
-/// What `cloud` has otherwise than `base`, one line a value.
+/// Returns the values of `cloud` that differ from `base`, one per line.
 fn difference(base: &BTreeMap<String, Values>, cloud: &BTreeMap<String, Values>) -> String {
     let mut text = String::new();
     for name in base.keys().filter(|name| !cloud.contains_key(*name)) {
@@ -151,7 +152,7 @@ fn golden(name: &str, text: &str) {
 }
 
 #[test]
-fn the_values_of_every_cloud_are_as_agreed() {
+fn values_of_every_cloud_match_the_golden_files() {
     for (whole, others) in families() {
         let rendered = whole.osdpl(&["render"]);
         golden(&format!("values_{}", whole.name), &rendered);
@@ -164,9 +165,9 @@ fn the_values_of_every_cloud_are_as_agreed() {
     }
 }
 
-/// They are read in reviews, and a clone brings them along.
+/// They are read in reviews, and every clone contains them.
 #[test]
-fn goldens_are_no_more_than_two_megabytes_and_none_is_left_over() {
+fn golden_files_are_small_and_used() {
     let mut expected: Vec<String> = all().map(|cloud| format!("values_{}.snap", cloud.name)).collect();
     expected.push("orders.snap".into());
     let mut bytes = 0;
@@ -179,7 +180,7 @@ fn goldens_are_no_more_than_two_megabytes_and_none_is_left_over() {
 }
 
 #[test]
-fn the_order_of_every_cloud_is_as_agreed() {
+fn order_of_every_cloud_matches_the_golden_file() {
     let mut orders: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for cloud in all() {
         orders.entry(cloud.osdpl(&["plan", "--offline"])).or_default().push(cloud.name.clone());
@@ -192,7 +193,7 @@ fn the_order_of_every_cloud_is_as_agreed() {
 }
 
 #[test]
-fn two_renders_are_byte_identical_and_hold_no_secret() {
+fn renders_are_stable_and_without_secrets() {
     for cloud in all() {
         let rendered = cloud.osdpl(&["render"]);
         assert_eq!(rendered, cloud.osdpl(&["render"]));

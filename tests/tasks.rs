@@ -1,4 +1,4 @@
-//! What the tasks see on a real control plane.
+//! The tasks on a real control plane.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and write files")]
 

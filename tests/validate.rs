@@ -1,4 +1,5 @@
-//! What is said of bad inputs, by the library that `osdpl validate`, the webhook and the operator share; and the command's own forms.
+//! Findings for bad inputs, from the library that `osdpl validate`, the webhook and the operator share, and the
+//! command's own options.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
@@ -22,11 +23,11 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::rule::{Report, Schemas, report, split_documents};
 
-/// Where the table is.
+/// The path of the table.
 const TABLE: &str = "tests/validate/bad.txt";
-/// How many inputs it has at least.
+/// The minimum number of inputs.
 const INPUTS: usize = 150;
-/// What an input that is a spec alone stands below.
+/// The header of an input that is only a spec.
 const HEAD: &str =
     "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n";
 
@@ -34,22 +35,22 @@ fn path(below: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(below)
 }
 
-fn judged(texts: &[(&str, &str)]) -> Report {
+fn checked(texts: &[(&str, &str)]) -> Report {
     let catalog = osdpl_core::files::load_catalog(None).unwrap();
     let schemas = Schemas::new(&catalog).unwrap();
-    judged_by(texts, &catalog, &schemas)
+    checked_by(texts, &catalog, &schemas)
 }
 
-fn judged_by(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas) -> Report {
-    judged_at(texts, catalog, schemas, &ClusterInfo::default())
+fn checked_by(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas) -> Report {
+    checked_at(texts, catalog, schemas, &ClusterInfo::default())
 }
 
-fn judged_at(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas, site: &ClusterInfo) -> Report {
+fn checked_at(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas, site: &ClusterInfo) -> Report {
     let documents: Vec<_> = texts.iter().flat_map(|(file, text)| split_documents(file, text)).collect();
     report(&documents, catalog, schemas, site, None)
 }
 
-/// The resource that an input is.
+/// Returns the resource of an input.
 fn resource(input: &str) -> String {
     if input.starts_with("apiVersion:") {
         return input.to_owned();
@@ -66,9 +67,9 @@ fn resource(input: &str) -> String {
     text
 }
 
-/// What is said of an input, a line for each finding; without what is `usual` where it stands below the usual presets.
-fn said(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas) -> String {
-    let report = judged_by(&[("cloud.yaml", &resource(input))], catalog, schemas);
+/// Returns the findings of an input, one per line; without those in `usual` if it uses the usual presets.
+fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas) -> String {
+    let report = checked_by(&[("cloud.yaml", &resource(input))], catalog, schemas);
     let is_below = !input.starts_with("apiVersion:") && !input.lines().any(|line| line.starts_with("presets:"));
     let is_usual = |message: &str| is_below && usual.findings.iter().any(|found| found.message == message);
     report.findings.iter().filter(|found| !is_usual(&found.message)).fold(String::new(), |mut text, found| {
@@ -79,7 +80,8 @@ fn said(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas) -> St
     })
 }
 
-/// A message without what grows with the catalogue: lists of all names, and which of a file's fragments it is.
+/// Returns a message without parts that grow with the catalogue: lists of all names, and the index of a file's
+/// fragment.
 fn settled(message: &str) -> String {
     let mut text = message.to_owned();
     for list in ["; there are ", "; these can: "] {
@@ -90,7 +92,7 @@ fn settled(message: &str) -> String {
     rest.fold(parts[0].to_owned(), |text, part| format!("{text}fragments[…]{part}"))
 }
 
-/// An input, and what the table says is said of it.
+/// Returns an input and its expected findings.
 fn case(text: &str) -> (String, String) {
     let is_said = |line: &&str| line.starts_with("=> ");
     let is_input = |line: &&str| !line.starts_with("=> ") && !line.starts_with("# ") && !line.is_empty();
@@ -102,11 +104,11 @@ fn case(text: &str) -> (String, String) {
 }
 
 #[test]
-fn of_every_bad_input_is_said_where_why_and_what_to_do() {
+fn every_bad_input_has_location_cause_and_remedy() {
     let table = std::fs::read_to_string(path(TABLE)).unwrap();
     let catalog = osdpl_core::files::load_catalog(None).unwrap();
     let schemas = Schemas::new(&catalog).unwrap();
-    let usual = judged_by(&[("cloud.yaml", &resource(""))], &catalog, &schemas);
+    let usual = checked_by(&[("cloud.yaml", &resource(""))], &catalog, &schemas);
     let (mut written, mut wrong, mut count) = (String::new(), String::new(), 0);
     for (index, part) in table.split("---\n").enumerate() {
         let (input, expected) = case(part);
@@ -115,20 +117,22 @@ fn of_every_bad_input_is_said_where_why_and_what_to_do() {
             continue;
         }
         count += 1;
-        let said = said(&input, &usual, &catalog, &schemas);
+        let said = findings_of(&input, &usual, &catalog, &schemas);
         if said != expected {
             let _ = writeln!(wrong, "{input}is said:\n{said}not:\n{expected}");
         }
         let has_remedy = |line: &&str| {
-            ["; ", ", did you mean", ", such as ", ": either", ": name "].iter().any(|word| line.contains(word))
+            ["; ", ", did you mean", ", such as ", ": either", ": name ", ": set "]
+                .iter()
+                .any(|word| line.contains(word))
         };
         for line in said.lines().filter(|line| !has_remedy(line)) {
-            let _ = writeln!(wrong, "{input}is not told what to do:\n{line}");
+            let _ = writeln!(wrong, "{input}has a finding without a remedy:\n{line}");
         }
         if said.is_empty() {
-            let _ = writeln!(wrong, "{input}is taken without a word");
+            let _ = writeln!(wrong, "{input}has no findings");
         }
-        // What stands after an input is the next one's heading.
+        // The text after an input is the heading of the next one.
         let heading = part.lines().filter(|line| line.starts_with("# ")).map(|line| format!("\n{line}\n"));
         let _ = write!(written, "---\n{input}{said}{}", heading.collect::<String>());
     }

@@ -240,9 +240,9 @@ mod tests {
 
     #[tokio::test]
     async fn stops_on_a_panic_or_a_signal() {
-        let mut panics = tokio::spawn(async { panic!("a pass") });
+        let mut panics = tokio::spawn(async { panic!("hunter2") });
         let error = wait_for_stop(&mut panics, std::future::pending()).await.unwrap_err().to_string();
-        assert!(error.starts_with("reconciling has stopped: ") && !error.contains("a pass"), "{error}");
+        assert!(error.starts_with("reconciling has stopped: ") && !error.contains("hunter2"), "{error}");
         let mut running = tokio::spawn(std::future::pending());
         wait_for_stop(&mut running, std::future::ready(())).await.unwrap();
         running.abort();

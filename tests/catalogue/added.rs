@@ -1,4 +1,4 @@
-//! Services that someone adds to the catalogue, and what the operator rolls of those that are there.
+//! Services added to the catalogue, and the releases that the operator rolls out.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::clouds::{at, catalogue, files, refusals, resolved};
 
 #[test]
-fn manila_and_gnocchi_are_served_by_rook() {
+fn rook_provides_manila_and_gnocchi() {
     let spec = json!({
         "openstackRelease": "2026.1", "presets": ["storage"], "services": {"gnocchi": {"enabled": true}},
         "features": {"storage": {"backend": "ceph", "ceph": {"mode": "rook"}}},
@@ -34,9 +34,10 @@ fn manila_and_gnocchi_are_served_by_rook() {
     assert!(["ceph-etc", "manila-keyring", "gnocchi-rbd-keyring"].iter().all(|name| names.contains(name)), "{names:?}");
 }
 
-/// helm-toolkit has one strategy for all `DaemonSets` of a release: whoever is not on the list would leave old pods alone for ever.
+/// helm-toolkit has one strategy for all `DaemonSets` of a release: a release that is not in the list would keep its
+/// old pods forever.
 #[test]
-fn what_the_operator_rolls_leaves_its_old_pods_alone_and_nothing_else_does() {
+fn only_rolled_out_releases_keep_old_pods() {
     let (catalogue, key) =
         (catalogue(), values::Path::parse("pod.lifecycle.upgrades.daemonsets.pod_replacement_strategy"));
     let key = key.unwrap();
@@ -49,8 +50,8 @@ fn what_the_operator_rolls_leaves_its_old_pods_alone_and_nothing_else_does() {
     assert_eq!(catalogue.rollout, ["openvswitch", "ovn", "libvirt", "nova"], "the switch first, nova last");
 }
 
-/// A cloud's worth of new things, as files below the catalogue's root.
-const MADE_UP: [(&str, &str); 4] = [
+/// New definitions for a cloud, as files below the catalogue's root.
+const ADDED_FILES: [(&str, &str); 4] = [
     (
         "values/services/lighthouse.yaml",
         "service: lighthouse\ndescription: Made up.\ngroup: openstack\ncredentials: {identity: {description: Its Keystone user.}}\nreleases:\n  \
@@ -74,12 +75,12 @@ const MADE_UP: [(&str, &str); 4] = [
     ),
 ];
 
-/// What the made-up things come to, whichever way they were added.
-fn is_a_lighthouse(catalog: &Catalog) {
+/// Checks the result of the new definitions, however they were added.
+fn check_added_definitions(catalog: &Catalog) {
     let desired = resolved(catalog, &json!({"openstackRelease": "2026.2", "presets": ["coast"]}));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let names: Vec<&str> = desired.releases.keys().map(String::as_str).collect();
-    assert_eq!(names, ["keystone", "lighthouse", "mariadb", "memcached"], "what it needs comes with it");
+    assert_eq!(names, ["keystone", "lighthouse", "mariadb", "memcached"], "its dependencies are added");
     let values = &desired.releases["lighthouse"].values;
     assert_eq!(values["conf"]["lamp"]["colour"], "red");
     assert_eq!(values["pod"]["replicas"]["api"], 2);
@@ -94,25 +95,25 @@ fn is_a_lighthouse(catalog: &Catalog) {
 }
 
 #[test]
-fn a_service_preset_feature_and_openstack_release_are_added_by_files_alone() {
+fn files_add_service_preset_feature_and_release() {
     let mut files = files();
-    for (path, text) in MADE_UP {
+    for (path, text) in ADDED_FILES {
         files.insert(path.to_owned(), text.to_owned().into());
     }
-    is_a_lighthouse(&Catalog::load(&files).unwrap_or_else(|errors| panic!("{errors}")));
+    check_added_definitions(&Catalog::load(&files).unwrap_or_else(|errors| panic!("{errors}")));
 }
 
 #[test]
-fn the_same_is_added_by_config_maps() {
+fn config_maps_add_the_same_definitions() {
     let key = |path: &str| path.trim_start_matches("values/").replace('/', ".");
     let addition = |(index, (path, text)): (usize, &(&str, &str))| Addition {
         source: format!("ConfigMap openstack/part-{index}"),
         data: [(key(path), (*text).to_owned())].into(),
     };
-    let additions: Vec<_> = MADE_UP.iter().enumerate().map(addition).collect();
+    let additions: Vec<_> = ADDED_FILES.iter().enumerate().map(addition).collect();
     let extended = extend_catalog(&files(), &additions).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(extended.rejected, Vec::new());
-    is_a_lighthouse(&extended.catalog);
+    check_added_definitions(&extended.catalog);
     let before = resolved(&catalogue(), &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
     let after = resolved(&extended.catalog, &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
     for (name, release) in &before.releases {

@@ -1,4 +1,4 @@
-//! Clouds that run are described by the presets and features of the shipped catalogue that made them, and nothing of them is lost.
+//! Running clouds are described by the shipped presets and features that created them, without losing anything.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,15 +19,15 @@ use serde_json::Value;
 
 use crate::clouds::{catalogue, resolved};
 
-/// A cloud, and what is found again of it.
+/// A cloud and its expected description.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
     cloud: String,
     spec: Value,
-    /// What the description has of presets and features.
+    /// The presets and features in the description.
     found: Value,
-    /// The releases that keep values of their own, with what is overridden in them.
+    /// The releases with their own values, and the overridden paths.
     #[serde(default)]
     own: BTreeMap<String, Vec<String>>,
 }
@@ -36,14 +36,14 @@ fn rows() -> Vec<Row> {
     osdpl_values::yaml::parse("adopted.yaml", include_str!("adopted.yaml")).unwrap()
 }
 
-/// The defaults of a chart, where a stand-in of it tells them.
+/// Returns the defaults of a chart from its stand-in, if there is one.
 fn defaults(chart: &str) -> Values {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/charts/{chart}/values.yaml"));
     let text = std::fs::read_to_string(file).unwrap_or_else(|_| "{}".into());
     osdpl_values::yaml::parse("values.yaml", &text).unwrap()
 }
 
-/// The cloud as helm's records tell of it.
+/// Returns the cloud as in helm's records.
 fn recorded(catalog: &Catalog, desired: &Desired) -> Vec<InstalledRelease> {
     let found = desired.releases.values().map(|release| {
         let version = catalog.lock.get(&release.chart).map(|pin| pin.version.clone()).unwrap_or_default();
@@ -55,7 +55,7 @@ fn recorded(catalog: &Catalog, desired: &Desired) -> Vec<InstalledRelease> {
     found.collect()
 }
 
-/// The Ceph that a cluster tells of, where the cloud uses one.
+/// Returns the Ceph of the cluster, if the cloud uses one.
 fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
     let uses = find_ceph_uses(known)?;
     let ceph = example();
@@ -73,13 +73,13 @@ fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
 fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Description {
     let known = identify_releases(found, catalog);
     assert!(known.strangers.is_empty(), "{:?}", known.strangers);
-    // Charts name a Ceph in their defaults: where none is there, none is described.
+    // Charts have a Ceph in their defaults, which must not be described if there is none.
     let storage = spec["features"]["storage"]["ceph"].is_object().then(|| storage(&known)).flatten();
     let invent = |selection: &Selection| -> Facts { placeholder::facts(catalog, selection) };
     CloudInventory::new(("openstack", "cloud"), &known, catalog, &invent).with_storage(storage.as_ref()).describe()
 }
 
-/// What a release keeps of its own, by path.
+/// Returns the paths of a release's own values.
 fn own(description: &Description) -> BTreeMap<String, Vec<String>> {
     let releases = description.spec.services.values().flat_map(|service| &service.releases);
     let paths = releases.map(|(name, own)| {
@@ -98,7 +98,7 @@ fn check(catalog: &Catalog, row: &Row) {
     assert_eq!(
         names(&mut description.wanted.keys()),
         names(&mut desired.releases.keys()),
-        "{cloud}: what is wanted is what runs"
+        "{cloud}: the desired releases are the running ones"
     );
     assert_eq!(description.installs, [""; 0], "{cloud}");
     for name in desired.releases.keys() {
@@ -117,7 +117,7 @@ fn check(catalog: &Catalog, row: &Row) {
 }
 
 #[test]
-fn each_kind_of_cloud_is_described_so_that_taking_it_over_changes_nothing() {
+fn description_of_each_cloud_changes_nothing() {
     let catalog = catalogue();
     let rows = rows();
     std::thread::scope(|scope| {

@@ -1,25 +1,25 @@
-//! Each service by itself: what else a working cloud needs comes along, so that nothing is refused.
+//! Each service by itself: its dependencies are added, so that nothing is refused.
 
 use osdpl_core::catalog::Level;
 use serde_json::{Value, json};
 
 use crate::clouds::{catalogue, refusals, resolved};
 
-fn alone(service: &str) -> Value {
+fn only(service: &str) -> Value {
     json!({"openstackRelease": "2026.1", "services": {service: {"enabled": true}}})
 }
 
-/// No service asks the user for anything before it can be had: there is no exception to list.
+/// No service requires user input, so there are no exceptions.
 #[test]
-fn each_service_alone_is_a_cloud_that_nothing_is_missing_of() {
+fn each_service_alone_resolves_without_errors() {
     let catalog = catalogue();
     for service in catalog.services.keys() {
-        assert_eq!(refusals(&resolved(&catalog, &alone(service))), Vec::<String>::new(), "{service}");
+        assert_eq!(refusals(&resolved(&catalog, &only(service))), Vec::<String>::new(), "{service}");
     }
 }
 
 #[test]
-fn whoever_needs_instances_brings_all_that_makes_them_and_says_for_whom() {
+fn adds_compute_for_services_with_instances() {
     let catalog = catalogue();
     let core = [
         "glance",
@@ -44,7 +44,7 @@ fn whoever_needs_instances_brings_all_that_makes_them_and_says_for_whom() {
         ("tacker", &["barbican", "heat"]),
         ("masakari", &[]),
     ] {
-        let desired = resolved(&catalog, &alone(service));
+        let desired = resolved(&catalog, &only(service));
         let has = |name: &&str| desired.releases.contains_key(*name);
         let missing: Vec<_> = core.iter().chain(more).filter(|name| !has(name)).collect();
         assert!(missing.is_empty(), "{service}: {missing:?}");
@@ -58,15 +58,15 @@ fn whoever_needs_instances_brings_all_that_makes_them_and_says_for_whom() {
         }
     }
     for service in ["barbican", "designate", "manila", "swift", "keystone"] {
-        assert!(!resolved(&catalog, &alone(service)).releases.contains_key("nova"), "{service} needs no instances");
+        assert!(!resolved(&catalog, &only(service)).releases.contains_key("nova"), "{service} needs no instances");
     }
 }
 
 #[test]
-fn the_network_backend_says_which_switch_comes_along() {
+fn network_backend_selects_the_switch() {
     let catalog = catalogue();
     for (backend, expected) in [("ovs", &["openvswitch"][..]), ("ovn", &["openvswitch", "ovn"])] {
-        let mut spec = alone("octavia");
+        let mut spec = only("octavia");
         spec["features"] = json!({"network": {"backend": backend}});
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{backend}");
@@ -77,9 +77,9 @@ fn the_network_backend_says_which_switch_comes_along() {
 }
 
 #[test]
-fn hypervisors_of_the_users_own_are_a_warning_and_a_cloud_without_images_is_refused() {
+fn warns_without_hypervisors_and_refuses_missing_images() {
     let catalog = catalogue();
-    let mut spec = alone("nova");
+    let mut spec = only("nova");
     spec["services"]["libvirt"] = json!({"enabled": false});
     let desired = resolved(&catalog, &spec);
     assert_eq!(refusals(&desired), Vec::<String>::new());

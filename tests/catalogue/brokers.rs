@@ -1,4 +1,4 @@
-//! Brokers of a service's own (`features.messaging.dedicated`), beside the shared one that stays as it is.
+//! Dedicated brokers (`features.messaging.dedicated`), while the shared one does not change.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn spec(change: Value) -> Value {
 }
 
 #[test]
-fn a_service_with_a_broker_of_its_own_knows_it_and_the_others_the_shared_one() {
+fn dedicated_broker_is_used_by_its_service_only() {
     let features = json!({"messaging": {"dedicated": ["nova", "magnum"]}});
     let services = json!({"rabbitmq": {"releases": {"rabbitmq-nova": {"name": "mq-nova", "namespace": "brokers"}}}});
     let desired = resolved(&catalogue(), &spec(json!({"features": features, "services": services})));
@@ -34,7 +34,7 @@ fn a_service_with_a_broker_of_its_own_knows_it_and_the_others_the_shared_one() {
 }
 
 #[test]
-fn the_shared_broker_is_given_the_same_whether_or_not_others_have_their_own() {
+fn shared_broker_ignores_dedicated_ones() {
     let catalogue = catalogue();
     let shared = |dedicated: Value| {
         let cloud = spec(json!({"features": {"messaging": {"dedicated": dedicated}}}));
@@ -44,9 +44,9 @@ fn the_shared_broker_is_given_the_same_whether_or_not_others_have_their_own() {
 }
 
 #[test]
-fn what_features_give_the_shared_broker_they_give_every_other() {
+fn features_apply_to_all_brokers() {
     let catalogue = catalogue();
-    // `messaging` is about the others themselves, and says what `storage` and `tls` mean for them.
+    // `messaging` configures the dedicated brokers themselves, including the effects of `storage` and `tls` on them.
     let features =
         catalogue.features.iter().filter(|(name, _)| !["messaging", "storage", "tls"].contains(&name.as_str()));
     for (name, feature) in features {
@@ -59,7 +59,7 @@ fn what_features_give_the_shared_broker_they_give_every_other() {
 }
 
 #[test]
-fn every_broker_has_the_members_that_its_consumers_count_on_and_a_budget_for_its_own_pods() {
+fn broker_members_and_budgets_match_their_consumers() {
     let features = json!({"messaging": {"dedicated": ["nova"]}});
     let desired = resolved(&catalogue(), &spec(json!({"presets": ["compute", "ha"], "features": features})));
     let selector = "extraObjects.disruption_budget_server.spec.selector.matchLabels.release_group";
@@ -73,7 +73,7 @@ fn every_broker_has_the_members_that_its_consumers_count_on_and_a_budget_for_its
 }
 
 #[test]
-fn dedicated_brokers_beside_one_outside_or_none_are_refused() {
+fn refuses_dedicated_brokers_without_a_shared_one() {
     let features = json!({"messaging": {"dedicated": ["nova"]}});
     let key = json!({"name": "outside", "key": "password"});
     let outside = json!({"rabbitmq": {"external": {"host": "mq.example.org"}, "credentials": {"admin": key}}});

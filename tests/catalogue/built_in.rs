@@ -1,4 +1,4 @@
-//! What is built into the program is read as JSON, and is the same.
+//! The built-in catalogue is read as JSON and is identical.
 
 use std::fmt::Debug;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, kit, resolved};
 
-/// Both forms are of this shape, and equal.
+/// Checks that both forms have this type and are equal.
 fn agree<T: DeserializeOwned + Debug>(path: &str, text: &str, json: &str) {
     let read: T = serde_json::from_str(json).unwrap_or_else(|error| panic!("{path}, as JSON: {error}"));
     let written: T = yaml::parse(path, text).unwrap_or_else(|error| panic!("{error}"));
@@ -17,7 +17,7 @@ fn agree<T: DeserializeOwned + Debug>(path: &str, text: &str, json: &str) {
 }
 
 #[test]
-fn every_file_says_the_same_as_json() {
+fn every_file_equals_its_json_form() {
     let files = osdpl_core::files::built_in();
     for (path, text) in files.iter().filter(|(path, _)| !path.starts_with("values/keys/")) {
         let Text::BuiltIn { text, json } = text else { panic!("{path} is not built in") };
@@ -36,7 +36,7 @@ fn every_file_says_the_same_as_json() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_that_is_built_in_has_its_line() {
+fn invalid_built_in_file_has_a_line() {
     let text = Text::BuiltIn {
         text: "preset: x\ndescription: y\nservice: [nova]\n",
         json: r#"{"preset":"x","service":["nova"]}"#,
@@ -45,9 +45,10 @@ fn what_is_wrong_with_a_file_that_is_built_in_has_its_line() {
     assert!(error.to_string().starts_with("presets/x.yaml:3:1: unknown field `service`"), "{error}");
 }
 
-/// Scripts for WSGI servers went from one OpenStack release to the next, and charts name one or the other: `setup.cfg` of each branch has the scripts.
+/// Scripts for WSGI servers differ between OpenStack releases, and charts set one of them: see `setup.cfg` of each
+/// branch.
 #[test]
-fn servers_of_apis_are_started_by_what_their_release_has() {
+fn wsgi_settings_match_the_openstack_release() {
     let module = |name: &str| (json!(format!("{name}.wsgi.api:application")), Some(Value::Null));
     let script = |name: &str| (Value::Null, Some(json!(format!("/var/lib/openstack/bin/{name}"))));
     let charts_own = (json!("the chart's"), None);

@@ -1,4 +1,4 @@
-//! TLS inside of the cluster: each service that speaks to what asks for a certificate shows one, or is refused with it.
+//! TLS inside the cluster: each service that uses a server with client certificates has one, or is refused.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, kit, refusals, resolved};
 
-/// Databases themselves, of which one is the cloud's and the other is apart from it.
+/// The databases themselves, one of the cloud and an independent one.
 const DATABASES: [&str; 2] = ["mariadb", "mariadb-cluster"];
 
-/// Charts in which Keystone's administrator is for a backup elsewhere.
+/// Charts in which Keystone's administrator is for an external backup.
 const BACKED_UP: [&str; 5] =
     ["mariadb", "mariadb-backup", "mariadb-cluster", "postgresql", "prometheus-mysql-exporter"];
 
-/// Every release whose chart has a default at `path`, with its service.
+/// Returns every release whose chart has a default at `path`, with its service.
 fn having(catalog: &Catalog, path: &str) -> Vec<(String, String)> {
     let path = Path::parse(path).unwrap();
     let has = |chart: &str| matches!(classify_key(catalog, chart, &path), Some(KeyState::Has(_)));
@@ -28,7 +28,7 @@ fn having(catalog: &Catalog, path: &str) -> Vec<(String, String)> {
     catalog.services.iter().flat_map(of).collect()
 }
 
-/// A cloud with this service and TLS as it is said here.
+/// Returns a cloud with this service and these TLS settings.
 fn with(catalog: &Catalog, service: &str, tls: &Value) -> Desired {
     let mut tls = tls.clone();
     tls["issuer"] = json!({"name": "authority"});
@@ -41,7 +41,7 @@ fn is_refused(desired: &Desired, field: &str, service: &str) -> bool {
 }
 
 #[test]
-fn whoever_logs_in_as_root_shows_the_database_a_certificate_or_is_refused() {
+fn database_root_clients_have_a_certificate() {
     let catalog = catalogue();
     let switches = ["manifests.certificates", "tls.oslo_db", "extraObjects.tls_db_init"];
     let all = having(&catalog, "endpoints.oslo_db.auth.admin");
@@ -55,7 +55,7 @@ fn whoever_logs_in_as_root_shows_the_database_a_certificate_or_is_refused() {
 }
 
 #[test]
-fn whoever_asks_keystone_knows_its_authority_or_is_refused() {
+fn keystone_clients_trust_the_ca() {
     let catalog = catalogue();
     let all = having(&catalog, "endpoints.identity.scheme");
     assert!(all.len() > 25, "{all:?}");
@@ -67,7 +67,7 @@ fn whoever_asks_keystone_knows_its_authority_or_is_refused() {
     }
 }
 
-/// Clouds with certificates that are given, as much as there can be of them: for both, for the broker alone, for the database alone.
+/// Returns clouds with as many provided certificates as possible: for both, for the broker only, for the database only.
 fn given() -> Vec<Value> {
     let kinds = [("manila", true, true), ("blazar", false, true), ("manila", true, false)];
     let kinds = kinds.map(|(more, database, messaging)| {
@@ -81,13 +81,13 @@ fn given() -> Vec<Value> {
     kinds.into()
 }
 
-/// The certificates that a cloud takes.
-fn taken(catalog: &Catalog, spec: &Value) -> Vec<Certificate> {
+/// Returns the certificates of a cloud.
+fn certificates_of(catalog: &Catalog, spec: &Value) -> Vec<Certificate> {
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     select("cloud", "openstack", &spec, catalog).certificates
 }
 
-/// The Secrets of certificates that releases' values name, as themselves or within a template; those that charts have by themselves included.
+/// Returns the certificate Secrets in the releases' values, directly or in a template, including those of the charts.
 fn named(desired: &Desired) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (name, release) in &desired.releases {
@@ -106,12 +106,12 @@ fn named(desired: &Desired) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_is_mounted_where_certificates_are_given_is_looked_at_and_nothing_else() {
+fn checks_exactly_the_mounted_provided_certificates() {
     let catalog = catalogue();
     for spec in given() {
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{spec}");
-        let taken = taken(&catalog, &spec);
+        let taken = certificates_of(&catalog, &spec);
         let looked_at: BTreeSet<_> = taken.iter().map(|certificate| certificate.name.clone()).collect();
         assert_eq!(looked_at, named(&desired), "{spec}");
         for certificate in &taken {
@@ -125,13 +125,13 @@ fn what_is_mounted_where_certificates_are_given_is_looked_at_and_nothing_else() 
     }
 }
 
-/// cert-manager would write what it issues into the Secrets that are given.
+/// cert-manager would otherwise write issued certificates into the provided Secrets.
 #[test]
-fn nobody_issues_what_is_given() {
+fn provided_certificates_are_not_issued() {
     let catalog = catalogue();
     let nobody = json!({"group": "given.osdpl.dev", "kind": "Given", "name": "given"});
     for mut spec in given() {
-        // That there is an issuer, too, which the others need, changes nothing.
+        // An issuer, which other certificates need, changes nothing.
         for issuer in [Value::Null, json!({"name": "authority"})] {
             spec["features"]["tls"]["issuer"] = issuer;
             for (name, release) in &resolved(&catalog, &spec).releases {
@@ -148,7 +148,7 @@ fn nobody_issues_what_is_given() {
 }
 
 #[test]
-fn the_apis_certificates_are_issued_beside_given_ones() {
+fn issues_api_certificates_next_to_provided_ones() {
     let catalog = catalogue();
     let tls = json!({"given": true, "database": true, "issuer": {"name": "authority"}, "internal": {"enabled": true}});
     let desired = resolved(&catalog, &kit(&json!({"features": {"tls": tls}})));

@@ -1,4 +1,4 @@
-//! The kinds of cloud that the shipped catalogue is tried with.
+//! The kinds of cloud with which the shipped catalogue is tested.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use osdpl_core::desired::{Desired, Facts, resolve, select};
 use osdpl_values::{self as values, Values};
 use serde_json::{Value, json};
 
-/// Every YAML file below `values/` and `presets/`.
+/// Returns every YAML file below `values/` and `presets/`.
 pub fn files() -> Files {
     fn read(root: &Path, folder: &Path, files: &mut Files) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -33,12 +33,12 @@ pub fn files() -> Files {
     files
 }
 
-/// The shipped catalogue.
+/// Returns the shipped catalogue.
 pub fn catalogue() -> Catalog {
     Catalog::load(&files()).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Every kind of cloud of these presets, by `OpenStack` release and backends.
+/// Returns every kind of cloud of these presets, by `OpenStack` release and backends.
 pub fn clouds() -> Vec<(String, Value)> {
     let mut clouds = Vec::new();
     for release in ["2025.1", "2025.2", "2026.1"] {
@@ -66,7 +66,7 @@ pub fn clouds() -> Vec<(String, Value)> {
     clouds
 }
 
-/// The services that nearly every cloud has, with this on top.
+/// Returns the services that nearly every cloud has, with these changes.
 pub fn kit(change: &Value) -> Value {
     let services = json!({"cinder": {"enabled": true}, "heat": {"enabled": true}});
     let mut spec = json!({"openstackRelease": "2026.1", "presets": ["core"], "services": services});
@@ -79,18 +79,18 @@ pub fn kit(change: &Value) -> Value {
     spec
 }
 
-/// What a spec comes to, with made-up credentials: `the-<service>-<name>`, and a Ceph that is none.
+/// Resolves a spec with placeholder credentials, `the-<service>-<name>`, and a placeholder Ceph.
 pub fn resolved(catalog: &Catalog, spec: &Value) -> Desired {
     let ceph = DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
     resolved_with(catalog, spec, ceph)
 }
 
-/// The same with this Ceph.
+/// Resolves a spec with this Ceph.
 pub fn resolved_with(catalog: &Catalog, spec: &Value, ceph: DeclaredCeph) -> Desired {
     resolved_from(catalog, spec, Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() })
 }
 
-/// The same once Jobs have written this down.
+/// Resolves a spec with these facts of Jobs.
 pub fn resolved_knowing(catalog: &Catalog, spec: &Value, release: &str, written: &[(&str, &str)]) -> Desired {
     let written = written.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
     resolved_from(
@@ -100,7 +100,7 @@ pub fn resolved_knowing(catalog: &Catalog, spec: &Value, release: &str, written:
     )
 }
 
-/// The same with this text at a Secret's key.
+/// Resolves a spec with this content of a Secret's key.
 pub fn resolved_reading(catalog: &Catalog, spec: &Value, name: &str, key: &str, text: &str) -> Desired {
     let secrets = [((name.to_owned(), key.to_owned()), Ok(text.to_owned()))].into();
     resolved_from(catalog, spec, Facts { helm_major: 4, secrets, ..Facts::default() })
@@ -120,7 +120,7 @@ fn resolved_from(catalog: &Catalog, spec: &Value, mut facts: Facts) -> Desired {
     resolve(&spec, catalog, &selection, &facts)
 }
 
-/// Everything that keeps the cloud or one of its releases from being installed.
+/// Returns everything that prevents the cloud or one of its releases from being installed.
 pub fn refusals(desired: &Desired) -> Vec<String> {
     let refused = desired.findings.iter().filter(|finding| finding.level == Level::Error).map(ToString::to_string);
     let blocked = desired
@@ -130,7 +130,7 @@ pub fn refusals(desired: &Desired) -> Vec<String> {
     refused.chain(blocked).collect()
 }
 
-/// The value at a path.
+/// Returns the value at a path.
 pub fn at<'a>(values: &'a Values, path: &str) -> Option<&'a Value> {
     values::get(values, &values::Path::parse(path).unwrap())
 }

@@ -1,4 +1,4 @@
-//! What features that concern many services set, refuse and hide: a table, in `cross_cutting.yaml`.
+//! The values, refusals and redactions of features that affect many services: a table in `cross_cutting.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::clouds::{at, catalogue, kit, refusals, resolved, resolved_reading};
 struct Table {
     sets: Vec<Sets>,
     secrets: Vec<Secret>,
-    says: Vec<Says>,
+    says: Vec<Reported>,
 }
 
-/// Features, further services, and what releases have at paths then.
+/// Features, additional services, and the expected values of releases at paths.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sets {
@@ -26,7 +26,7 @@ struct Sets {
     releases: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
-/// Features, and a text out of a Secret that a release has then.
+/// Features, and the expected text from a Secret in a release.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Secret {
@@ -37,10 +37,10 @@ struct Secret {
     text: String,
 }
 
-/// Features and services, and how a finding about them begins.
+/// Features and services, and the beginning of the expected finding.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Says {
+struct Reported {
     features: Value,
     #[serde(default)]
     services: Map<String, Value>,
@@ -51,7 +51,7 @@ fn table() -> Table {
     osdpl_values::yaml::parse("cross_cutting.yaml", include_str!("cross_cutting.yaml")).unwrap()
 }
 
-/// A compute cloud with public endpoints and these features.
+/// Returns a compute cloud with public endpoints and these features.
 fn public(features: &Value, services: &Map<String, Value>) -> Value {
     let gateway = json!({"name": "gate", "namespace": "gateways"});
     let mut all = json!({"publicEndpoints": {"enabled": true, "gateway": gateway}});
@@ -60,7 +60,7 @@ fn public(features: &Value, services: &Map<String, Value>) -> Value {
 }
 
 #[test]
-fn each_feature_sets_what_it_says() {
+fn each_feature_sets_its_values() {
     let catalog = catalogue();
     for Sets { features, services, releases } in table().sets {
         let desired = resolved(&catalog, &public(&features, &services));
@@ -75,7 +75,7 @@ fn each_feature_sets_what_it_says() {
 }
 
 #[test]
-fn without_a_word_no_feature_sets_anything() {
+fn unset_features_set_nothing() {
     let catalog = catalogue();
     for Sets { features, services, releases } in table().sets {
         let desired = resolved(&catalog, &public(&json!({}), &services));
@@ -88,7 +88,7 @@ fn without_a_word_no_feature_sets_anything() {
 }
 
 #[test]
-fn what_came_out_of_a_secret_never_shows() {
+fn secrets_are_never_shown() {
     let catalog = catalogue();
     for Secret { features, services, release, text } in table().secrets {
         let desired = resolved(&catalog, &public(&features, &services));
@@ -99,18 +99,18 @@ fn what_came_out_of_a_secret_never_shows() {
 }
 
 #[test]
-fn each_check_speaks() {
+fn each_check_reports_a_finding() {
     let catalog = catalogue();
-    for Says { features, services, text } in table().says {
+    for Reported { features, services, text } in table().says {
         let spec = kit(&json!({"features": features, "services": services}));
         let said: Vec<String> = resolved(&catalog, &spec).findings.iter().map(ToString::to_string).collect();
         assert!(said.iter().any(|said| said.starts_with(&text)), "{features}: {text}\n{said:#?}");
     }
 }
 
-/// It goes through two readers: the chart's template and YAML.
+/// It passes two parsers: the chart's template and YAML.
 #[test]
-fn a_password_in_a_clouds_yaml_is_the_one_of_the_secret_whatever_it_is() {
+fn clouds_yaml_password_survives_templates_and_yaml() {
     let cloud = json!({"secretName": "orc", "username": "bob", "passwordSecret": {"name": "bob", "key": "password"}});
     let spec = kit(&json!({"features": {"serviceAccounts": {"clouds": [cloud]}}}));
     for password in ["plain", "a\\b\\n", "a\"b: c", "{{ .Values }}{{{", "two\nlines", "`e` '{"] {
@@ -118,7 +118,7 @@ fn a_password_in_a_clouds_yaml_is_the_one_of_the_secret_whatever_it_is() {
         assert_eq!(refusals(&desired), Vec::<String>::new());
         let objects = at(&desired.releases["keystone"].values, "extraObjects").unwrap().as_object().unwrap();
         let text = objects.values().find_map(|object| object["stringData"]["clouds.yaml"].as_str()).unwrap();
-        // What the template makes of it; nothing else in it may be a template's.
+        // The result of the template; it contains no other template expression.
         let parts: Vec<&str> = text.split("{{`{{`}}").collect();
         assert!(!parts.concat().contains("{{"), "{text}");
         let read: Value = osdpl_values::yaml::parse("clouds.yaml", &parts.join("{{")).unwrap();

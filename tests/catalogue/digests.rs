@@ -1,5 +1,5 @@
-//! Digests stand on records: where the operator came to others for the same catalogue and the same spec, every cloud would wait for an
-//! approval after its update, and every release would be given to helm once more.
+//! Digests are stored in records: if the operator computed others for the same catalogue and spec, every cloud would
+//! wait for an approval after an update, and helm would run for every release.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn the_same_catalogue_and_the_same_spec_have_the_same_digests_for_ever() {
+fn digests_are_stable() {
     let files: Files = FILES.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned().into())).collect();
     let catalog = Catalog::load(&files).unwrap_or_else(|errors| panic!("{errors}"));
     let chart = ChartInfo { version: "1.0.0".into(), digest: "d1".into(), ..ChartInfo::default() };

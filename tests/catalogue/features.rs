@@ -1,4 +1,4 @@
-//! What each feature sets, and what each refuses or warns of.
+//! The values that each feature sets, and its errors and warnings.
 
 #[path = "features/agents.rs"]
 mod agents;
@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, kit, refusals, resolved};
 
-/// A release, a path in its values and what stands there; null for a default of the chart's that is taken away.
+/// A release, a path in its values and the expected value; null for a removed default of the chart.
 type Set = (&'static str, &'static str, Value);
 
-/// A cloud with these features: on OVN or not, on Ceph or not as they say.
+/// Returns a cloud with these features, and the network and storage backends that they need.
 fn cloud(catalog: &Catalog, features: &Value) -> Desired {
     let mut features = features.clone();
     if features["storage"]["backend"] == "ceph" {
@@ -35,7 +35,7 @@ fn cloud(catalog: &Catalog, features: &Value) -> Desired {
     resolved(catalog, &kit(&json!({"features": features})))
 }
 
-/// Every value stands where it is expected, and nothing is refused.
+/// Checks that every value is set and nothing is refused.
 fn sets(cases: &[(Value, &[Set])]) {
     let catalog = catalogue();
     for (features, expected) in cases {
@@ -48,8 +48,8 @@ fn sets(cases: &[(Value, &[Set])]) {
     }
 }
 
-/// Every spec is answered at a field, in words that name cause and remedy.
-fn says(cases: &[(Value, &str, &[&str])]) {
+/// Checks that every spec has a finding at a field, with a message that contains cause and remedy.
+fn reports(cases: &[(Value, &str, &[&str])]) {
     let catalog = catalogue();
     for (change, field, parts) in cases {
         let desired = resolved(&catalog, &kit(change));
@@ -60,7 +60,7 @@ fn says(cases: &[(Value, &str, &[&str])]) {
 }
 
 #[test]
-fn every_property_of_every_feature_is_described_and_bounded() {
+fn every_feature_property_is_described_and_bounded() {
     fn walk(schema: &Value, path: &str, wrong: &mut Vec<String>) {
         let kind = schema["type"].as_str().unwrap_or_default();
         let bounded = match kind {

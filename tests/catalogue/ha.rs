@@ -1,4 +1,4 @@
-//! What the preset `ha` makes three, and what it leaves alone.
+//! The replicas of the preset `ha`, and its exceptions.
 
 use serde_json::{Value, json};
 
@@ -10,9 +10,9 @@ fn ha(change: &Value) -> osdpl_core::desired::Desired {
     resolved(&catalogue(), &kit(&spec))
 }
 
-/// Several would announce each zone, and bring the same instance up, as often.
+/// Several of them would announce each zone, or recover the same instance, repeatedly.
 #[test]
-fn who_elects_nobody_stays_alone_and_has_no_budget() {
+fn services_without_election_keep_one_replica() {
     let desired = ha(&json!({"services": {"designate": {"enabled": true}, "masakari": {"enabled": true}}}));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     for (release, alone, three, budgets) in [
@@ -29,7 +29,7 @@ fn who_elects_nobody_stays_alone_and_has_no_budget() {
 }
 
 #[test]
-fn glance_is_three_where_no_claim_keeps_it_on_a_node() {
+fn glance_has_three_replicas_without_a_claim() {
     let ring = json!({"values": {"ring": {"devices": [{"name": "sdb1", "weight": 100}]}}});
     let swift = json!({"enabled": true, "releases": {"swift": ring}});
     let backends = |kinds: &[&str]| {
@@ -53,9 +53,9 @@ fn glance_is_three_where_no_claim_keeps_it_on_a_node() {
     }
 }
 
-/// Of the proxies of consoles the chart has the one that is chosen.
+/// The chart deploys only the proxy of the selected console.
 #[test]
-fn the_console_that_is_chosen_is_three_and_has_the_budget() {
+fn selected_console_has_three_replicas_and_a_budget() {
     for console in ["novnc", "spice", "serial"] {
         let desired = ha(&json!({"features": {"compute": {"console": console}}}));
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{console}");

@@ -1,4 +1,4 @@
-//! Keys that users write: what charts read is known, slips are told of, whoever made them.
+//! Keys in users' values: keys that charts read are known, and typos are reported in every source.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, clouds, files, resolved};
 
-/// What a chart says of a path.
-fn asked(catalog: &Catalog, chart: &str, path: &str) -> KeyState {
+/// Returns whether a chart knows a path.
+fn lookup(catalog: &Catalog, chart: &str, path: &str) -> KeyState {
     classify_key(catalog, chart, &Path::parse(path).unwrap())
-        .unwrap_or_else(|| panic!("the keys of {chart} are not known"))
+        .unwrap_or_else(|| panic!("the keys of {chart} are not classify_key"))
 }
 
 #[test]
-fn what_templates_read_is_known_though_their_chart_has_no_default_for_it() {
+fn keys_in_templates_are_known_without_defaults() {
     let catalog = catalogue();
     for (chart, path) in [
         ("keystone", "annotations.pod.keystone_api.\"a.b/c\""),
@@ -43,13 +43,13 @@ fn what_templates_read_is_known_though_their_chart_has_no_default_for_it() {
         ("zaqar", "tls.oslo_messaging"),
         ("octavia", "conf.rally_tests"),
     ] {
-        let said = asked(&catalog, chart, path);
+        let said = lookup(&catalog, chart, path);
         assert!(!matches!(said, KeyState::No(_)), "{chart} {path}: {said:?}");
     }
 }
 
 #[test]
-fn slips_are_told_of_below_what_is_the_users_as_well() {
+fn reports_typos_below_user_maps() {
     let catalog = catalogue();
     for (chart, path, meant) in [
         ("keystone", "conf.keystone.DEFALT.debug", "DEFAULT"),
@@ -66,13 +66,13 @@ fn slips_are_told_of_below_what_is_the_users_as_well() {
         ("horizon", "conf.horizon.local_settings.confg", "config"),
     ] {
         let expected = KeyState::No(format!(", did you mean {meant:?}?"));
-        assert_eq!(asked(&catalog, chart, path), expected, "{chart} {path}");
+        assert_eq!(lookup(&catalog, chart, path), expected, "{chart} {path}");
     }
 }
 
-/// Options of OpenStack's that charts do not show, and that are near to others which they do.
+/// Options of OpenStack that charts do not list, and that are similar to listed ones.
 #[test]
-fn options_that_charts_do_not_show_are_no_slips() {
+fn unlisted_options_are_not_typos() {
     let catalog = catalogue();
     for (chart, path) in [
         ("nova", "conf.nova.oslo_messaging_rabbit.rabbit_quorum_queue"),
@@ -83,7 +83,7 @@ fn options_that_charts_do_not_show_are_no_slips() {
         ("keystone", "conf.policy.\"identity:get_users\""),
         ("keystone", "endpoints.identity.auth.test2.password"),
     ] {
-        let said = asked(&catalog, chart, path);
+        let said = lookup(&catalog, chart, path);
         assert!(!matches!(said, KeyState::No(_)), "{chart} {path}: {said:?}");
     }
 }
@@ -91,7 +91,7 @@ fn options_that_charts_do_not_show_are_no_slips() {
 const EDGE: &str = "preset: edge\ndescription: One small site.\nfragments:\n- why: Its logs.\n  releases: {keystone: {values: {pod: {replicass: {api: 3}}, conf: {keystne: {DEFAULT: {debug: true}}}}}}\n";
 
 #[test]
-fn a_preset_in_a_config_map_is_judged_like_what_users_write_in_their_resource() {
+fn checks_presets_in_config_maps_like_specs() {
     let addition = Addition {
         source: "ConfigMap openstack/edge".into(),
         data: [("presets.edge.yaml".to_owned(), EDGE.to_owned())].into(),
@@ -117,7 +117,8 @@ fn a_preset_in_a_config_map_is_judged_like_what_users_write_in_their_resource() 
     }
 }
 
-/// Images that are nobody's of OpenStack, or, of SR-IOV, with the feature alone: what OpenStack release runs does not matter to them.
+/// Images that do not belong to OpenStack or, for SR-IOV, are used with the feature only: they do not depend on the
+/// OpenStack release.
 const OTHERS: [&str; 19] = [
     "apparmor_loader",
     "ceph_config_helper",
@@ -141,7 +142,7 @@ const OTHERS: [&str; 19] = [
 ];
 
 #[test]
-fn an_image_that_a_chart_gets_and_nobody_names_is_seen() {
+fn reports_images_without_a_source() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let catalog = catalogue();
     let mut unseen = BTreeSet::new();

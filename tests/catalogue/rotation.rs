@@ -1,9 +1,9 @@
-//! What a new credential takes, as the catalogue tells it.
+//! The instructions for rotating credentials in the catalogue.
 
 use crate::clouds::catalogue;
 
-/// Who is in the Secret `<service>-ks-etc` of upstream's charts (`templates/secret-ks-etc.yaml`), beside the service's own user: pods have it mounted,
-/// and no annotation of theirs covers it.
+/// The users in the Secret `<service>-ks-etc` of upstream's charts (`templates/secret-ks-etc.yaml`), in addition to the
+/// service's own user: pods mount it, but have no annotation with its hash.
 const MOUNTED: [(&str, &[&str]); 7] = [
     ("blazar", &["identity"]),
     ("cinder", &["identity", "nova", "service"]),
@@ -15,7 +15,7 @@ const MOUNTED: [(&str, &[&str]); 7] = [
 ];
 
 #[test]
-fn a_password_that_pods_read_from_a_secret_of_its_own_says_that_they_must_be_restarted() {
+fn mounted_passwords_mention_the_restart() {
     let catalog = catalogue();
     for (service, names) in MOUNTED {
         for name in names {

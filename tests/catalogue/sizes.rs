@@ -1,4 +1,4 @@
-//! The presets that say how large a cloud is: what the services may ask of the database, and what can't be together.
+//! The presets for sizes: the number of database connections, and contradictions.
 
 use osdpl_core::catalog::{Catalog, ConnectionPool};
 use osdpl_core::desired::Desired;
@@ -13,22 +13,22 @@ fn number(desired: &Desired, release: &str, path: &str) -> u64 {
     found.map_or(1, |value| value.as_u64().unwrap_or_else(|| panic!("{release}: {path} is {value}")))
 }
 
-/// The number behind `key=` in a text of ours.
-fn said(text: &str, key: &str) -> u64 {
+/// Returns the number after `key=` in a text.
+fn number_after(text: &str, key: &str) -> u64 {
     let rest = text.split(&format!("{key}=")).nth(1).unwrap_or_else(|| panic!("no {key} in {text}"));
     rest.split(|character: char| !character.is_ascii_digit()).next().unwrap().parse().unwrap()
 }
 
-/// The most connections that a cloud asks its database for.
+/// Returns the maximum number of connections of a cloud to its database.
 fn connections(catalog: &Catalog, desired: &Desired) -> u64 {
     let values = desired.releases.iter().map(|(name, release)| (name.as_str(), &release.values)).collect();
     osdpl_lint::rule::count_connections(&catalog.cross_checks.pools, &values).into_values().sum()
 }
 
-/// What the preset lets the database take.
+/// Returns the connection limit that the preset sets for the database.
 fn most(desired: &Desired) -> u64 {
     let text = at(&desired.releases["mariadb"].values, "conf.database.config_override").unwrap();
-    said(text.as_str().unwrap(), "max_connections")
+    number_after(text.as_str().unwrap(), "max_connections")
 }
 
 fn spec(presets: &[&str]) -> Value {
@@ -39,7 +39,7 @@ fn spec(presets: &[&str]) -> Value {
     spec
 }
 
-/// Every kind of cloud that goes with a size.
+/// Returns every kind of cloud that can be combined with a size.
 fn kinds(size: &'static str) -> Vec<Vec<&'static str>> {
     let kinds = [&["core"][..], &["compute"], &["storage"], &["core", "storage"], &["compute", "storage"]];
     let plain = kinds.iter().map(|kind| [*kind, &[size]].concat());
@@ -48,7 +48,7 @@ fn kinds(size: &'static str) -> Vec<Vec<&'static str>> {
 }
 
 #[test]
-fn every_size_goes_with_every_kind_of_cloud_and_asks_the_database_for_no_more_than_it_takes() {
+fn every_size_stays_below_its_connection_limit() {
     let catalog = catalogue();
     let all = SIZES.iter().flat_map(|size| kinds(size));
     for spec in all.map(|presets| spec(&presets)) {
@@ -56,12 +56,12 @@ fn every_size_goes_with_every_kind_of_cloud_and_asks_the_database_for_no_more_th
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{presets:?}");
         let (asked, takes) = (connections(&catalog, &desired), most(&desired));
-        // A tenth is for Jobs, consoles, exporters and whoever looks after it.
+        // A tenth is reserved for Jobs, consoles, exporters and administrators.
         assert!(asked * 10 <= takes * 9, "{presets:?}: {asked} connections of {takes}");
     }
 }
 
-/// The rows of a sum: `keystone/api 3 x 2 x 1 = 6`.
+/// Returns the rows of a sum: `keystone/api 3 x 2 x 1 = 6`.
 fn rows(text: &str) -> impl Iterator<Item = [u64; 4]> {
     text.lines().filter(|line| line.contains('/') && line.contains(" x ") && line.contains(" = ")).filter_map(|line| {
         let numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
@@ -69,9 +69,9 @@ fn rows(text: &str) -> impl Iterator<Item = [u64; 4]> {
     })
 }
 
-/// A size that makes the pools of a release smaller says that they count.
+/// If a size reduces the pools of a release, the rules must count these pools.
 #[test]
-fn every_release_whose_pools_a_size_sets_is_counted() {
+fn counts_every_pool_that_a_size_sets() {
     let catalog = catalogue();
     let counted = |release: &str| catalog.cross_checks.pools.iter().any(|pool| pool.release == release);
     for size in SIZES {
@@ -90,7 +90,7 @@ fn every_release_whose_pools_a_size_sets_is_counted() {
 }
 
 #[test]
-fn the_sum_in_each_file_is_that_of_the_largest_cloud_of_its_size() {
+fn sum_in_each_file_matches_the_largest_cloud() {
     let catalog = catalogue();
     for size in SIZES {
         let largest =
@@ -99,14 +99,14 @@ fn the_sum_in_each_file_is_that_of_the_largest_cloud_of_its_size() {
         let text = &files()[&format!("presets/{size}.yaml")];
         assert_eq!(rows(text).map(|[pods, processes, pools, all]| pods * processes * pools - all).max(), Some(0));
         let pools: u64 = rows(text).map(|[.., all]| all).sum();
-        assert!(text.contains(&format!(" {pools} pools x ")), "presets/{size}.yaml does not say {pools} pools");
+        assert!(text.contains(&format!(" {pools} pools x ")), "presets/{size}.yaml does not contain {pools} pools");
         let expected = format!(": {} of {}.", connections(&catalog, &desired), most(&desired));
         assert!(text.contains(&expected), "presets/{size}.yaml does not say {expected:?}");
     }
 }
 
 #[test]
-fn a_larger_size_is_larger_in_every_respect() {
+fn larger_sizes_have_larger_values() {
     let catalog = catalogue();
     let clouds = SIZES.map(|size| resolved(&catalog, &spec(&["compute", size])));
     for pair in clouds.windows(2) {
@@ -123,7 +123,7 @@ fn a_larger_size_is_larger_in_every_respect() {
 }
 
 #[test]
-fn one_of_everything_is_what_single_means() {
+fn single_has_one_of_everything() {
     let desired = resolved(&catalogue(), &spec(&["compute", "storage", "single"]));
     for (name, release) in &desired.releases {
         let replicas = at(&release.values, "pod.replicas").and_then(Value::as_object);
@@ -132,7 +132,7 @@ fn one_of_everything_is_what_single_means() {
 }
 
 #[test]
-fn large_and_ha_mean_the_same_in_either_order() {
+fn large_and_ha_commute() {
     let catalog = catalogue();
     let [one, other] = [["compute", "storage", "large", "ha"], ["ha", "large", "storage", "compute"]]
         .map(|presets| resolved(&catalog, &spec(&presets)));
@@ -145,7 +145,7 @@ fn large_and_ha_mean_the_same_in_either_order() {
 }
 
 #[test]
-fn sizes_that_contradict_something_are_refused_with_both_names() {
+fn refuses_contradicting_sizes_with_both_names() {
     let catalog = catalogue();
     let rook = |pools: Value| json!({"storage": {"ceph": {"mode": "rook", "rook": {"pools": pools}}}});
     let local = json!({"storage": {"backend": "local"}});
@@ -215,7 +215,7 @@ fn sizes_that_contradict_something_are_refused_with_both_names() {
 }
 
 #[test]
-fn many_servers_over_one_database_are_warned_of_and_so_is_a_database_outside() {
+fn warns_of_many_servers_with_one_database() {
     let catalog = catalogue();
     let told =
         |spec: &Value| -> Vec<String> { resolved(&catalog, spec).findings.iter().map(ToString::to_string).collect() };

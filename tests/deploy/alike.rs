@@ -1,10 +1,10 @@
-//! What one command says another says alike: places of findings, whole numbers, exit codes, what is wrong with expressions.
+//! Commands agree with each other: locations of findings, whole numbers, exit codes, invalid expressions.
 
 use serde_json::Value;
 
 use super::offline::{HEAD, run, text};
 
-/// A preset that someone added, beside a resource that names it.
+/// Returns an added preset, and a resource that uses it.
 fn with_preset(values: &str) -> String {
     let preset = format!(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: edge, labels: {{osdpl.dev/catalog: 'true'}}}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n    \
@@ -18,17 +18,17 @@ fn json(text: &str, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", self::text(&output.stderr)))
 }
 
-/// What programs are told of each finding by both `validate` and other commands.
-fn told(findings: &Value) -> Vec<Value> {
+/// Returns the machine-readable findings that both `validate` and other commands print.
+fn reported(findings: &Value) -> Vec<Value> {
     let known = ["file", "line", "level", "field", "message"];
-    let told = |finding: &Value| known.map(|key| finding[key].clone()).into_iter().collect();
-    let mut all: Vec<Value> = findings.as_array().unwrap().iter().map(told).collect();
+    let fields = |finding: &Value| known.map(|key| finding[key].clone()).into_iter().collect();
+    let mut all: Vec<Value> = findings.as_array().unwrap().iter().map(fields).collect();
     all.sort_by_key(ToString::to_string);
     all
 }
 
 #[test]
-fn a_plan_tells_programs_of_each_finding_what_validate_tells() {
+fn plan_and_validate_report_the_same_findings() {
     for spec in [
         "  publicDomain: cloud.local\n  services: {glance: {releases: {glance: {values: {storag: x}}}}}\n",
         "  paused: maybe\n",
@@ -36,8 +36,8 @@ fn a_plan_tells_programs_of_each_finding_what_validate_tells() {
         let file = format!("{HEAD}{spec}");
         let plan = json(&file, &["plan", "--offline", "-f", "cloud.yaml", "-o", "json"]);
         let validated = json(&file, &["validate", "cloud.yaml", "-o", "json"]);
-        assert!(!told(&plan["findings"]).is_empty(), "{plan}");
-        assert_eq!(told(&plan["findings"]), told(&validated["findings"]));
+        assert!(!reported(&plan["findings"]).is_empty(), "{plan}");
+        assert_eq!(reported(&plan["findings"]), reported(&validated["findings"]));
     }
     let file = format!("{HEAD}  services: {{glance: {{releases: {{glance: {{values: {{storag: x}}}}}}}}}}\n");
     let compared = json(&file, &["preset", "diff", "single", "core", "-f", "cloud.yaml", "-o", "json"]);
@@ -46,7 +46,7 @@ fn a_plan_tells_programs_of_each_finding_what_validate_tells() {
 }
 
 #[test]
-fn a_file_of_which_nothing_can_be_made_is_told_programs_in_json() {
+fn reports_unusable_file_as_json() {
     let file = with_preset("{a: '${spec +}'}");
     let validated = json(&file, &["validate", "cloud.yaml", "-o", "json"]);
     assert_eq!(validated["findings"][1]["resource"], "ConfigMap openstack/edge", "{validated}");
@@ -56,14 +56,14 @@ fn a_file_of_which_nothing_can_be_made_is_told_programs_in_json() {
     ] {
         let output = run(&file, arguments, None);
         let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(told(&said["findings"]), told(&validated["findings"]), "{arguments:?}");
+        assert_eq!(reported(&said["findings"]), reported(&validated["findings"]), "{arguments:?}");
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         assert!(text(&output.stderr).contains("ConfigMap openstack/edge: key \"presets.edge.yaml\""), "{arguments:?}");
     }
 }
 
 #[test]
-fn what_is_wrong_with_an_expression_of_an_added_preset_is_told_in_our_words() {
+fn reports_invalid_expression_of_added_preset() {
     for (expression, told) in [
         (
             "${spec +}",
@@ -83,7 +83,7 @@ fn what_is_wrong_with_an_expression_of_an_added_preset_is_told_in_our_words() {
 }
 
 #[test]
-fn a_whole_number_with_a_point_is_one_to_whatever_reads_a_file() {
+fn whole_number_with_a_point_is_accepted() {
     let spec = "  nodes: {rollout: {pauseSeconds: 60.0}}\n  services: {mariadb: {external: {host: db, port: 3306.0}, credentials: {root: {name: a, key: b}}}}\n";
     let file = format!("{HEAD}{spec}");
     for arguments in [
@@ -106,7 +106,7 @@ fn a_whole_number_with_a_point_is_one_to_whatever_reads_a_file() {
 }
 
 #[test]
-fn what_others_write_into_a_resource_is_nobodys_mistake() {
+fn ignores_fields_that_others_write() {
     let dumped = "metadata: {name: cloud, creationTimestamp: never, generation: x, ownerReferences: [1], uid: 5}";
     let file = HEAD.replace("metadata: {name: cloud}", dumped) + "status: {phase: 5}\n";
     for arguments in [&["validate", "cloud.yaml"][..], &["plan", "--offline", "-f", "cloud.yaml"]] {
@@ -136,6 +136,6 @@ fn whatever_can_not_be_read_ends_a_command_with_a_code_of_its_own() {
     }
     for command in ["why", "wait"] {
         let output = run(HEAD, &[command, "--kubeconfig", "nowhere"], None);
-        assert_eq!(output.status.code(), Some(1), "code 2 says something of the cloud there");
+        assert_eq!(output.status.code(), Some(1), "exit code 2 would be about the cloud");
     }
 }

@@ -1,4 +1,4 @@
-//! `osdpl render --out`: values, and the commands that a person runs with them.
+//! `osdpl render --out`: values, and commands to run with them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn render(sample: &str, folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Runs the script with programs that only write down what they are told.
+/// Runs the script with programs that only record their arguments.
 fn run(folder: &Path, releases: &[&str]) -> (Output, String) {
     let programs = folder.with_extension("programs");
     std::fs::create_dir_all(&programs).unwrap();
@@ -43,7 +43,7 @@ fn complaint(output: &Output) -> String {
 }
 
 #[test]
-fn a_folder_has_the_values_of_each_release_and_commands_in_the_order_of_needs() {
+fn writes_values_and_commands_in_dependency_order() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("out");
     let output = render("minimal", &folder, &[]);
@@ -57,14 +57,14 @@ fn a_folder_has_the_values_of_each_release_and_commands_in_the_order_of_needs() 
     assert!(found.ends_with(" --namespace openstack -- keystone keystone"), "{found}");
     let values: Value = yaml::parse("values", &std::fs::read_to_string(folder.join("keystone.yaml")).unwrap()).unwrap();
     assert_eq!(values.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!("<redacted>")));
-    // With a helm that is told nothing but what the operator's is.
+    // With a helm that gets the same arguments as the operator's.
     let third = render("minimal", &folder, &["--helm-major", "3"]);
     assert!(third.status.success());
     assert!(!std::fs::read_to_string(folder.join("install.sh")).unwrap().contains("--server-side="));
 }
 
 #[test]
-fn values_without_credentials_are_not_installed_and_neither_are_made_up_ones() {
+fn refuses_to_install_without_real_credentials() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("out");
     assert!(render("minimal", &folder, &[]).status.success());
@@ -80,7 +80,7 @@ fn values_without_credentials_are_not_installed_and_neither_are_made_up_ones() {
 }
 
 #[test]
-fn charts_at_hand_lie_beside_the_commands_and_each_release_is_run_in_its_namespace() {
+fn writes_charts_and_uses_their_namespaces() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("out");
     let output = render("minimal", &folder, &["memcached", "--charts", "tests/charts"]);
@@ -88,13 +88,13 @@ fn charts_at_hand_lie_beside_the_commands_and_each_release_is_run_in_its_namespa
     let mut names: Vec<String> =
         std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    assert_eq!(names, ["charts", "install.sh", "memcached.yaml"], "only what was asked for");
+    assert_eq!(names, ["charts", "install.sh", "memcached.yaml"], "only the requested files");
     std::fs::write(folder.join("memcached.yaml"), "{}\n").unwrap();
     let (output, log) = run(&folder, &[]);
     assert!(output.status.success(), "{output:?}");
     let lines: Vec<&str> = log.lines().collect();
     let [namespace, helm] = lines.as_slice() else { panic!("{log}") };
-    // Another folder of that name, where CDPATH has `cd` look first.
+    // Another folder of that name, which `cd` finds first through CDPATH.
     std::fs::create_dir_all(home.path().join("other/out")).unwrap();
     let mut shell = Command::new("sh");
     shell.args(["out/install.sh", "none"]).current_dir(home.path()).env("CDPATH", home.path().join("other"));
@@ -108,7 +108,7 @@ fn charts_at_hand_lie_beside_the_commands_and_each_release_is_run_in_its_namespa
 }
 
 #[test]
-fn real_credentials_need_a_folder_of_ones_own_before_anything_is_read() {
+fn real_credentials_need_a_private_folder() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("out");
     std::fs::create_dir(&folder).unwrap();
@@ -120,7 +120,7 @@ fn real_credentials_need_a_folder_of_ones_own_before_anything_is_read() {
 }
 
 #[test]
-fn manifests_are_what_helm_renders_without_what_is_secret_and_the_same_each_time() {
+fn manifests_are_stable_and_without_secrets() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("out");
     let helm = crate::render::program(cluster::Program::Helm4).to_str().unwrap();
@@ -135,7 +135,7 @@ fn manifests_are_what_helm_renders_without_what_is_secret_and_the_same_each_time
     for data in secrets.iter().flat_map(|secret| ["data", "stringData"].map(|part| &secret[part])) {
         assert!(data.as_object().into_iter().flatten().all(|(_, value)| value == "<redacted>"), "{data}");
     }
-    // What is made up is looked for all the same.
+    // Placeholders are searched for as well.
     assert!(render("minimal", &folder, &[&arguments[..], &["--placeholders"]].concat()).status.success());
     let values: Value = yaml::parse("values", &read("keystone.yaml")).unwrap();
     let password = values.pointer("/endpoints/identity/auth/admin/password").unwrap().as_str().unwrap();
@@ -147,7 +147,7 @@ fn manifests_are_what_helm_renders_without_what_is_secret_and_the_same_each_time
 }
 
 #[test]
-fn what_an_earlier_run_wrote_of_other_releases_goes_and_the_rest_of_a_folder_stays() {
+fn removes_only_files_of_an_earlier_run() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("out");
     assert!(render("minimal", &folder, &[]).status.success());
@@ -161,7 +161,7 @@ fn what_an_earlier_run_wrote_of_other_releases_goes_and_the_rest_of_a_folder_sta
 }
 
 #[test]
-fn what_the_api_server_would_refuse_becomes_no_command() {
+fn writes_no_commands_for_refused_resources() {
     let home = tempfile::tempdir().unwrap();
     let render = |metadata: &str, services: &str| {
         let file = home.path().join("cloud.yaml");
@@ -185,7 +185,7 @@ fn what_the_api_server_would_refuse_becomes_no_command() {
 }
 
 #[test]
-fn an_option_that_would_be_ignored_is_refused() {
+fn refuses_ignored_options() {
     for (option, value) in [("--helm-major", "3"), ("--kubeconfig", "none"), ("--context", "none")] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
         command.current_dir(path("")).args(["render", "-f", "deploy/samples/minimal.yaml", option, value]);

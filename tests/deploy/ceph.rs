@@ -1,4 +1,5 @@
-//! What charts mount of Ceph: exactly what osdpl writes, and no key stands anywhere but in Secrets. With `CHARTS` it is asked of the real charts.
+//! The Ceph files that charts mount: exactly those that osdpl writes, with keys in Secrets only. `CHARTS` selects the
+//! real charts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,7 @@ const KEYS: [&str; 4] = [
     "AQABAgMEBQYHCBAApqampqampqampqampqamhA==",
 ];
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
-/// The releases that speak to Ceph.
+/// The releases that use Ceph.
 const RELEASES: [&str; 5] = ["glance", "cinder", "nova", "libvirt", "ceph-rgw"];
 
 type Data = BTreeMap<String, Vec<u8>>;
@@ -26,7 +27,7 @@ fn data(pairs: &[(&str, &str)]) -> Data {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())).collect()
 }
 
-/// A Ceph that a Secret describes, in which nova is a user of its own or not.
+/// Returns a Ceph described by a Secret, in which nova optionally has its own user.
 fn external(own: bool) -> DeclaredCeph {
     let [glance, cinder, backup, nova] = KEYS;
     let mut held = data(&[
@@ -64,7 +65,7 @@ fn rook(access: &str) -> DeclaredCeph {
     DeclaredCeph::from_rook(answer).with_gateway(Some(Gateway::rook("rook-ceph/objects", &store)))
 }
 
-/// What each release that speaks to Ceph renders.
+/// Returns the objects of each release that uses Ceph.
 fn rendered(ceph: &DeclaredCeph) -> BTreeMap<&'static str, Vec<Value>> {
     let features = json!({"storage": {"ceph": {"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}}}});
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute", "storage"], "features": features});
@@ -79,13 +80,13 @@ fn rendered(ceph: &DeclaredCeph) -> BTreeMap<&'static str, Vec<Value>> {
     RELEASES.map(render).into()
 }
 
-/// Everything that the releases which speak to Ceph render where the charts do as much as they can: gateways, pools, users.
+/// Returns all objects of the releases that use Ceph if the charts do everything: gateways, pools, users.
 pub fn busiest() -> Vec<Value> {
     let gateway = external(true).gateway;
     rendered(&rook("admin").with_gateway(gateway)).into_values().flatten().collect()
 }
 
-/// The Secrets and `ConfigMap`s that pods mount, with the keys that they ask of each; below any object.
+/// Collects the Secrets and `ConfigMap`s that pods mount, with the requested keys; below any object.
 pub fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<String>>) {
     if let Some(volumes) = value["volumes"].as_array() {
         for volume in volumes {
@@ -117,12 +118,12 @@ pub fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<Str
     }
 }
 
-/// Whether the name is one of Ceph's.
+/// Whether the name belongs to Ceph.
 fn is_cephs(name: &str) -> bool {
     name == "ceph-etc" || name.ends_with("-keyring") || name == "pvc-ceph-client-key"
 }
 
-/// What osdpl writes for these releases, by kind and name.
+/// Returns the objects that osdpl writes for these releases, by kind and name.
 fn written(ceph: &Ceph, declared: &DeclaredCeph) -> BTreeMap<(String, String), Object> {
     let releases: BTreeMap<&str, &str> = RELEASES.into_iter().map(|release| (release, "openstack")).collect();
     let gateway = declared.gateway.iter().flatten().flat_map(|gateway| gateway.objects("openstack"));
@@ -131,7 +132,7 @@ fn written(ceph: &Ceph, declared: &DeclaredCeph) -> BTreeMap<(String, String), O
 }
 
 #[test]
-fn every_pod_finds_what_it_mounts_of_ceph_and_nothing_is_written_for_nobody() {
+fn every_mounted_ceph_object_is_written_and_used() {
     for (case, declared) in
         [("own", external(true)), ("lent", external(false)), ("rook", rook("leastPrivilege")), ("admin", rook("admin"))]
     {
@@ -160,12 +161,12 @@ fn every_pod_finds_what_it_mounts_of_ceph_and_nothing_is_written_for_nobody() {
             mounted.extend(found);
         }
         let unread: Vec<_> = written.keys().filter(|key| !mounted.contains_key(*key)).collect();
-        assert!(unread.is_empty(), "{case}: nobody mounts {unread:?}");
+        assert!(unread.is_empty(), "{case}: no pod mounts {unread:?}");
     }
 }
 
 #[test]
-fn no_key_of_ceph_stands_outside_of_secrets_in_what_charts_render() {
+fn no_ceph_key_outside_of_secrets() {
     for declared in [external(true), external(false), rook("leastPrivilege"), rook("admin")] {
         for (release, documents) in rendered(&declared) {
             for document in documents.iter().filter(|document| document["kind"] != "Secret") {

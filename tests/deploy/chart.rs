@@ -10,7 +10,7 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
 }
 
 #[test]
-fn both_helms_find_nothing_to_complain_about() {
+fn both_helm_versions_lint_the_chart() {
     for program in HELMS {
         let said = helm(program, &["lint", "--strict", path("deploy/osdpl").to_str().unwrap()], "").unwrap();
         assert!(said.contains("1 chart(s) linted, 0 chart(s) failed") && !said.contains("[WARNING]"), "{said}");
@@ -18,7 +18,7 @@ fn both_helms_find_nothing_to_complain_about() {
 }
 
 #[test]
-fn the_pod_is_confined_and_alone() {
+fn pod_is_confined_and_single() {
     let objects = own(&[]);
     let deployment = of_kind(&objects, "Deployment");
     assert_eq!(deployment["spec"]["replicas"], 1);
@@ -33,13 +33,13 @@ fn the_pod_is_confined_and_alone() {
     assert_eq!(container["capabilities"]["drop"], serde_json::json!(["ALL"]));
     let helm_needs = osdpl_operator::helm::Config::default().grace.as_secs();
     let given = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
-    assert!(given >= helm_needs + 30, "helm may take {helm_needs} s to end, and the last pass comes after it");
-    // The fence finds the operator's own pods by this label.
+    assert!(given >= helm_needs + 30, "helm may need {helm_needs} s to stop, and the last pass comes after it");
+    // The operator liveness check finds the operator's own pods by this label.
     assert_eq!(deployment["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"], "osdpl");
 }
 
 #[test]
-fn the_memory_limit_fits_every_slot_unless_it_is_set() {
+fn memory_limit_fits_every_slot_by_default() {
     let limit = |settings: &[&str]| {
         let objects = own(settings);
         of_kind(&objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"].clone()
@@ -77,7 +77,7 @@ fn settings_reach_the_operator() {
 }
 
 #[test]
-fn a_mistyped_setting_is_refused() {
+fn refuses_a_misspelt_setting() {
     let chart = path("deploy/osdpl");
     for program in HELMS {
         let said = helm(program, &["template", "x", chart.to_str().unwrap(), "--set", "slot=4"], "").unwrap_err();
@@ -86,7 +86,7 @@ fn a_mistyped_setting_is_refused() {
 }
 
 #[test]
-fn the_definition_stays_when_the_chart_goes() {
+fn keeps_the_crd_on_uninstall() {
     let objects = own(&[]);
     assert_eq!(
         of_kind(&objects, "CustomResourceDefinition")["metadata"]["annotations"]["helm.sh/resource-policy"],
@@ -96,7 +96,7 @@ fn the_definition_stays_when_the_chart_goes() {
 }
 
 #[test]
-fn the_webhook_has_its_certificate_from_where_it_is_said() {
+fn webhook_uses_the_configured_certificate() {
     for (from, first) in
         [("self", "Secret"), ("cert-manager", "Certificate"), ("secret", "ValidatingWebhookConfiguration")]
     {

@@ -1,22 +1,23 @@
-//! The CRD: it is what the types and the catalogue say, within the API server's bounds, and refuses what it can judge with words that help.
+//! The CRD: it matches the types and the catalogue, respects the API server's limits, and refuses invalid resources
+//! with helpful messages.
 
 use kube::core::cel::Validator;
 use serde_json::{Value, json};
 
-use crate::table::{BAD, Bad, GOOD_CHANGES, Judge};
+use crate::table::{BAD, Bad, Check, GOOD_CHANGES};
 use crate::{read, resource, shipped};
 
 const COMMITTED: [&str; 2] = ["crds/openstackdeployments.osdpl.dev.yaml", "crds/nodemaintenances.osdpl.dev.yaml"];
-/// The operator's own chart holds them too: helm reads nothing outside of a chart's folder.
+/// The operator's own chart contains them as well: helm reads no files outside of a chart's folder.
 const CARRIED: &str = "deploy/osdpl/templates/crd.yaml";
 const REGENERATE: &str = "crds/generate";
 
-/// Both, as `osdpl crd` prints each.
+/// Returns both, as `osdpl crd` prints each.
 fn generated() -> [String; 2] {
     [osdpl_core::api::crd_yaml(&shipped()).unwrap(), osdpl_core::api::maintenance_crd_yaml().unwrap()]
 }
 
-/// The schemas of both.
+/// Returns the schemas of both.
 fn schemas() -> [Value; 2] {
     let maintenance = serde_json::to_value(osdpl_core::api::maintenance_crd().unwrap()).unwrap();
     [schema(), maintenance["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()]
@@ -27,7 +28,7 @@ fn schema() -> Value {
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
 }
 
-/// Every schema below, with its path.
+/// Collects every schema below, with its path.
 fn walk<'a>(path: &str, schema: &'a Value, seen: &mut Vec<(String, &'a Value)>) {
     seen.push((path.to_owned(), schema));
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
@@ -41,7 +42,7 @@ fn walk<'a>(path: &str, schema: &'a Value, seen: &mut Vec<(String, &'a Value)>) 
 }
 
 #[test]
-fn the_committed_crds_are_the_generated_ones() {
+fn committed_crds_are_up_to_date() {
     for (file, generated) in COMMITTED.into_iter().zip(generated()) {
         assert!(read(file) == generated, "{file} is not what `osdpl crd` prints; run: {REGENERATE}");
         assert!(!generated.contains("{{"), "helm would read a part of {file} as a template");
@@ -56,8 +57,9 @@ fn the_committed_crds_are_the_generated_ones() {
 }
 
 #[test]
-fn client_side_apply_can_carry_the_crd() {
-    // It puts the whole object into an annotation, as JSON; all annotations together may have 256 KiB.
+fn crd_fits_client_side_apply() {
+    // Client-side apply stores the whole object in an annotation as JSON; all annotations together are limited to 256
+    // KiB.
     for generated in generated() {
         let object: Value = osdpl_values::yaml::parse("crd.yaml", &generated).unwrap();
         assert!(object.to_string().len() <= 200 * 1024);
@@ -65,7 +67,7 @@ fn client_side_apply_can_carry_the_crd() {
 }
 
 #[test]
-fn everything_a_user_may_write_is_bounded_and_nothing_is_written_for_them() {
+fn every_field_is_bounded_without_defaults() {
     let schemas = schemas();
     let mut seen = Vec::new();
     for schema in &schemas {
@@ -79,7 +81,7 @@ fn everything_a_user_may_write_is_bounded_and_nothing_is_written_for_them() {
             Some("object") => schema["properties"].is_object() || schema["maxProperties"].is_number(),
             Some("integer" | "number") => schema["maximum"].is_number() && schema["minimum"].is_number(),
             Some("boolean") => true,
-            // A rule bounds the number.
+            // A rule limits the number.
             None if schema["x-kubernetes-int-or-string"] == true => schema["maxLength"].is_number(),
             _ => false,
         };
@@ -110,14 +112,14 @@ fn every_field_is_described() {
 }
 
 #[test]
-fn known_features_have_their_schema_and_unknown_ones_are_kept() {
+fn known_features_have_a_schema() {
     let schema = schema();
     let features = &schema["properties"]["spec"]["properties"]["features"];
     assert_eq!(features["x-kubernetes-preserve-unknown-fields"], true);
     assert_eq!(features["properties"]["network"]["properties"]["backend"]["enum"], json!(["ovs", "ovn"]));
 }
 
-/// What our own rules say of a case, as `field: message`.
+/// Returns the findings of our own rules for a case, as `field: message`.
 fn offline(schema: &Value, case: &Bad) -> Vec<String> {
     match Validator::new().validate(schema, &resource(case.spec), None) {
         Ok(()) => Vec::new(),
@@ -126,10 +128,10 @@ fn offline(schema: &Value, case: &Bad) -> Vec<String> {
 }
 
 #[test]
-fn every_rule_refuses_something_with_its_own_message() {
+fn every_rule_refuses_with_its_message() {
     let schema = schema();
     let mut wrong = Vec::new();
-    for case in BAD.iter().filter(|case| case.judge == Judge::Rule) {
+    for case in BAD.iter().filter(|case| case.judge == Check::Rule) {
         let said = offline(&schema, case);
         if !said.iter().any(|said| said.contains(case.message)) {
             wrong.push(format!("{} → {said:?}, expected {}: {}", case.spec, case.field, case.message));
@@ -152,7 +154,7 @@ fn every_rule_refuses_something_with_its_own_message() {
 }
 
 #[test]
-fn good_resources_and_changes_pass_every_rule() {
+fn valid_resources_and_changes_pass() {
     let schema = schema();
     for (before, after) in GOOD_CHANGES {
         let verdict = Validator::new().validate(&schema, &resource(after), Some(&resource(before)));
@@ -161,7 +163,7 @@ fn good_resources_and_changes_pass_every_rule() {
 }
 
 #[test]
-fn a_maintenance_keeps_its_node_and_ends_after_it_begins() {
+fn maintenance_node_and_window_are_checked() {
     let [_, schema] = schemas();
     let of = |node: &str, window: Value| json!({"metadata": {"name": "m"}, "spec": {"node": node, "window": window}});
     let said = |new: &Value, old: Option<&Value>| match Validator::new().validate(&schema, new, old) {
@@ -170,7 +172,7 @@ fn a_maintenance_keeps_its_node_and_ends_after_it_begins() {
     };
     let (one, two) = (of("n1", json!({})), of("n2", json!({})));
     assert_eq!(said(&one, Some(&one)), "");
-    assert!(said(&two, Some(&one)).contains("can't be changed: half of what was done"));
+    assert!(said(&two, Some(&one)).contains("can't be changed, because the old node would stay"));
     let window = |start: &str, end: &str| of("n1", json!({"start": start, "end": end}));
     assert_eq!(said(&window("2026-11-28T22:00:00Z", "2026-11-29T04:00:00Z"), None), "");
     assert!(said(&window("2026-11-28T22:00:00Z", "2026-11-28T21:00:00Z"), None).contains("must be after the start"));

@@ -1,4 +1,4 @@
-//! `osdpl test`: what users expect of their clouds.
+//! `osdpl test`: users' expectations for their clouds.
 
 use std::process::{Command, Output};
 
@@ -14,7 +14,7 @@ fn test(arguments: &[&str]) -> (String, Option<i32>) {
     (String::from_utf8(said).unwrap(), output.status.code())
 }
 
-/// Cases about the smallest cloud, each with one expectation.
+/// Runs cases for the smallest cloud, each with one expectation.
 fn expecting(expectations: &[&str], arguments: &[&str]) -> (String, Option<i32>) {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("cases.yaml");
@@ -28,7 +28,7 @@ fn expecting(expectations: &[&str], arguments: &[&str]) -> (String, Option<i32>)
 }
 
 #[test]
-fn the_sample_holds() {
+fn shipped_cases_pass() {
     let (said, code) = test(&["deploy/tests.yaml"]);
     assert!(said.starts_with("ok    with preset ha, keystone has at least three replicas\n"), "{said}");
     assert!(said.ends_with("5 passed, 0 failed.\n"), "{said}");
@@ -36,7 +36,7 @@ fn the_sample_holds() {
 }
 
 #[test]
-fn a_case_that_is_wrong_hides_no_other_and_a_misspelt_path_is_one() {
+fn reports_wrong_case_and_misspelt_path() {
     let cases = [
         "{release: keystone, path: pod.replicas.apii, exists: false}",
         "{release: nova, wanted: true}",
@@ -60,7 +60,7 @@ fn a_case_that_is_wrong_hides_no_other_and_a_misspelt_path_is_one() {
 }
 
 #[test]
-fn what_does_not_hold_is_told_with_its_line_and_what_was_found() {
+fn reports_failures_with_line_and_value() {
     let password = "endpoints.identity.auth.admin.password";
     let cases = [
         (
@@ -90,7 +90,7 @@ fn what_does_not_hold_is_told_with_its_line_and_what_was_found() {
         ),
         ("{release: octavia, wanted: true}", "release octavia is not part of this cloud"),
         ("{release: nova, wanted: false}", "release nova is part of this cloud"),
-        ("{refused: nonsense}", "expected to be refused with \"nonsense\", found: nothing is said"),
+        ("{refused: nonsense}", "expected to be refused with \"nonsense\", found: none"),
         ("{warns: nonsense}", "expected a warning with \"nonsense\", found: "),
     ];
     let (said, code) = expecting(&cases.map(|(expectation, _)| expectation), &[]);
@@ -106,7 +106,7 @@ fn what_does_not_hold_is_told_with_its_line_and_what_was_found() {
 }
 
 #[test]
-fn where_no_layer_sets_a_value_the_charts_default_is_judged_as_explain_tells_it() {
+fn uses_chart_defaults_like_explain() {
     let (said, code) = expecting(
         &[
             "{release: keystone, path: pod.replicas.api, equals: 1}",
@@ -128,7 +128,7 @@ fn where_no_layer_sets_a_value_the_charts_default_is_judged_as_explain_tells_it(
 }
 
 #[test]
-fn programs_get_json_and_ci_systems_junit() {
+fn prints_json_and_junit() {
     let expectations = ["{release: nova, wanted: true}", "{release: nova, wanted: false}"];
     let (json, code) = expecting(&expectations, &["-o", "json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
@@ -140,7 +140,7 @@ fn programs_get_json_and_ci_systems_junit() {
 }
 
 #[test]
-fn a_wrong_file_is_another_exit_code_than_a_case_that_fails() {
+fn invalid_file_has_its_own_exit_code() {
     let (said, code) = expecting(&["{release: keystoen, wanted: true}"], &[]);
     assert!(
         said.contains("cases.yaml:5: the catalogue has no release \"keystoen\", did you mean \"keystone\"?"),
@@ -160,7 +160,7 @@ fn a_wrong_file_is_another_exit_code_than_a_case_that_fails() {
 }
 
 #[test]
-fn what_is_wrong_hides_the_outcome_of_nothing_else() {
+fn invalid_case_hides_no_other_result() {
     let (said, code) = test(&["deploy/tests.yaml", "no-such-file.yaml", "-o", "junit"]);
     assert!(said.contains("tests=\"6\" failures=\"0\" errors=\"1\">"), "{said}");
     assert!(

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{path, read};
 
-/// What it prints, and whether it succeeds.
+/// Returns the output, and whether the command succeeded.
 fn explain(sample: &str, words: &[&str]) -> (String, bool) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     command.current_dir(path("")).args(["explain", "-f", &format!("deploy/samples/{sample}.yaml")]).args(words);
@@ -15,7 +15,7 @@ fn explain(sample: &str, words: &[&str]) -> (String, bool) {
     (String::from_utf8(text).unwrap(), output.status.success())
 }
 
-/// The line of the file on which a text stands first after another one.
+/// Returns the line of the file with the first occurrence of a text after another one.
 fn line(file: &str, after: &str, text: &str) -> usize {
     let all = read(file);
     let start = all.find(after).unwrap();
@@ -23,7 +23,7 @@ fn line(file: &str, after: &str, text: &str) -> usize {
 }
 
 #[test]
-fn a_preset_shadows_the_catalogue_and_both_are_named_with_their_lines() {
+fn preset_shadows_the_catalogue_with_lines() {
     let (text, success) = explain("ha", &["rabbitmq", "pod.replicas.server"]);
     let place = format!("presets/ha.yaml:{} (fragments[0])", line("presets/ha.yaml", "    rabbitmq:", "replicas"));
     assert!(success && text.starts_with("rabbitmq pod.replicas.server = 3\n"), "{text}");
@@ -32,7 +32,7 @@ fn a_preset_shadows_the_catalogue_and_both_are_named_with_their_lines() {
 }
 
 #[test]
-fn a_secret_says_where_it_comes_from_and_never_what_it_is() {
+fn secret_shows_its_source_only() {
     let (text, success) = explain("minimal", &["endpoints.identity.auth.nova.password", "-o", "json"]);
     assert!(success, "{text}");
     let answers: Vec<Value> = serde_json::from_str(&text).unwrap();
@@ -43,14 +43,14 @@ fn a_secret_says_where_it_comes_from_and_never_what_it_is() {
 }
 
 #[test]
-fn what_ceph_says_is_named_as_ceph() {
+fn names_ceph_as_a_source() {
     let (text, success) = explain("rook", &["glance", "conf.glance.rbd.rbd_store_user"]);
     assert!(success && text.contains("by ${ceph.glance.user}\n"), "{text}");
     assert!(text.contains("of the Ceph of spec.features.storage.ceph\n"), "{text}");
 }
 
 #[test]
-fn the_resources_own_field_is_named_with_its_line_and_shadows_the_catalogue() {
+fn own_field_shadows_the_catalogue_with_a_line() {
     let own = read("deploy/samples/minimal.yaml").trim_end().to_owned()
         + "\n  common:\n    openstack:\n      values:\n        endpoints:\n          identity:\n            auth: {admin: {region_name: Here}}\n";
     let folder = tempfile::tempdir().unwrap();
@@ -67,7 +67,7 @@ fn the_resources_own_field_is_named_with_its_line_and_shadows_the_catalogue() {
 }
 
 #[test]
-fn what_is_removed_has_the_line_that_removes_it_and_not_even_the_default_holds_below() {
+fn removed_value_shows_the_removing_line() {
     let own = read("deploy/samples/minimal.yaml").trim_end().to_owned()
         + "\n  common:\n    openstack:\n      unset:\n      - pod.mounts\n      - pod.lifecycle\n";
     let folder = tempfile::tempdir().unwrap();
@@ -88,13 +88,13 @@ fn what_is_removed_has_the_line_that_removes_it_and_not_even_the_default_holds_b
 }
 
 #[test]
-fn with_the_charts_at_hand_their_defaults_are_told() {
+fn shows_defaults_of_available_charts() {
     let (text, success) = explain("minimal", &["nova", "network.backend", "--charts", "tests/charts"]);
     assert!(success && text.contains("nova has the key (list), its default is [\"openvswitch\"]"), "{text}");
 }
 
 #[test]
-fn what_a_secret_gives_is_hidden_and_nothing_beside_it() {
+fn hides_only_values_from_secrets() {
     let own = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  \
                openstackRelease: \"2026.1\"\n  presets: [core]\n  services: {keystone: {releases: {keystone: {\n    values: {conf: {keystone: {DEFAULT: {debug: true}}}},\n    \
                valuesFrom: [{kind: Secret, name: extra, key: values.yaml}]}}}}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: extra, namespace: openstack}\n\
@@ -113,7 +113,7 @@ fn what_a_secret_gives_is_hidden_and_nothing_beside_it() {
 }
 
 #[test]
-fn a_value_is_explained_though_another_is_refused() {
+fn explains_a_value_despite_other_errors() {
     let cron = "keystone: {releases: {keystone: {values: {jobs: {fernet_rotate: {cron: '0 24 * * *'}}}}}}";
     let own = read("deploy/samples/minimal.yaml")
         .replace("heat: {enabled: true}", &format!("heat: {{enabled: true}}, {cron}"));
@@ -129,7 +129,7 @@ fn a_value_is_explained_though_another_is_refused() {
 }
 
 #[test]
-fn a_short_default_of_the_chart_is_known_offline() {
+fn shows_a_short_default_offline() {
     let (text, success) = explain("minimal", &["keystone", "conf.keystone.token.expiration"]);
     let default = "  chart    keystone has the key (number), its default is 43200\n";
     assert!(
@@ -139,7 +139,7 @@ fn a_short_default_of_the_chart_is_known_offline() {
 }
 
 #[test]
-fn a_default_that_is_a_list_or_a_map_is_told_offline_as_far_as_it_is_known() {
+fn outlines_long_defaults_offline() {
     let default = |path: &str| {
         let (text, success) = explain("minimal", &["keystone", path]);
         assert!(success, "{text}");
@@ -152,7 +152,7 @@ fn a_default_that_is_a_list_or_a_map_is_told_offline_as_far_as_it_is_known() {
         list,
         "has the key (list), its default in outline (--charts shows it whole):\n    - stdout\n    - stderr\n    - \"null\"\n"
     );
-    // What a text says that is long is in the chart alone.
+    // A long default is only in the chart.
     let script = default("bootstrap");
     assert!(script.contains(" whole):\n    enabled: ") && script.contains("\n    script: <string>\n"), "{script}");
     assert!(default("conf").ends_with(" more lines; --output json shows all\n"));
@@ -163,7 +163,7 @@ fn a_default_that_is_a_list_or_a_map_is_told_offline_as_far_as_it_is_known() {
 }
 
 #[test]
-fn a_chart_of_another_version_is_judged_by_its_own_files_alone() {
+fn uses_the_files_of_another_chart_version() {
     let own = read("deploy/samples/minimal.yaml")
         .replace("heat: {enabled: true}", "heat: {enabled: true}, nova: {releases: {nova: {version: 2026.1.0}}}");
     let folder = tempfile::tempdir().unwrap();
@@ -184,7 +184,7 @@ fn a_chart_of_another_version_is_judged_by_its_own_files_alone() {
 }
 
 #[test]
-fn a_key_that_no_chart_knows_fails_with_the_nearest_name() {
+fn suggests_the_nearest_key() {
     let (text, success) = explain("minimal", &["nova", "podd.replicas"]);
     assert!(!success && text.contains("chart    nova has no such key, did you mean \"pod\"?"), "{text}");
     let (text, success) = explain("minimal", &["podd.replicas"]);
@@ -196,7 +196,7 @@ fn a_key_that_no_chart_knows_fails_with_the_nearest_name() {
 }
 
 #[test]
-fn what_holds_on_some_nodes_alone_is_told_with_the_nodes_and_its_line() {
+fn shows_node_overrides_with_nodes_and_line() {
     let own = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  openstackRelease: \"2026.1\"\n  \
                presets: [core]\n  services: {nova: {releases: {nova: {values: {conf: {nova: {libvirt: {cpu_mode: none}}}}}}}}\n  nodes:\n    overrides:\n    - name: one\n      \
                nodes: [n2, n1]\n      releases: {nova: {values: {conf: {nova: {libvirt: {cpu_mode: custom}}}}}}\n    - name: two\n      selector: {matchLabels: {rack: \
@@ -227,7 +227,7 @@ fn what_holds_on_some_nodes_alone_is_told_with_the_nodes_and_its_line() {
 }
 
 #[test]
-fn an_entry_of_a_list_is_not_said_to_be_set_by_nobody() {
+fn list_entry_is_not_reported_as_unset() {
     let (text, success) = explain("minimal", &["nova", "network.backend[0]"]);
     let said = "osdpl: network.backend[0] is an entry of a list, and helm replaces lists as a whole: a single entry can't be explained; use network.backend\n";
     assert!(!success && text == said, "{text}");

@@ -1,4 +1,5 @@
-//! The image's root folder, and the operator run from it as a container would: read-only, as user 65532, as PID 1, under the shipped rights.
+//! The image's root folder, and the operator running in it like in a container: read-only, as user 65532, as PID 1,
+//! with the shipped rights.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -29,7 +30,7 @@ fn root(folder: &Path) -> Result<(), String> {
 }
 
 #[test]
-fn the_root_holds_what_is_needed_and_replaces_only_its_own() {
+fn image_root_is_complete_and_replaces_only_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image");
     root(&image).unwrap();
@@ -45,7 +46,7 @@ fn the_root_holds_what_is_needed_and_replaces_only_its_own() {
     {
         assert!(image.join(file).is_file(), "{file}");
     }
-    assert!(!image.join("bin/sh").exists(), "nobody needs a shell");
+    assert!(!image.join("bin/sh").exists(), "the image has no shell");
     let foreign = folder.path().join("foreign");
     std::fs::create_dir(&foreign).unwrap();
     std::fs::write(foreign.join("letter"), "dear").unwrap();
@@ -53,7 +54,7 @@ fn the_root_holds_what_is_needed_and_replaces_only_its_own() {
     assert!(foreign.join("letter").exists());
 }
 
-/// The operator in its container; ends with the value.
+/// The operator in its container; stopped when the value is dropped.
 struct Contained(Child);
 
 impl Contained {
@@ -70,7 +71,7 @@ impl Contained {
         Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap())
     }
 
-    /// Asks PID 1 of the container to end, as a kubelet does, and says how it ended.
+    /// Sends SIGTERM to PID 1 of the container, like a kubelet, and returns its exit status.
     fn stop(mut self) -> std::process::ExitStatus {
         let unshare = self.0.id();
         let inside = std::fs::read_to_string(format!("/proc/{unshare}/task/{unshare}/children")).unwrap();
@@ -81,13 +82,14 @@ impl Contained {
 
 impl Drop for Contained {
     fn drop(&mut self) {
-        // Its child dies with it (`--kill-child`).
+        // Its child is killed with it (`--kill-child`).
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A control plane with the operator's own chart installed, and a folder with its account as a kubelet would mount it.
+/// Returns a control plane with the operator's own chart installed, and a folder with its account like a kubelet mounts
+/// it.
 async fn installed(account: &Path) -> (Cluster, String) {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let kubeconfig = cluster.kubeconfig().to_str().unwrap();
@@ -122,7 +124,7 @@ async fn installed(account: &Path) -> (Cluster, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_installs_and_removes_a_release_from_the_image_and_ends_when_told() {
+async fn operator_runs_in_the_image_and_stops_on_sigterm() {
     let folder = tempfile::tempdir().unwrap();
     let (image, account) = (folder.path().join("image"), folder.path().join("account"));
     std::fs::create_dir(&account).unwrap();
@@ -146,5 +148,5 @@ async fn the_operator_installs_and_removes_a_release_from_the_image_and_ends_whe
     assert_eq!(cloud.status.as_ref().unwrap().releases, "1/1");
     api.delete("cloud", &DeleteParams::default()).await.unwrap();
     await_condition(api, "cloud", conditions::is_deleted(&cloud.uid().unwrap())).await.unwrap();
-    assert!(operator.stop().success(), "PID 1 hears SIGTERM and ends in order");
+    assert!(operator.stop().success(), "PID 1 handles SIGTERM and exits cleanly");
 }

@@ -1,4 +1,4 @@
-//! Whatever reads a file judges it as `osdpl validate` does.
+//! Every command that reads a file validates it like `osdpl validate`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::offline::{HEAD, run, text};
 
-/// A kubeconfig of a cluster that does not answer.
+/// A kubeconfig of a cluster that does not respond.
 const SILENT: &str = "apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: a, user: {}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\n";
 
 #[test]
-fn whatever_reads_a_file_says_of_one_that_is_misshapen_what_validate_says() {
+fn every_command_reports_invalid_files_like_validate() {
     let file = HEAD.replace("v1alpha1", "v1").replace("[core]", "[corr]")
         + "  foo: 1\n  approval: maybe\n  services: {novaa: {}}\n";
     let lines = |said: &str| -> Vec<String> {
@@ -47,7 +47,7 @@ fn whatever_reads_a_file_says_of_one_that_is_misshapen_what_validate_says() {
 }
 
 #[test]
-fn explain_tells_programs_what_is_wrong_with_a_file_as_validate_does() {
+fn explain_reports_invalid_files_as_json() {
     let file = format!("{HEAD}  paused: maybe\n");
     let output = run(&file, &["explain", "-f", "cloud.yaml", "nova", "pod", "-o", "json"], None);
     let validated = run(&file, &["validate", "cloud.yaml", "-o", "json"], None);
@@ -60,7 +60,7 @@ fn explain_tells_programs_what_is_wrong_with_a_file_as_validate_does() {
 }
 
 #[test]
-fn the_plan_of_a_new_cloud_knows_the_images_of_the_charts_that_are_named() {
+fn plan_of_a_new_cloud_knows_chart_images() {
     let digest = format!("sha256:{}", "0".repeat(64));
     let file = HEAD.replace("  presets: [core]\n", "  services: {keystone: {enabled: true}}\n")
         + &format!("  images: {{digests: {{'quay.io/airshipit/keystone:2062.1': '{digest}'}}}}\n");
@@ -78,7 +78,7 @@ fn the_plan_of_a_new_cloud_knows_the_images_of_the_charts_that_are_named() {
 }
 
 #[test]
-fn help_is_as_wide_as_the_terminal_and_has_a_hint_for_a_slip() {
+fn help_fits_the_terminal_and_suggests_commands() {
     let home = tempfile::tempdir().unwrap();
     let help = |columns: &str, arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
@@ -91,7 +91,7 @@ fn help_is_as_wide_as_the_terminal_and_has_a_hint_for_a_slip() {
         let said = help("100", arguments);
         assert!(said.contains("a similar subcommand exists: 'validate'"), "{said}");
     }
-    // What is no UTF-8 is near nothing, and no reason to panic.
+    // An argument that is not UTF-8 has no similar command, and must not panic.
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     let output = command.args(["help".as_ref(), OsStr::from_bytes(b"\xff")]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
@@ -100,7 +100,7 @@ fn help_is_as_wide_as_the_terminal_and_has_a_hint_for_a_slip() {
 }
 
 #[test]
-fn unknown_keys_of_a_plan_stand_each_on_its_own_line_as_validate_tells_them() {
+fn plan_lists_each_unknown_key_on_a_line() {
     let values = "  services:\n    keystone:\n      releases:\n        keystone:\n          valuesFrom: [{kind: ConfigMap, name: more}]\n          values:\n            pod:\n              \
                   replicass: 1\n            jbs: {}\n";
     let more = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\ndata: {values.yaml: 'lables: {a: b}'}\n";
@@ -128,7 +128,7 @@ fn unknown_keys_of_a_plan_stand_each_on_its_own_line_as_validate_tells_them() {
 }
 
 #[test]
-fn what_is_deployed_is_asked_by_whatever_reads_a_file() {
+fn every_command_checks_the_deployed_release() {
     let file = format!("{HEAD}status: {{openstackRelease: {{deployed: '2024.1'}}}}\n");
     for arguments in [
         &["plan", "--offline", "-f", "cloud.yaml"][..],

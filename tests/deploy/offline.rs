@@ -1,4 +1,4 @@
-//! What commands make of a file where no cluster is asked: they judge it as the API server would, and look for no cluster that nobody named.
+//! Commands on a file without a cluster: they validate it like the API server, and do not look for a cluster.
 
 use std::process::{Command, Output};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 pub const HEAD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec:\n  openstackRelease: '2026.1'\n  presets: [core]\n";
 
-/// A command on a file with this text, in a home without a kubeconfig.
+/// Runs a command on a file with this text, in a home without a kubeconfig.
 pub fn run(text: &str, arguments: &[&str], kubeconfig: Option<&str>) -> Output {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("cloud.yaml"), text).unwrap();
@@ -22,11 +22,11 @@ pub fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_the_api_server_would_refuse_is_no_plan_and_explains_nothing() {
+fn refused_resources_are_neither_planned_nor_explained() {
     for (spec, told) in [
         ("  region: a b\n", "spec.region: "),
         ("  publicDomain: X_Y\n", "spec.publicDomain: "),
-        ("  services:\n    nova:\n", "spec.services.nova: nothing stands here"),
+        ("  services:\n    nova:\n", "spec.services.nova: the value is null"),
     ] {
         let file = format!("{HEAD}{spec}");
         for arguments in
@@ -41,7 +41,7 @@ fn what_the_api_server_would_refuse_is_no_plan_and_explains_nothing() {
 }
 
 #[test]
-fn programs_are_told_the_findings_of_a_plan_too() {
+fn plan_findings_are_in_json() {
     let file = format!(
         "{HEAD}  publicDomain: cloud.local\n  features: {{publicEndpoints: {{enabled: true, gateway: {{name: a, namespace: b}}}}}}\n"
     );
@@ -53,7 +53,7 @@ fn programs_are_told_the_findings_of_a_plan_too() {
 }
 
 #[test]
-fn what_has_another_type_hides_nothing_else_and_everything_has_its_line() {
+fn wrong_type_hides_no_other_finding() {
     let file = format!("{HEAD}  region: 5\n  approval: automatic\n  services: {{novaa: {{}}}}\n")
         .replace("[core]", "[core, hA]");
     let commands: [&[&str]; 3] = [
@@ -83,7 +83,7 @@ fn what_has_another_type_hides_nothing_else_and_everything_has_its_line() {
 }
 
 #[test]
-fn another_version_and_a_kind_that_is_almost_ours_are_refused_as_validate_refuses_them() {
+fn refuses_another_version_and_a_similar_kind() {
     let plan = ["plan", "--offline", "-f", "cloud.yaml"];
     for (file, told) in [
         (
@@ -108,7 +108,7 @@ fn another_version_and_a_kind_that_is_almost_ours_are_refused_as_validate_refuse
 }
 
 #[test]
-fn a_file_that_can_not_be_read_ends_every_command_with_a_code_of_its_own() {
+fn unreadable_file_has_its_own_exit_code() {
     let commands: [&[&str]; 4] = [
         &["plan", "--offline", "-f", "nowhere.yaml"],
         &["render", "-f", "nowhere.yaml"],
@@ -126,7 +126,7 @@ fn a_file_that_can_not_be_read_ends_every_command_with_a_code_of_its_own() {
 }
 
 #[test]
-fn an_empty_kubeconfig_is_as_good_as_none() {
+fn empty_kubeconfig_counts_as_none() {
     let output = run(HEAD, &["plan", "-f", "cloud.yaml"], Some(""));
     let why = text(&output.stderr);
     assert!(
@@ -136,7 +136,7 @@ fn an_empty_kubeconfig_is_as_good_as_none() {
 }
 
 #[test]
-fn a_file_that_names_no_namespace_is_in_the_one_that_is_asked_for() {
+fn file_without_a_namespace_uses_the_requested_one() {
     let rendered = text(&run(HEAD, &["render", "-f", "cloud.yaml", "-n", "prod", "keystone"], None).stdout);
     assert!(rendered.contains("# keystone (prod/keystone, "), "{rendered}");
     let explain = ["explain", "-f", "cloud.yaml", "-n", "prod", "keystone", "endpoints.cluster_domain_suffix"];
@@ -152,7 +152,7 @@ fn a_file_that_names_no_namespace_is_in_the_one_that_is_asked_for() {
 }
 
 #[test]
-fn a_wrong_expression_of_an_added_preset_is_told_where_it_stands() {
+fn locates_invalid_expression_of_added_preset() {
     let added = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: edge, labels: {osdpl.dev/catalog: 'true'}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n    description: One.\n    fragments:\n    - releases: {keystone: {values: {conf: {keystone: {DEFAULT: {debug: '${spec.regoin}'}}}}}}\n";
     let file = format!("{}{added}", HEAD.replace("[core]", "[core, edge]"));
     let output = run(&file, &["render", "-f", "cloud.yaml"], None);
@@ -165,7 +165,7 @@ fn a_wrong_expression_of_an_added_preset_is_told_where_it_stands() {
 }
 
 #[test]
-fn a_key_without_a_default_is_not_said_to_have_one_and_a_null_above_is_a_null() {
+fn key_without_default_and_null_above_are_reported() {
     let said = text(&run(HEAD, &["explain", "-f", "cloud.yaml", "nova", "conf.nova.nofoo.bar"], None).stdout);
     assert!(said.starts_with("nova conf.nova.nofoo.bar is set by no layer, and has no default\n"), "{said}");
     let file = format!("{HEAD}  common: {{openstack: {{values: {{pod: {{lifecycle: null}}}}}}}}\n");
@@ -179,7 +179,7 @@ fn a_key_without_a_default_is_not_said_to_have_one_and_a_null_above_is_a_null() 
 }
 
 #[test]
-fn a_mirror_reaches_the_images_that_charts_name_themselves() {
+fn mirror_rewrites_images_of_charts() {
     let file = format!(
         "{HEAD}  images: {{mirrors: {{quay.io/airshipit: reg.example.org/osh}}}}\n  services: {{neutron: {{releases: {{neutron: {{version: 1.2.3}}}}}}}}\n"
     );

@@ -1,4 +1,4 @@
-//! The operator's own process, where there is no cluster.
+//! The operator's process without a cluster.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,9 +6,9 @@ use std::process::Command;
 const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: lab\ncontexts: [{name: lab, context: {cluster: lab, user: me}}]\nusers: [{name: me, user: {}}]\n";
 
 #[test]
-fn an_operator_without_an_api_server_names_it_with_what_to_do_and_logs_without_colours_into_a_file() {
+fn reports_a_missing_api_server_with_a_remedy() {
     let home = tempfile::tempdir().unwrap();
-    // No test gets that port, whatever runs beside this one: systems give away others, and it takes rights to ask for it.
+    // No test gets this port: systems assign other ones, and binding it requires rights.
     let address = "127.0.0.1:1";
     let (kubeconfig, cache) = (home.path().join("kubeconfig"), home.path().join("cache"));
     let clusters = format!("clusters: [{{name: lab, cluster: {{server: 'http://{address}'}}}}]\n");
@@ -19,7 +19,7 @@ fn an_operator_without_an_api_server_names_it_with_what_to_do_and_logs_without_c
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     command.args(["operator", "--plain-logs", "--listen", "127.0.0.1:0", "--helm"]).arg(helm).arg("--cache").arg(cache);
     command.env("KUBECONFIG", kubeconfig).env_remove("OSDPL_CATALOG").env_remove("NO_COLOR").env_remove("RUST_LOG");
-    // What stands there for whoever runs the test would be asked instead.
+    // Proxies in the environment would be used instead.
     for proxy in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
         command.env_remove(proxy);
     }
@@ -28,6 +28,6 @@ fn an_operator_without_an_api_server_names_it_with_what_to_do_and_logs_without_c
     assert!(!output.status.success());
     let told = format!("listing the operator's own pods: the API server at http://{address} does not answer: ");
     assert!(said.contains(&told), "{said}");
-    assert!(said.contains("look whether it runs") && said.contains("(KUBECONFIG, or the pod's own cluster)"), "{said}");
+    assert!(said.contains("check that it runs") && said.contains("(KUBECONFIG, or the pod's own cluster)"), "{said}");
     assert!(said.contains(" INFO ") && !said.contains('\u{1b}'), "{said}");
 }

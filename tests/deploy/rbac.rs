@@ -1,4 +1,4 @@
-//! The operator's rights: enough for the catalogue's charts, and nothing that would be too much for anyone.
+//! The operator's rights: sufficient for the catalogue's charts, and not excessive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::rules::{Deed, allowed, deeds};
 use crate::{path, read, render};
 
-/// What the catalogue's charts render: rendered once, used by several tests.
+/// The rendered objects of the catalogue's charts: rendered once, used by several tests.
 pub static OBJECTS: LazyLock<Vec<Value>> = LazyLock::new(render::catalogue);
 
 fn rules_of(object: &Value) -> Vec<PolicyRule> {
@@ -21,7 +21,7 @@ fn shipped() -> Vec<PolicyRule> {
     rules_of(objects.iter().find(|object| object["kind"] == "ClusterRole").unwrap())
 }
 
-/// What services need beyond the default, by service (`rbac.services`).
+/// Returns the additional rights of services, by service (`rbac.services`).
 fn beyond() -> BTreeMap<String, Vec<PolicyRule>> {
     let files = std::fs::read_dir(path("deploy/osdpl/rbac")).unwrap().map(|entry| entry.unwrap().path());
     files
@@ -35,7 +35,7 @@ fn beyond() -> BTreeMap<String, Vec<PolicyRule>> {
         .collect()
 }
 
-/// The right to hand on a role that the same objects do not make.
+/// Returns the right to bind a role that is not among the same objects.
 fn bound(objects: &[Value]) -> impl Fn(&Value) -> Vec<Deed> {
     let made: BTreeSet<String> = objects
         .iter()
@@ -51,7 +51,7 @@ fn bound(objects: &[Value]) -> impl Fn(&Value) -> Vec<Deed> {
     }
 }
 
-/// What helm does with an object over its life.
+/// Returns the actions of helm on an object during its lifetime.
 fn handled(object: &Value) -> Vec<Deed> {
     let group = object["apiVersion"].as_str().unwrap().rsplit_once('/').map_or("", |(group, _)| group);
     let kind = object["kind"].as_str().unwrap().to_lowercase();
@@ -78,13 +78,13 @@ fn missing<'a>(
 }
 
 #[test]
-fn the_operator_may_handle_whatever_the_charts_create() {
+fn operator_may_manage_all_chart_objects() {
     let missing = missing(&shipped(), OBJECTS.iter(), handled);
     assert!(missing.is_empty(), "add to deploy/osdpl/templates/clusterrole.yaml: {missing:#?}");
 }
 
 #[test]
-fn the_operator_may_watch_every_kind_that_it_looks_after_and_overlooks_none_that_charts_create() {
+fn operator_may_watch_all_chart_kinds() {
     let held = shipped();
     for kind in &osdpl_core::drift::KINDS {
         for verb in ["get", "list", "watch"] {
@@ -100,7 +100,7 @@ fn the_operator_may_watch_every_kind_that_it_looks_after_and_overlooks_none_that
 }
 
 #[test]
-fn the_operator_holds_whatever_the_charts_grant() {
+fn operator_holds_all_granted_rights() {
     let roles = OBJECTS.iter().filter(|object| object["kind"] == "Role" || object["kind"] == "ClusterRole");
     assert!(roles.clone().count() > 50, "the charts make Roles");
     let missing = missing(&shipped(), roles, |role| rules_of(role).iter().flat_map(deeds).collect());
@@ -108,7 +108,7 @@ fn the_operator_holds_whatever_the_charts_grant() {
 }
 
 #[test]
-fn each_service_gets_by_with_the_default_and_what_is_allowed_for_it_by_name() {
+fn each_service_needs_only_its_listed_rights() {
     let beyond = beyond();
     let services = render::services();
     assert!(services.len() > 10, "{:?}", services.keys());
@@ -116,7 +116,7 @@ fn each_service_gets_by_with_the_default_and_what_is_allowed_for_it_by_name() {
     for (service, objects) in services {
         let mut held = shipped();
         held.extend(beyond.get(&service).into_iter().flatten().cloned());
-        // The definitions that charts of other projects carry are kept, or lie where helm never deletes them.
+        // The CRDs in charts of other projects are kept, or in a folder that helm never deletes from.
         let handled_by_helm = objects.iter().filter(|object| object["kind"] != "CustomResourceDefinition");
         let mut missing_here = missing(&held, handled_by_helm, handled);
         let of = |kinds: [&'static str; 2]| {
@@ -133,7 +133,7 @@ fn each_service_gets_by_with_the_default_and_what_is_allowed_for_it_by_name() {
 }
 
 #[test]
-fn a_service_that_needs_more_than_the_default_says_so_and_can_be_named() {
+fn services_with_extra_rights_declare_them() {
     let schema: Value = serde_json::from_str(&read("deploy/osdpl/values.schema.json")).unwrap();
     let named = &schema["properties"]["rbac"]["properties"]["services"]["items"]["enum"];
     let named: BTreeSet<String> = serde_json::from_value(named.clone()).unwrap();
@@ -145,7 +145,7 @@ fn a_service_that_needs_more_than_the_default_says_so_and_can_be_named() {
 }
 
 #[test]
-fn what_a_service_needs_beyond_the_default_is_held_only_where_it_is_named() {
+fn extra_rights_are_held_only_if_listed() {
     let beyond = beyond();
     let rules = |setting: &[&str]| {
         let objects = render::own(setting);
@@ -163,7 +163,7 @@ fn what_a_service_needs_beyond_the_default_is_held_only_where_it_is_named() {
 }
 
 #[test]
-fn no_wildcard_no_escalate_no_bind_no_impersonate() {
+fn no_wildcard_escalate_bind_or_impersonate() {
     for rule in shipped() {
         assert!(rule.non_resource_urls.is_none(), "{rule:?}");
         for deed in deeds(&rule) {
@@ -176,7 +176,7 @@ fn no_wildcard_no_escalate_no_bind_no_impersonate() {
 }
 
 #[test]
-fn no_cloud_can_be_deleted_with_the_definition_of_its_kind() {
+fn crds_of_clouds_can_not_be_deleted() {
     let deed = |group: &str, resource: &str| Deed {
         group: group.into(),
         resource: resource.into(),

@@ -1,4 +1,4 @@
-//! Charts rendered by helm: the operator's own, and the catalogue's with the values that osdpl gives them.
+//! Charts rendered by helm: the operator's own, and the catalogue's with osdpl's values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -20,12 +20,12 @@ pub const HELMS: [Program; 2] = [Program::Helm4, Program::Helm3];
 static PROGRAMS: LazyLock<Programs> =
     LazyLock::new(|| programs::ensure(&HELMS, &mut programs::print_progress).unwrap());
 
-/// Where a helm lies.
+/// Returns the path of a helm.
 pub fn program(program: Program) -> &'static Path {
     PROGRAMS.path(program).unwrap()
 }
 
-/// Runs helm; what it prints, or its complaint.
+/// Runs helm; returns its output, or its error.
 pub fn helm(which: Program, arguments: &[&str], input: &str) -> Result<String, String> {
     let mut child = Command::new(program(which))
         .args(arguments)
@@ -40,13 +40,13 @@ pub fn helm(which: Program, arguments: &[&str], input: &str) -> Result<String, S
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
 
-/// The documents of a manifest.
+/// Returns the documents of a manifest.
 pub fn documents(manifest: &str) -> Vec<Value> {
     let documents = manifest.split("\n---").filter(|document| document.lines().any(|line| line.starts_with("kind:")));
     documents.map(|document| yaml::parse("manifest", document.trim_start_matches('-')).unwrap()).collect()
 }
 
-/// The operator's own chart with these `--set`s.
+/// Renders the operator's own chart with these `--set`s.
 pub fn own(settings: &[&str]) -> Vec<Value> {
     let chart = path("deploy/osdpl");
     let mut arguments = vec!["template", "osdpl", chart.to_str().unwrap(), "--namespace", "osdpl-system"];
@@ -56,17 +56,17 @@ pub fn own(settings: &[&str]) -> Vec<Value> {
     documents(&helm(Program::Helm4, &arguments, "").unwrap())
 }
 
-/// Where the catalogue's charts lie: `CHARTS`, a folder of archives or chart directories, or the stand-ins.
+/// Returns a chart of the catalogue: from `CHARTS`, a folder of archives or chart directories, or the stand-in.
 fn chart(name: &str) -> PathBuf {
-    found(name).unwrap_or_else(|folder| panic!("{} holds no chart {name}", folder.display()))
+    found(name).unwrap_or_else(|folder| panic!("{} has no chart {name}", folder.display()))
 }
 
-/// The folder that `CHARTS` names.
+/// Returns the folder in `CHARTS`.
 pub fn given() -> Option<PathBuf> {
     std::env::var_os("CHARTS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// The chart; the folder, where it is not in there.
+/// Returns the chart, or the folder if it is not in there.
 pub fn found(name: &str) -> Result<PathBuf, PathBuf> {
     let folder = given().unwrap_or_else(|| path("tests/charts"));
     let directory = folder.join(name);
@@ -76,14 +76,14 @@ pub fn found(name: &str) -> Result<PathBuf, PathBuf> {
     let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files = files.filter(|file| {
         let rest = file.file_stem().and_then(|stem| stem.to_str()?.strip_prefix(name)?.strip_prefix('-'));
-        // Some projects write `v` before their versions.
+        // Some projects prefix their versions with `v`.
         let version = rest.map(|rest| rest.strip_prefix('v').unwrap_or(rest));
         version.is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()))
     });
     files.next().ok_or(folder)
 }
 
-/// Clouds that differ in what their charts render.
+/// Returns clouds whose charts render differently.
 fn kinds() -> Vec<Value> {
     let mut kinds: Vec<Value> =
         clouds().into_iter().filter(|(name, _)| name.starts_with("2026.1")).map(|(_, spec)| spec).collect();
@@ -98,7 +98,7 @@ fn kinds() -> Vec<Value> {
     kinds
 }
 
-/// Everything that osdpl would have helm create, over every kind of cloud; helm's tests, which osdpl never runs, left out.
+/// Returns all objects that helm would create for every kind of cloud, without helm's tests, which osdpl never runs.
 pub fn catalogue() -> Vec<Value> {
     let catalog = shipped();
     let mut seen = BTreeSet::new();
@@ -114,7 +114,8 @@ pub fn catalogue() -> Vec<Value> {
     objects
 }
 
-/// Everything that osdpl would have helm create for each service of the catalogue, all of them enabled at once; of the charts that are there.
+/// Returns all objects that helm would create for each service of the catalogue, with all enabled at once, from the
+/// available charts.
 pub fn services() -> BTreeMap<String, Vec<Value>> {
     let catalog = shipped();
     let all: serde_json::Map<_, _> =
@@ -129,19 +130,19 @@ pub fn services() -> BTreeMap<String, Vec<Value>> {
     services
 }
 
-/// What osdpl would have helm create of one release, of a chart of the same name.
+/// Returns the objects of one release whose chart has the same name.
 pub fn release(name: &str, values: &Values) -> Vec<Value> {
     by(name, name, values)
 }
 
-/// What osdpl would have helm create of one release of this chart.
+/// Returns the objects of one release of this chart.
 pub fn by(name: &str, chart: &str, values: &Values) -> Vec<Value> {
     rendered(name, &self::chart(chart), values)
 }
 
 fn rendered(name: &str, chart: &Path, values: &Values) -> Vec<Value> {
     let chart = chart.to_str().unwrap();
-    // A version of Kubernetes that the charts of other projects take.
+    // A version of Kubernetes that the charts of other projects accept.
     let arguments = [
         "template",
         name,

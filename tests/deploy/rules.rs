@@ -1,9 +1,9 @@
-//! Whether RBAC rules cover others, as the API server judges it (`k8s.io/component-helpers/auth/rbac/validation.Covers`): each wanted
-//! combination of group, resource, verb and name must be allowed by one single rule.
+//! Whether RBAC rules cover others, like in the API server (`k8s.io/component-helpers/auth/rbac/validation.Covers`): a
+//! single rule must allow each combination of group, resource, verb and name.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-/// One thing that may be done, or must be allowed to be done.
+/// An action that is allowed, or must be allowed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deed {
     pub group: String,
@@ -29,7 +29,7 @@ fn each(list: Option<&Vec<String>>) -> Vec<Option<String>> {
     }
 }
 
-/// Every combination in a rule.
+/// Returns every combination in a rule.
 pub fn deeds(rule: &PolicyRule) -> Vec<Deed> {
     let mut deeds = Vec::new();
     for group in each(rule.api_groups.as_ref()).into_iter().flatten() {
@@ -44,7 +44,7 @@ pub fn deeds(rule: &PolicyRule) -> Vec<Deed> {
     deeds
 }
 
-/// Whether one of the rules allows the deed. No wildcards: ours has none.
+/// Whether one of the rules allows the action. Wildcards are not supported: our rules have none.
 pub fn allowed(rules: &[PolicyRule], deed: &Deed) -> bool {
     let has = |list: Option<&Vec<String>>, wanted: &String| list.is_some_and(|list| list.contains(wanted));
     rules.iter().any(|rule| {
@@ -68,7 +68,7 @@ fn rule(groups: &[&str], resources: &[&str], verbs: &[&str], names: &[&str]) -> 
 }
 
 #[test]
-fn a_deed_needs_one_rule_that_allows_all_of_it() {
+fn one_rule_must_allow_the_whole_action() {
     let held = [rule(&["", "apps"], &["pods"], &["get"], &[]), rule(&[""], &["secrets"], &["get"], &["one"])];
     let cases = [
         (rule(&[""], &["pods"], &["get"], &[]), true),

@@ -1,4 +1,4 @@
-//! The samples: the smallest one is small, each is accepted by the CRD's rules and by the catalogue.
+//! The samples: the smallest one is small, and the CRD's rules and the catalogue accept each of them.
 
 use kube::core::cel::Validator;
 use osdpl_core::api;
@@ -15,20 +15,20 @@ fn samples() -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_smallest_useful_resource_is_small() {
+fn minimal_sample_is_small() {
     let text = read("deploy/samples/minimal.yaml");
     assert!(text.lines().count() <= 12, "{text}");
 }
 
 #[test]
-fn every_sample_is_applied_by_the_server_and_accepted() {
+fn server_accepts_every_sample() {
     let catalog = shipped();
     let crd = serde_json::to_value(api::crd(&catalog).unwrap()).unwrap();
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     for (name, text) in samples() {
         assert!(
             text.contains(&format!("# kubectl apply --server-side -f deploy/samples/{name}\n")),
-            "{name} says how it is applied"
+            "{name} contains the apply command"
         );
         let object: Value = yaml::parse(&name, &text).unwrap();
         if object["kind"] == "NodeMaintenance" {
@@ -46,7 +46,7 @@ fn every_sample_is_applied_by_the_server_and_accepted() {
 }
 
 #[test]
-fn a_kubeconfig_that_is_wrong_is_no_reason_to_plan_a_new_cloud() {
+fn invalid_kubeconfig_is_not_a_new_cloud() {
     let home = tempfile::tempdir().unwrap();
     let plan = |text: Option<&str>| {
         if let Some(text) = text {

@@ -1,4 +1,4 @@
-//! The shipped files before a real API server: what it refuses, what it keeps, and what the operator's account may do.
+//! The shipped files on a real API server: what it refuses, what it keeps, and what the operator's account may do.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -19,7 +19,7 @@ use crate::render::{HELMS, helm, own};
 use crate::table::{BAD, Bad, GOOD_CHANGES};
 use crate::{path, read, resource};
 
-/// One control plane for all of these tests; it ends with the process.
+/// The control plane for all of these tests; it stops with the process.
 struct Shared {
     runtime: tokio::runtime::Runtime,
     cluster: Cluster,
@@ -49,7 +49,7 @@ async fn namespaced(name: &str) -> Api<DynamicObject> {
     Api::namespaced_with(SHARED.cluster.client(), name, &OpenStackDeployment::api_resource())
 }
 
-/// Creates or replaces the resource; what the API server says against it, as `field: message`.
+/// Creates or replaces the resource; returns the API server's errors as `field: message`.
 async fn put(api: &Api<DynamicObject>, object: &Value) -> Result<(), Vec<String>> {
     let mut object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
     let answer = match api.get_opt("cloud").await.unwrap() {
@@ -75,13 +75,13 @@ async fn remove(api: &Api<DynamicObject>) {
     }
 }
 
-async fn said(api: &Api<DynamicObject>, case: &Bad) -> Vec<String> {
+async fn errors_of(api: &Api<DynamicObject>, case: &Bad) -> Vec<String> {
     let said = put(api, &resource(case.spec)).await.err().unwrap_or_default();
     remove(api).await;
     said
 }
 
-/// Runs kubectl; what it prints, or its complaint.
+/// Runs kubectl; returns its output, or its error.
 fn kubectl(arguments: &[&str], input: &str) -> Result<String, String> {
     let mut child = Command::new(SHARED.cluster.kubectl().unwrap())
         .arg("--kubeconfig")
@@ -99,12 +99,12 @@ fn kubectl(arguments: &[&str], input: &str) -> Result<String, String> {
 }
 
 #[test]
-fn every_bad_resource_is_refused_with_words_that_help_and_good_changes_are_not() {
+fn refuses_bad_resources_with_helpful_messages() {
     run(async {
         let api = namespaced("bad").await;
         let mut wrong = Vec::new();
         for case in BAD {
-            let said = said(&api, case).await;
+            let said = errors_of(&api, case).await;
             let expected =
                 |said: &String| said.starts_with(&format!("{}: ", case.field)) && said.contains(case.message);
             if !said.iter().any(expected) {
@@ -125,7 +125,7 @@ fn every_bad_resource_is_refused_with_words_that_help_and_good_changes_are_not()
 }
 
 #[test]
-fn nulls_in_values_survive_but_for_client_side_apply() {
+fn keeps_nulls_except_with_client_side_apply() {
     let _ = run(namespaced("nulls"));
     let values =
         json!({"debug": null, "conf": {"nova": {"DEFAULT": {"ram_allocation_ratio": null}}}, "list": [null, 1]});
@@ -154,7 +154,7 @@ fn nulls_in_values_survive_but_for_client_side_apply() {
 }
 
 #[test]
-fn a_whole_number_with_a_point_is_kept_without_it() {
+fn stores_whole_number_without_a_point() {
     run(async {
         let api = namespaced("points").await;
         let mut object = resource("{openstackRelease: '2026.1', nodes: {rollout: {pauseSeconds: 1}}}");
@@ -170,7 +170,7 @@ fn a_whole_number_with_a_point_is_kept_without_it() {
 }
 
 #[test]
-fn a_mistyped_field_is_refused_by_kubectl() {
+fn kubectl_refuses_a_misspelt_field() {
     let _ = run(namespaced("typing"));
     let mut object = resource("{openstackRelease: '2026.1', features: {network: {backnd: ovn}}, servces: {}}");
     object["metadata"]["namespace"] = "typing".into();
@@ -181,7 +181,7 @@ fn a_mistyped_field_is_refused_by_kubectl() {
 }
 
 #[test]
-fn the_columns_are_those_of_the_contract() {
+fn columns_are_as_specified() {
     let _ = run(namespaced("columns"));
     let mut object = resource("{openstackRelease: '2026.1'}");
     object["metadata"]["namespace"] = "columns".into();
@@ -212,9 +212,10 @@ fn the_columns_are_those_of_the_contract() {
     assert_eq!(words[1][..8], ["cloud", "False", "Installing", "2025.2", "2026.1", "3/34", "waits", "for"]);
 }
 
-/// The API server judges with the operator's own account: each object may be created and changed, and each Role grants only what it holds.
+/// The API server checks the operator's own account: each object may be created and changed, and each Role grants only
+/// rights that it holds.
 #[test]
-fn the_operators_account_may_create_everything_the_charts_render() {
+fn operator_account_may_create_all_chart_objects() {
     let _ = run(namespaced("openstack"));
     let _ = run(namespaced("osdpl-system"));
     let rights = own(&["crd.create=false"]).into_iter().filter(|object| {
@@ -229,18 +230,18 @@ fn the_operators_account_may_create_everything_the_charts_render() {
             &list(objects),
         )
     };
-    // One of each name: what other kinds of cloud render under it differs in ways that no right depends on.
+    // One of each name: other kinds of cloud render it with differences that do not affect rights.
     let mut objects = OBJECTS.clone();
     let mut seen = BTreeSet::new();
     objects.retain(|object| seen.insert((object["kind"].to_string(), object["metadata"]["name"].to_string())));
     let is_role = |object: &Value| object["kind"] == "Role" || object["kind"] == "ClusterRole";
-    // Bindings are judged by the Roles that they name, so these must be there, as they are when helm comes to the bindings.
+    // Bindings are checked with their Roles, so these must exist, as they do when helm creates the bindings.
     apply("--dry-run=none", objects.iter().filter(|object| is_role(object)).cloned().collect()).unwrap();
-    // Routes are of a kind that this API server does not know.
+    // This API server does not know the kinds of routes.
     let others = objects.iter().filter(|object| !is_role(object) && object["kind"] != "HTTPRoute").cloned().collect();
     let done = apply("--dry-run=server", others).unwrap();
     assert!(done.lines().count() > 300, "{done}");
-    // And that the judge is awake: the same account may not grant what it does not hold.
+    // Verify the check itself: the same account may not grant rights that it does not hold.
     let greedy = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "greedy", "namespace": "openstack"},
         "rules": [{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}]});
     let said = apply("--dry-run=server", vec![greedy]).unwrap_err();
@@ -248,7 +249,7 @@ fn the_operators_account_may_create_everything_the_charts_render() {
 }
 
 #[test]
-fn uninstalling_the_chart_keeps_every_cloud_and_the_next_one_takes_over() {
+fn uninstalling_the_chart_keeps_every_cloud() {
     let _ = run(namespaced("kept"));
     let kubeconfig = SHARED.cluster.kubeconfig().to_str().unwrap();
     let mut object = resource("{openstackRelease: '2026.1'}");

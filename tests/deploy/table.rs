@@ -1,28 +1,28 @@
-//! Resources that the API server must refuse, and what it must say.
+//! Resources that the API server must refuse, and the expected messages.
 
-/// Who refuses.
+/// The check that refuses a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judge {
-    /// A CEL rule of ours: the same words offline.
+pub enum Check {
+    /// A CEL rule of ours: the same message offline.
     Rule,
-    /// The schema's types, enumerations and bounds: the API server's own words.
+    /// The schema's types, enumerations and limits: the API server's own message.
     Schema,
 }
-use Judge::{Rule, Schema};
+use Check::{Rule, Schema};
 
-/// One refused resource.
+/// A refused resource.
 pub struct Bad {
-    /// Who refuses.
-    pub judge: Judge,
+    /// The check that refuses it.
+    pub judge: Check,
     /// The spec, as YAML.
     pub spec: &'static str,
-    /// The field that is blamed.
+    /// The field of the error.
     pub field: &'static str,
-    /// How the message begins.
+    /// The beginning of the message.
     pub message: &'static str,
 }
 
-const fn bad(judge: Judge, spec: &'static str, field: &'static str, message: &'static str) -> Bad {
+const fn bad(judge: Check, spec: &'static str, field: &'static str, message: &'static str) -> Bad {
     Bad { judge, spec, field, message }
 }
 
@@ -206,7 +206,7 @@ pub const BAD: &[Bad] = &[
         Rule,
         "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {version: '>= 2026.1'}}}}}",
         "spec.services[nova].releases[nova].version",
-        "must be one exact chart version, no range",
+        "must be an exact chart version, not a range",
     ),
     bad(
         Rule,
@@ -230,13 +230,13 @@ pub const BAD: &[Bad] = &[
         Rule,
         "{openstackRelease: '2026.1', nodes: {roles: {Compute: {names: [n1]}}}}",
         "spec.nodes.roles",
-        "maps names of roles to who plays them",
+        "must map names of roles to their nodes",
     ),
     bad(
         Rule,
         "{openstackRelease: '2026.1', nodes: {roles: {compute: {labels: {a: b}}}}}",
         "spec.nodes.roles[compute]",
-        "names nobody who plays the role",
+        "has no nodes for the role",
     ),
     bad(
         Rule,
@@ -245,7 +245,12 @@ pub const BAD: &[Bad] = &[
         "has two entries of the same name",
     ),
     bad(Rule, "{openstackRelease: '2026.1', nodes: {rollout: {batchSize: 101%}}}", ROLLED, "must be a number"),
-    bad(Rule, "{openstackRelease: '2026.1', nodes: {overrides: [{name: a}]}}", "spec.nodes.overrides[0]", "must say"),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', nodes: {overrides: [{name: a}]}}",
+        "spec.nodes.overrides[0]",
+        "must select nodes",
+    ),
     bad(
         Rule,
         "{openstackRelease: '2026.1', charts: {repository: charts.example.org}}",
@@ -284,7 +289,8 @@ pub const BAD: &[Bad] = &[
     ),
 ];
 
-/// Changes that must pass: whether a release may have another name or namespace depends on what is installed, which the operator judges.
+/// Changes that must pass: whether a release may get another name or namespace depends on the installed releases, which
+/// the operator checks.
 pub const GOOD_CHANGES: &[(&str, &str)] = &[
     (
         NAMED,

@@ -1,5 +1,5 @@
-//! Every release of the catalogue, in clouds that the rules accept, by upstream's charts (`CHARTS`; else the stand-ins): what helm makes of it, and that each
-//! credential stands wherever charts repeat it.
+//! Every release of the catalogue in valid clouds, rendered with upstream's charts (`CHARTS`; else the stand-ins): each
+//! credential is set wherever charts repeat it.
 
 #[path = "upstream/by_values.rs"]
 mod by_values;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::clouds::{at, refusals, resolved};
 use crate::shipped;
 
-/// What stands in more than one chart, and whose it is: wherever a chart knows the path, it holds that.
+/// Values in more than one chart, and their owner: every chart that knows the path must have the owner's value.
 const SHARED: &[(&str, &str)] = &[
     ("endpoints.identity.auth.admin.password", "the-keystone-admin"),
     ("endpoints.oslo_db.auth.admin.password", "the-mariadb-root"),
@@ -51,7 +51,7 @@ const SHARED: &[(&str, &str)] = &[
     ("conf.blazar.physical_host_plugin.blazar_password", "the-blazar-identity"),
 ];
 
-/// What repeats another's user at a path where other charts have one of their own.
+/// Values that repeat another user at a path where other charts have their own user.
 const REPEATED: &[(&str, &str, &str)] = &[
     ("cyborg", "endpoints.identity.auth.nova.password", "the-nova-identity"),
     ("cyborg", "endpoints.identity.auth.placement.password", "the-placement-identity"),
@@ -61,20 +61,20 @@ const REPEATED: &[(&str, &str, &str)] = &[
     ("rally", "conf.rally.keystone_authtoken.memcache_secret_key", "the-memcached-secret_key"),
 ];
 
-/// A second database, which shares nothing with the cloud's.
-const APART: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.");
+/// An independent database, which shares nothing with the cloud's.
+const INDEPENDENT: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.");
 
-/// Passwords that charts list and that stay as they are, with the reason; `*` stands for one key.
+/// Passwords in charts that are not changed, with the reason; `*` matches one key.
 const IDLE: &[(&str, &str, &str)] = &[
-    ("*", "endpoints.oci_image_registry.auth.*.password", "off until its user says so, with a password"),
+    ("*", "endpoints.oci_image_registry.auth.*.password", "disabled until its user sets a password"),
     ("gnocchi", "endpoints.oslo_db_postgresql.auth.*.password", "its index is in MariaDB"),
     ("trove", "endpoints.identity.auth.*.password", "entries for others, which no template reads"),
 ];
 
-/// A credential for a Ceph that has a user of nova's own, which the example of one has not.
+/// A credential for a Ceph with its own user for nova, which the example Ceph does not have.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
-/// The services of which a cloud has one alone: sets of them that a rule refuses together, whatever their values say.
+/// Returns sets of services that a rule excludes from being combined, whatever their values are.
 fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     let is_refused = |rule: &&Rule| rule.level == Level::Error && rule.when.source() == "true";
     let services = |rule: &Rule| rule.releases.iter().filter_map(|name| Some(catalog.release(name)?.0)).collect();
@@ -82,29 +82,29 @@ fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     sets.filter(|set: &BTreeSet<&str>| set.len() > 1).collect()
 }
 
-/// The cloud without a Ceph.
+/// The cloud without Ceph.
 const ON_CLAIMS: &str = "on claims";
 
-/// What a cloud is made of, beside all services.
+/// The settings of a cloud, in addition to all services.
 struct Kind {
-    /// For people.
+    /// The name in messages.
     name: &'static str,
-    /// Which of the services that exclude each other it has.
+    /// The index of the service chosen from each set of mutually exclusive ones.
     choice: usize,
     presets: Value,
     features: Value,
 }
 
 impl Kind {
-    /// A Ceph for all that can use one.
+    /// Ceph for all services that can use it.
     fn on_ceph(choice: usize) -> Self {
         let features =
             json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}}});
         Self { name: "on Ceph", choice, presets: json!(["compute", "storage", "ha"]), features }
     }
 
-    /// The other network, and a broker for each service that can have its own; on Ceph.
-    fn apart(catalog: &Catalog, choice: usize) -> Self {
+    /// The other network backend, and dedicated brokers where possible; on Ceph.
+    fn on_ovn(catalog: &Catalog, choice: usize) -> Self {
         let brokers = catalog.services["rabbitmq"].releases.keys();
         let dedicated: Vec<_> = brokers.filter_map(|release| release.strip_prefix("rabbitmq-")).collect();
         let mut kind = Self { name: "with brokers of their own", ..Self::on_ceph(choice) };
@@ -113,7 +113,7 @@ impl Kind {
         kind
     }
 
-    /// No Ceph, and images that a secret is needed for.
+    /// No Ceph, and a pull Secret for images.
     fn on_claims() -> Self {
         let secret = json!({"name": "registry", "key": "password"});
         let puller = json!({"host": "r.example.org", "username": "puller", "passwordSecret": secret});
@@ -121,14 +121,14 @@ impl Kind {
         Self { name: ON_CLAIMS, choice: 0, presets: json!(["compute"]), features }
     }
 
-    /// Clouds that together have everything.
+    /// Returns clouds that together cover everything.
     fn all(catalog: &Catalog) -> Vec<Self> {
         let most = exclusive(catalog).iter().map(BTreeSet::len).max().unwrap_or(1);
         let on_ceph = (0..most).map(Self::on_ceph);
-        on_ceph.chain([Self::apart(catalog, most - 1), Self::on_claims()]).collect()
+        on_ceph.chain([Self::on_ovn(catalog, most - 1), Self::on_claims()]).collect()
     }
 
-    /// Every service of the catalogue, and of those that exclude each other one.
+    /// Returns every service of the catalogue, and one of each set of mutually exclusive ones.
     fn spec(&self, catalog: &Catalog, release: &str) -> Value {
         let mut services: BTreeSet<&str> = catalog.services.keys().map(String::as_str).collect();
         for set in exclusive(catalog) {
@@ -150,7 +150,7 @@ impl Kind {
     }
 }
 
-/// A cloud that the rules accept.
+/// Returns a cloud without errors.
 fn everything(catalog: &Catalog, release: &str, kind: &Kind) -> Desired {
     let spec = kind.spec(catalog, release);
     let desired = resolved(catalog, &spec);
@@ -163,7 +163,7 @@ fn everything(catalog: &Catalog, release: &str, kind: &Kind) -> Desired {
     desired
 }
 
-/// The paths of every leaf.
+/// Collects the paths of every leaf.
 fn leaves(tree: &KeyTree, above: &values::Path, found: &mut Vec<values::Path>) {
     match tree {
         KeyTree::Map(below) => below.iter().for_each(|(key, tree)| leaves(tree, &above.child(key), found)),
@@ -171,7 +171,7 @@ fn leaves(tree: &KeyTree, above: &values::Path, found: &mut Vec<values::Path>) {
     }
 }
 
-/// Whether a path is that of a password of some user's at some endpoint.
+/// Whether a path is the password of a user at an endpoint.
 fn is_password(path: &values::Path) -> bool {
     matches!(path.keys(), [first, _, auth, _, last] if first == "endpoints" && auth == "auth" && last == "password")
 }
@@ -186,7 +186,7 @@ fn is_idle(release: &str, path: &values::Path) -> bool {
     })
 }
 
-/// What of its passwords and of what it repeats a release does not hold.
+/// Returns the passwords and repeated values that a release lacks.
 fn missing(catalog: &Catalog, name: &str, release: &DesiredRelease) -> Vec<String> {
     let mut known = Vec::new();
     leaves(catalog.keys().get(&release.chart).unwrap(), &values::Path::root(), &mut known);
@@ -194,9 +194,9 @@ fn missing(catalog: &Catalog, name: &str, release: &DesiredRelease) -> Vec<Strin
     let own = known.iter().filter(|path| is_password(path) && !is_idle(name, path) && !text(path).starts_with("the-"));
     let own = own.map(|path| format!("{name}: {path} is upstream's"));
     let listed = |path: &str| known.contains(&values::Path::parse(path).unwrap());
-    let apart = |path: &str| name == APART.0 && path.starts_with(APART.1);
+    let independent = |path: &str| name == INDEPENDENT.0 && path.starts_with(INDEPENDENT.1);
     let idle = |path: &str| is_idle(name, &values::Path::parse(path).unwrap());
-    let shared = SHARED.iter().filter(|(path, _)| listed(path) && !idle(path) && !apart(path));
+    let shared = SHARED.iter().filter(|(path, _)| listed(path) && !idle(path) && !independent(path));
     let repeated = REPEATED.iter().filter(|(release, _, _)| *release == name).map(|(_, path, owner)| (path, owner));
     let wanted = shared.map(|(path, owner)| (path, owner)).chain(repeated);
     let other = wanted.filter(|(path, owner)| at(&release.values, path) != Some(&json!(owner)));
@@ -204,7 +204,7 @@ fn missing(catalog: &Catalog, name: &str, release: &DesiredRelease) -> Vec<Strin
 }
 
 #[test]
-fn each_credential_stands_wherever_a_chart_has_a_place_for_it() {
+fn each_credential_is_set_at_every_chart_path() {
     let catalog = shipped();
     for kind in Kind::all(&catalog) {
         let desired = everything(&catalog, "2026.1", &kind);
@@ -216,7 +216,7 @@ fn each_credential_stands_wherever_a_chart_has_a_place_for_it() {
 }
 
 #[test]
-fn every_credential_reaches_a_cloud_that_has_what_it_is_for() {
+fn every_credential_reaches_a_suitable_cloud() {
     let catalog = shipped();
     let kinds = Kind::all(&catalog);
     let clouds: Vec<Desired> = kinds.iter().map(|kind| everything(&catalog, "2026.1", kind)).collect();
@@ -233,32 +233,32 @@ fn every_credential_reaches_a_cloud_that_has_what_it_is_for() {
 }
 
 #[test]
-fn the_clouds_that_are_rendered_have_every_release_of_the_catalogue_on_each_openstack_release() {
+fn rendered_clouds_cover_every_release() {
     let catalog = shipped();
     let known: BTreeSet<&String> = catalog.services.values().flat_map(|service| service.releases.keys()).collect();
     for release in catalog.openstack.keys() {
         let clouds = rendered::clouds(&catalog).into_iter().filter(|(of, _, _)| *of == release);
         let wanted: BTreeSet<String> = clouds.flat_map(|(_, _, desired)| desired.releases.into_keys()).collect();
         let left: Vec<_> = known.iter().filter(|name| !wanted.contains(**name)).collect();
-        assert!(left.is_empty(), "{release}: no cloud here has {left:?}; give one what they hang on");
+        assert!(left.is_empty(), "{release}: no cloud here has {left:?}; add what they depend on to one");
     }
 }
 
 #[test]
-fn what_two_releases_show_each_other_is_the_same_at_both() {
+fn shared_secrets_are_equal_in_both_releases() {
     let catalog = shipped();
     let desired = everything(&catalog, "2026.1", &Kind::on_ceph(0));
     let text = |release: &str, path: &str| {
         let found = at(&desired.releases[release].values, path).and_then(Value::as_str);
         found.unwrap_or_else(|| panic!("{release} has no text at {path}")).to_owned()
     };
-    // Nova takes a request for metadata for one of Neutron's proxies' by it.
+    // Nova identifies metadata requests of Neutron's proxies by it.
     let nova = text("nova", "conf.nova.neutron.metadata_proxy_shared_secret");
     for agent in ["ovn_agent", "ovn_metadata_agent", "metadata_agent"] {
         let path = format!("conf.{agent}.DEFAULT.metadata_proxy_shared_secret");
         assert_eq!(text("neutron", &path), nova, "neutron: {path} is not what nova expects");
     }
-    // Ceilometer logs in as the broker's administrator, whom the charts call so.
+    // Ceilometer logs in as the broker's administrator, which the charts name like this.
     let administrator = text("rabbitmq", "endpoints.oslo_messaging.auth.user.password");
     let path = "conf.ceilometer.notification.messaging_urls.values";
     let urls = at(&desired.releases["ceilometer"].values, path).and_then(Value::as_array).unwrap();

@@ -1,14 +1,14 @@
-//! What a `ConfigMap` adds to the catalogue: it is there at once, and a wrong edit takes nothing away.
+//! `ConfigMap`s that extend the catalogue take effect at once, and an invalid edit removes nothing.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
 use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services};
-use crate::world::story;
+use crate::cloud::{StatusAccess, services};
+use crate::world::run_test;
 
-/// A service by one of the charts that are there, and a preset that says something of it.
+/// Returns a service that uses an existing chart, and a preset that sets a value of it.
 fn lantern(size: &str) -> Value {
     json!({
         "metadata": {"name": "lantern", "labels": {"osdpl.dev/catalog": "true"}},
@@ -22,8 +22,8 @@ fn lantern(size: &str) -> Value {
 }
 
 #[test]
-fn a_service_and_a_preset_in_a_config_map_are_installed_and_a_wrong_edit_takes_nothing_away() {
-    story("added", async |world| {
+fn installs_added_services_and_survives_an_invalid_edit() {
+    run_test("added", async |world| {
         let _operator = world.operator().start().await;
         let mut spec = services(&[]);
         spec["presets"] = json!(["bright"]);
@@ -49,7 +49,7 @@ fn a_service_and_a_preset_in_a_config_map_are_installed_and_a_wrong_edit_takes_n
             let message = cloud.condition("Ready").map(|condition| condition.message).unwrap_or_default();
             message.contains("ConfigMap").then(|| (cloud.is_ready(), message))
         };
-        let (is_ready, message) = world.until("the mistake is told", told).await;
+        let (is_ready, message) = world.until("the error is reported", told).await;
         assert!(is_ready && message.contains("key \"presets.bright.yaml\""), "{message}");
         assert!(message.contains("what it held before goes on until it is corrected"), "{message}");
 

@@ -1,4 +1,4 @@
-//! Changes that the spec did not ask for.
+//! Changes that the spec did not request.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +6,13 @@ use kube::ResourceExt;
 use osdpl_core::api::{APPROVE, reason};
 use serde_json::json;
 
-use crate::cloud::{Told, services};
+use crate::cloud::{StatusAccess, services};
 use crate::helm::Run;
-use crate::world::{World, story};
+use crate::world::{World, run_test};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// A copy of the shipped catalogue in which one release has one more value.
+/// Returns a copy of the shipped catalogue with one more value for one release.
 pub fn newer_catalogue(world: &World) -> PathBuf {
     let folder = world.folder.path().join("catalogue");
     for part in ["values", "presets"] {
@@ -41,8 +41,8 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn what_a_new_catalogue_changes_waits_for_approval() {
-    story("catalogue", async |world| {
+fn catalogue_changes_wait_for_approval() {
+    run_test("catalogue", async |world| {
         let operator = world.operator().start().await;
         world.apply(&services(&SMALL)).await;
         world.until_ready().await;
@@ -71,8 +71,8 @@ fn what_a_new_catalogue_changes_waits_for_approval() {
 }
 
 #[test]
-fn what_approval_is_automatic_for_does_not_wait() {
-    story("automatic", async |world| {
+fn automatic_approval_does_not_wait() {
+    run_test("automatic", async |world| {
         let mut spec = services(&SMALL);
         spec["approval"] = json!("Automatic");
         let operator = world.operator().start().await;
@@ -81,7 +81,7 @@ fn what_approval_is_automatic_for_does_not_wait() {
         assert!(operator.stop().await.success());
         let _operator = world.operator().catalog(&newer_catalogue(world)).start().await;
         world
-            .until("the catalogue's change is there", |cloud| {
+            .until("the catalogue's change is deployed", |cloud| {
                 (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
             })
             .await;
@@ -93,8 +93,8 @@ fn what_approval_is_automatic_for_does_not_wait() {
 }
 
 #[test]
-fn an_uninstall_waits_for_approval() {
-    story("unwanted", async |world| {
+fn uninstalls_wait_for_approval() {
+    run_test("unwanted", async |world| {
         let mut spec = services(&SMALL);
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
@@ -109,7 +109,7 @@ fn an_uninstall_waits_for_approval() {
         assert_eq!(cloud.status().releases, "1/1");
         let last = world.helm_runs().pop().unwrap();
         assert_eq!((last.verb(), last.release()), ("uninstall", "memcached"));
-        assert_eq!(cloud.annotations().get(APPROVE), None, "what was agreed to is done");
+        assert_eq!(cloud.annotations().get(APPROVE), None, "the approval is consumed");
 
         spec["services"]["memcached"]["enabled"] = json!(true);
         world.apply(&spec).await;
@@ -117,13 +117,13 @@ fn an_uninstall_waits_for_approval() {
         spec["services"]["memcached"]["enabled"] = json!(false);
         world.apply(&spec).await;
         let asked = world.until_reason(reason::APPROVAL).await;
-        assert_eq!(asked.child("memcached").status, "deployed", "the same change again is asked for again");
+        assert_eq!(asked.child("memcached").status, "deployed", "the same change needs another approval");
     });
 }
 
 #[test]
-fn another_network_backend_comes_first_and_the_old_one_leaves_after_approval() {
-    story("backend", async |world| {
+fn installs_new_network_backend_before_removing_the_old() {
+    run_test("backend", async |world| {
         let with = |backend: &str| json!({"openstackRelease": "2026.1", "presets": ["core"], "features": {"network": {"backend": backend}}});
         let _operator = world.operator().start().await;
         world.apply(&with("ovn")).await;

@@ -1,4 +1,4 @@
-//! Faults, from the fault to the line that a person reads and back.
+//! Faults from the cause to the message for the user, and back.
 
 use std::process::Command;
 
@@ -8,10 +8,10 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
 
-use crate::cloud::{Told, services};
-use crate::world::{World, story};
+use crate::cloud::{StatusAccess, services};
+use crate::world::{World, run_test};
 
-/// Deletes the pods whose names begin so.
+/// Deletes the pods whose names have this prefix.
 async fn delete_pods(world: &World, prefix: &str) {
     let pods = world.api::<Pod>();
     let all = pods.list(&ListParams::default()).await.unwrap().items.into_iter().map(|pod| pod.name_any());
@@ -21,15 +21,15 @@ async fn delete_pods(world: &World, prefix: &str) {
 }
 
 #[test]
-fn who_waits_for_a_database_without_an_image_is_told_with_the_image() {
-    story("cause", async |world| {
+fn names_the_missing_image_of_a_database() {
+    run_test("cause", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         world.until_ready().await;
         let fault = Rule::new(&world.namespace, "mariadb-server", "image-pull-error");
         world.cluster().behaviour("no-image", &fault).await.unwrap();
         delete_pods(world, "mariadb-server").await;
-        // A pod of Keystone's that comes while the old database still answers waits for nothing.
+        // A pod of Keystone that starts while the old database still responds waits for nothing.
         world
             .until("the database has no image", |cloud| {
                 let health = cloud.status().health;
@@ -38,10 +38,10 @@ fn who_waits_for_a_database_without_an_image_is_told_with_the_image() {
             .await;
         delete_pods(world, "keystone-api").await;
         let told = world
-            .until("keystone is told with what it waits for", |cloud| {
+            .until("keystone is reported with its dependency", |cloud| {
                 let health = cloud.status().health;
                 let reason = health.get("keystone")?.get("api")?.reason.clone();
-                // Before it, the pod that was deleted is the root for a moment.
+                // Before that, the deleted pod is the root cause for a moment.
                 reason.contains(": ImagePullBackOff ").then(|| (reason, cloud.clone()))
             })
             .await;
@@ -94,22 +94,22 @@ fn who_waits_for_a_database_without_an_image_is_told_with_the_image() {
         let unknown = world.osdpl_fails(&["why", "keystne"]);
         assert!(unknown.contains("named \"keystne\"") && unknown.contains("did you mean \"keystone\"?"), "{unknown}");
 
-        world.cluster().mend("no-image").await.unwrap();
+        world.cluster().remove_rule("no-image").await.unwrap();
         world.until_ready().await;
         assert_eq!(world.helm_runs().len(), 4);
     });
 }
 
 impl World {
-    /// How `osdpl why` ends, and what it prints.
+    /// Returns the exit code and the output of `osdpl why`.
     fn why(&self, what: &str) -> (i32, String) {
         let words = if what.is_empty() { vec!["why"] } else { vec!["why", what] };
         let output = self.run(&words);
         (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
     }
 
-    /// Runs the kubectl commands that a message tells, word for word, and returns how many they were.
-    fn obey(&self, message: &str) -> usize {
+    /// Runs the kubectl commands in a message verbatim, and returns their number.
+    fn run_suggested_commands(&self, message: &str) -> usize {
         let commands = message.split("kubectl ").skip(1);
         let commands = commands.map(|text| text.split([';', '(', ')', ',']).next().unwrap().trim());
         let run = |command: &str| {
@@ -123,14 +123,14 @@ impl World {
 }
 
 #[test]
-fn a_storage_class_that_does_not_exist_is_told_with_the_claim_and_what_to_do() {
-    story("unbound", async |world| {
+fn names_the_claim_of_an_unknown_storage_class() {
+    run_test("unbound", async |world| {
         let mut spec = services(&["keystone", "mariadb", "memcached", "rabbitmq"]);
         spec["storageClass"] = json!("nope");
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         let told = world
-            .until("the claim is told", |cloud| {
+            .until("the claim is reported", |cloud| {
                 let health = cloud.status().health;
                 let reason = health.get("mariadb")?.get("server")?.reason.clone();
                 reason.contains("claim ").then_some(reason)
@@ -151,12 +151,12 @@ fn a_storage_class_that_does_not_exist_is_told_with_the_claim_and_what_to_do() {
             .await;
         assert!(message.starts_with("mariadb: mariadb-server-0: claim "), "{message}");
         let rabbit = world
-            .until("the other one is told too", |cloud| {
+            .until("the other one is reported as well", |cloud| {
                 let reason = cloud.status().health.get("rabbitmq")?.get("server")?.reason.clone();
                 reason.contains("claim ").then_some(reason)
             })
             .await;
-        assert_eq!((world.obey(&told), world.obey(&rabbit)), (2, 2));
+        assert_eq!((world.run_suggested_commands(&told), world.run_suggested_commands(&rabbit)), (2, 2));
         spec["storageClass"] = json!("general");
         world.apply(&spec).await;
         world.until_ready().await;
@@ -164,8 +164,8 @@ fn a_storage_class_that_does_not_exist_is_told_with_the_claim_and_what_to_do() {
 }
 
 #[test]
-fn who_corrects_the_class_first_is_told_what_is_left_to_delete() {
-    story("unbound-later", async |world| {
+fn lists_leftovers_after_the_class_was_corrected() {
+    run_test("unbound-later", async |world| {
         let mut spec = services(&["mariadb"]);
         spec["storageClass"] = json!("nope");
         let _operator = world.operator().start().await;
@@ -174,7 +174,7 @@ fn who_corrects_the_class_first_is_told_what_is_left_to_delete() {
             let reason = cloud.status().health.get("mariadb")?.get("server")?.reason.clone();
             reason.contains("claim mysql-data-mariadb-server-0 ").then_some(())
         };
-        world.until("the claim is told", unbound).await;
+        world.until("the claim is reported", unbound).await;
         spec["storageClass"] = json!("general");
         world.apply(&spec).await;
         let told = world
@@ -183,7 +183,7 @@ fn who_corrects_the_class_first_is_told_what_is_left_to_delete() {
                 message.contains("what can't be changed has to be deleted first").then_some(message)
             })
             .await;
-        assert_eq!(world.obey(&told), 2, "{told}");
+        assert_eq!(world.run_suggested_commands(&told), 2, "{told}");
         assert!(told.contains("osdpl.dev/repair=<release>"), "{told}");
         world.annotate("osdpl.dev/repair", json!("mariadb")).await;
         world.until_ready().await;

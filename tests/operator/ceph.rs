@@ -1,4 +1,4 @@
-//! A Ceph that Kubernetes does not know: described by a Secret, handed to each chart as its own key, and changed under a running cloud.
+//! An external Ceph: described by a Secret, passed to each chart as its own key, and changed while the cloud runs.
 
 mod described;
 mod theirs;
@@ -11,19 +11,19 @@ use kube::api::{DeleteParams, ListParams, PostParams};
 use osdpl_core::api::{OpenStackDeployment, condition, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services};
-use crate::world::story;
+use crate::cloud::{StatusAccess, services};
+use crate::world::run_test;
 
 pub const SECRET: &str = "far-away";
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
-/// Of the shape that `ceph auth print-key` prints; each opens nothing.
+/// Has the format of `ceph auth print-key`; the key is not valid anywhere.
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const BACKUP: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgw==";
 pub const SHARES: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhQ==";
 pub const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
 
-/// Images and volumes on Ceph.
+/// Returns a spec with images and volumes on Ceph.
 fn spec() -> Value {
     let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance", "cinder"]);
     spec["features"] =
@@ -31,21 +31,21 @@ fn spec() -> Value {
     spec
 }
 
-/// The whole preset `storage`.
+/// Returns a spec with the whole preset `storage`.
 fn storage() -> Value {
     let ceph = json!({"mode": "external", "secret": {"name": SECRET}});
     json!({"openstackRelease": "2026.1", "presets": ["storage"], "features": {"storage": {"ceph": ceph}}})
 }
 
-/// What `CephReady` says: status and reason, and its message.
+/// Returns status and reason of the condition `CephReady`, and its message.
 fn ceph(cloud: &OpenStackDeployment) -> (String, String) {
     let said = cloud.condition(condition::CEPH_READY);
     said.map(|said| (format!("{} {}", said.status, said.reason), said.message)).unwrap_or_default()
 }
 
 #[test]
-fn a_ceph_outside_becomes_what_each_chart_mounts() {
-    story("far", async |world| {
+fn external_ceph_is_mounted_by_each_chart() {
+    run_test("far", async |world| {
         world.describe_ceph(json!({"manila.key": SHARES, "manila.pool": "shares"})).await;
         let _operator = world.operator().start().await;
         world.apply(&storage()).await;
@@ -72,13 +72,13 @@ fn a_ceph_outside_becomes_what_each_chart_mounts() {
         assert_eq!(values["conf"]["cinder"]["DEFAULT"]["backup_ceph_user"], "cinderbackup");
         assert_eq!(world.helm_values("manila")["conf"]["manila"]["cephfs"]["cephfs_filesystem_name"], "shares");
         assert_eq!(cloud.status().health["manila"]["share"].ready, "1/1");
-        world.keeps_keys(&["glance", "cinder", "manila"]).await;
+        world.check_no_leaked_keys(&["glance", "cinder", "manila"]).await;
     });
 }
 
 #[test]
-fn what_is_wrong_with_the_secret_is_said_and_holds_back_only_who_needs_it() {
-    story("broken", async |world| {
+fn invalid_ceph_secret_blocks_only_its_consumers() {
+    run_test("broken", async |world| {
         let operator = world.operator().start().await;
         world.apply(&spec()).await;
         let missing = |cloud: &OpenStackDeployment| (ceph(cloud).0 == "False SecretUnavailable").then(|| ceph(cloud).1);
@@ -87,7 +87,7 @@ fn what_is_wrong_with_the_secret_is_said_and_holds_back_only_who_needs_it() {
 
         world.describe_ceph(json!({"glance.key": &GLANCE[..24]})).await;
         let cloud = world
-            .until("all that needs no Ceph is there", |cloud| {
+            .until("all releases without Ceph are deployed", |cloud| {
                 let malformed = ceph(cloud).0 == "False SecretInvalid";
                 (malformed && cloud.child("keystone").ready).then(|| cloud.clone())
             })
@@ -100,9 +100,9 @@ fn what_is_wrong_with_the_secret_is_said_and_holds_back_only_who_needs_it() {
             assert!(child.status == "absent" && child.message.contains(&place), "{child:?}");
         }
 
-        // Cinder's part is whole now.
+        // The settings of Cinder are complete now.
         world.describe_ceph(json!({"glance.key": null, "glance.pool": null})).await;
-        let cloud = world.until("cinder goes on", |cloud| cloud.child("cinder").ready.then(|| cloud.clone())).await;
+        let cloud = world.until("cinder continues", |cloud| cloud.child("cinder").ready.then(|| cloud.clone())).await;
         let lacks = format!("Secret {}/{SECRET}, key glance.key: is missing; add it", world.namespace);
         assert_eq!(ceph(&cloud), ("False SecretInvalid".to_owned(), lacks.clone()));
         assert!(cloud.child("glance").message.contains(&lacks), "{:?}", cloud.child("glance"));
@@ -116,8 +116,8 @@ fn what_is_wrong_with_the_secret_is_said_and_holds_back_only_who_needs_it() {
 }
 
 #[test]
-fn who_mounts_what_changed_is_upgraded_once_and_nobody_else() {
-    story("rotated", async |world| {
+fn changed_ceph_upgrades_only_its_consumers_once() {
+    run_test("rotated", async |world| {
         world.describe_ceph(json!({})).await;
         let _operator = world.operator().start().await;
         world.apply(&spec()).await;
@@ -135,7 +135,7 @@ fn who_mounts_what_changed_is_upgraded_once_and_nobody_else() {
         assert_ne!(world.follows("glance-api").await, before);
         assert_eq!(world.upgraded_since(runs), ["glance"]);
 
-        // Half a change changes nothing.
+        // An incomplete change has no effect.
         world.describe_ceph(json!({"glance.key": NEWER, "mon_host": "10.0.0.9:6789,mon-b"})).await;
         let malformed = |cloud: &OpenStackDeployment| (ceph(cloud).0 == "False SecretInvalid").then_some(());
         world.until("the address is refused", malformed).await;
@@ -148,11 +148,11 @@ fn who_mounts_what_changed_is_upgraded_once_and_nobody_else() {
         let conf = world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data.unwrap();
         assert!(conf["ceph.conf"].ends_with("mon_host = 10.0.0.9:6789\n"), "{conf:?}");
         assert_eq!(world.upgraded_since(runs), ["cinder", "glance", "glance"]);
-        world.keeps_keys(&["glance", "cinder"]).await;
+        world.check_no_leaked_keys(&["glance", "cinder"]).await;
     });
 }
 
-/// libvirt alone: its pods wait for ever for an agent, which its release does not.
+/// Only libvirt: its pods wait forever for an agent, but its release does not.
 fn libvirt() -> Value {
     let mut spec = services(&["libvirt", "memcached"]);
     spec["services"]["neutron"] = json!({"enabled": false});
@@ -162,8 +162,8 @@ fn libvirt() -> Value {
 }
 
 #[test]
-fn a_key_that_guests_hold_is_handed_on_and_its_restart_waits_for_approval() {
-    story("guests", async |world| {
+fn libvirt_key_restart_waits_for_approval() {
+    run_test("guests", async |world| {
         world.describe_ceph(json!({"nova.pool": "vms"})).await;
         let _operator = world.operator().start().await;
         world.apply(&libvirt()).await;
@@ -196,17 +196,17 @@ fn a_key_that_guests_hold_is_handed_on_and_its_restart_waits_for_approval() {
         world.osdpl(&["approve", &hash]);
         world.until("libvirt is upgraded", deployed(2)).await;
         world.until_allowed("libvirt/libvirt").await;
-        world.keeps_keys(&["libvirt"]).await;
+        world.check_no_leaked_keys(&["libvirt"]).await;
     });
 }
 
 #[test]
-fn what_stands_in_the_way_is_left_alone_and_what_is_ours_goes_with_the_cloud() {
-    story("way", async |world| {
+fn keeps_foreign_objects_and_deletes_own_ones() {
+    run_test("way", async |world| {
         let mut mine: ConfigMap =
             serde_json::from_value(json!({"metadata": {"name": "ceph-etc"}, "data": {"ceph.conf": "mine"}})).unwrap();
         mine = world.api().create(&PostParams::default(), &mine).await.unwrap();
-        // Mirantis' layout, in which nova is a user of its own.
+        // The layout of Mirantis, in which nova has its own user.
         let secret = json!({
             "metadata": {"name": SECRET},
             "stringData": {
@@ -240,7 +240,7 @@ fn what_stands_in_the_way_is_left_alone_and_what_is_ours_goes_with_the_cloud() {
         assert_ne!(volumes, instances);
         assert_eq!(values["ceph_client"]["user_secret_name"], "nova-rbd-keyring");
         assert_eq!(world.keyring("nova-rbd-keyring").await.0, NEWER);
-        world.keeps_keys(&["libvirt"]).await;
+        world.check_no_leaked_keys(&["libvirt"]).await;
 
         world.delete().await;
         world.until_gone().await;

@@ -1,4 +1,5 @@
-//! Certificates in Secrets: a wrong one is told while the cloud goes on, and one that is put right is heard of at once.
+//! Certificates in Secrets: an invalid one is reported while the cloud keeps running, and a fixed one is detected at
+//! once.
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
@@ -7,10 +8,10 @@ use osdpl_core::api::{OpenStackDeployment, condition};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use serde_json::json;
 
-use crate::cloud::{Told, services};
-use crate::world::{World, story};
+use crate::cloud::{StatusAccess, services};
+use crate::world::{World, run_test};
 
-/// An authority.
+/// Returns a CA.
 fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -18,8 +19,8 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
 }
 
 impl World {
-    /// Puts a certificate for these names, which counts until the end of that year, into a Secret.
-    async fn shows(&self, (namespace, name): (&str, &str), names: &[String], last: i32) {
+    /// Writes a certificate for these names, valid until the end of that year, into a Secret.
+    async fn write_certificate(&self, (namespace, name): (&str, &str), names: &[String], last: i32) {
         let (by, key) = (authority(), KeyPair::generate().unwrap());
         let mut params = CertificateParams::new(names).unwrap();
         (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(last + 1, 1, 1));
@@ -27,10 +28,10 @@ impl World {
         let texts = json!({"tls.crt": signed.pem(), "tls.key": key.serialize_pem(), "ca.crt": by.pem()});
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": texts});
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-        api.patch(name, &PatchParams::apply("story").force(), &Patch::Apply(secret)).await.unwrap();
+        api.patch(name, &PatchParams::apply("test").force(), &Patch::Apply(secret)).await.unwrap();
     }
 
-    /// Waits until the cloud is Ready and warns of this, and of nothing where that is empty.
+    /// Waits until the cloud is Ready with this warning, or with none if it is empty.
     async fn until_warned(&self, of: &str) {
         let is_so = |cloud: &OpenStackDeployment| {
             let message = cloud.condition(condition::READY)?.message;
@@ -43,8 +44,8 @@ impl World {
 }
 
 #[test]
-fn a_certificate_that_was_brought_is_looked_at_and_stops_nothing() {
-    story("certificates", async |world| {
+fn invalid_provided_certificate_is_only_a_warning() {
+    run_test("certificates", async |world| {
         let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone"]);
         spec["features"] = json!({"tls": {"internal": {"enabled": true, "given": true}}});
         let _operator = world.operator().start().await;
@@ -56,22 +57,22 @@ fn a_certificate_that_was_brought_is_looked_at_and_stops_nothing() {
         let secret = (world.namespace.as_str(), "keystone-api-tls");
         let names = ["", ".svc.cluster.local"].map(|end| format!("keystone-api.{}{end}", world.namespace));
         let names = [&["keystone-api".to_owned()][..], &names].concat();
-        world.shows(secret, &names, 2024).await;
+        world.write_certificate(secret, &names, 2024).await;
         world.until_warned(&format!("{place}: tls.crt expired at 2025-01-01T00:00:00Z")).await;
-        world.shows(secret, &names[..1], 2040).await;
+        world.write_certificate(secret, &names[..1], 2040).await;
         let silent = names[1..].join(", ");
         world.until_warned(&format!("{place}: tls.crt is not valid for {silent}: ")).await;
         let told = world.osdpl(&["plan"]);
         assert!(told.contains(&format!("keystone-api-tls: tls.crt is not valid for {silent}: ")), "{told}");
-        world.shows(secret, &names, 2040).await;
+        world.write_certificate(secret, &names, 2040).await;
         world.until_warned("").await;
         assert_eq!(world.helm_runs().len(), runs, "a certificate is no value");
     });
 }
 
 #[test]
-fn the_public_certificate_is_looked_for_where_the_gateway_is() {
-    story("public", async |world| {
+fn finds_public_certificate_in_the_gateway_namespace() {
+    run_test("public", async |world| {
         let gateways = format!("{}-gateways", world.namespace);
         let api: Api<Namespace> = Api::all(world.client.clone());
         let object = serde_json::from_value(json!({"metadata": {"name": gateways}})).unwrap();
@@ -82,19 +83,19 @@ fn the_public_certificate_is_looked_for_where_the_gateway_is() {
             "publicEndpoints": {"enabled": true, "gateway": {"name": "public", "namespace": gateways}},
             "tls": {"public": {"secretName": "public-tls", "issuer": {"name": "acme"}}},
         });
-        // Routes, and what cert-manager is asked for: this cluster knows neither.
+        // Disable routes and Certificates: this cluster has neither kind.
         spec["services"]["keystone"]["releases"] = json!({"keystone": {"unset": ["extraObjects"]}});
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        // cert-manager brings it by and by: that it is not there yet is no news.
+        // cert-manager creates it later, so its absence is not reported.
         world.until_warned("").await;
         let elsewhere = ["glance.cloud.example.org".to_owned()];
-        world.shows((&world.namespace, "public-tls"), &elsewhere, 2040).await;
-        world.shows((&gateways, "public-tls"), &elsewhere, 2024).await;
+        world.write_certificate((&world.namespace, "public-tls"), &elsewhere, 2040).await;
+        world.write_certificate((&gateways, "public-tls"), &elsewhere, 2024).await;
         let place = format!("spec.features.tls.public.secretName: Secret {gateways}/public-tls");
         world.until_warned(&format!("{place}: tls.crt is not valid for keystone.cloud.example.org")).await;
         world.until_warned(&format!("{place}: tls.crt expired at 2025-01-01T00:00:00Z")).await;
-        world.shows((&gateways, "public-tls"), &["*.cloud.example.org".to_owned()], 2040).await;
+        world.write_certificate((&gateways, "public-tls"), &["*.cloud.example.org".to_owned()], 2040).await;
         world.until_warned("").await;
         drop(api.delete(&gateways, &DeleteParams::default()).await.unwrap());
     });

@@ -1,4 +1,4 @@
-//! Charts in a folder that someone works on while the operator runs, and charts that do not come.
+//! Charts in a folder that changes while the operator runs, and charts that can't be pulled.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -9,23 +9,23 @@ use osdpl_core::api::{OpenStackDeployment, reason};
 use serde_json::json;
 
 use crate::approval::{copy, newer_catalogue};
-use crate::cloud::{Told, services, with_values};
-use crate::world::{World, story};
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::{World, run_test};
 
-/// A folder of charts that the story may change.
+/// Returns a folder of charts that the test may change.
 fn folder(world: &World) -> PathBuf {
     let folder = world.folder.path().join("charts");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts"), &folder);
     folder
 }
 
-/// Another content of the same version.
+/// Changes the content of a chart without changing its version.
 fn edit(chart: &Path, number: u32) {
     let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: edited-{number}}}\n");
     std::fs::write(chart.join("templates/edited.yaml"), object).unwrap();
 }
 
-/// An archive in the operator's cache that nobody has touched for hours.
+/// Returns an archive in the operator's cache that was not used for hours.
 fn old_archive(world: &World) -> PathBuf {
     let path = world.cache().join("charts/archives/memcached-2026.0.1-0123456789ab.tgz");
     let file = std::fs::File::create(&path).unwrap();
@@ -33,21 +33,21 @@ fn old_archive(world: &World) -> PathBuf {
     path
 }
 
-/// Anything at all happens to the resource, so that it is looked at.
-async fn nudge(world: &World, text: &str) {
-    world.annotate("story/nudge", json!(text)).await;
+/// Changes the resource, which triggers a reconcile pass.
+async fn trigger_reconcile(world: &World, text: &str) {
+    world.annotate("test/trigger", json!(text)).await;
 }
 
 #[test]
-fn an_edited_chart_waits_for_approval_and_one_that_the_lock_forbids_is_refused() {
-    story("charts", async |world| {
+fn edited_chart_needs_approval_and_locked_one_is_refused() {
+    run_test("charts", async |world| {
         let charts = folder(world);
         let operator = world.operator().charts(&charts).start().await;
         world.apply(&services(&["mariadb", "memcached"])).await;
         let digest = world.until_ready().await.child("memcached").chart_digest.unwrap();
 
         edit(&charts.join("memcached"), 1);
-        nudge(world, "edited").await;
+        trigger_reconcile(world, "edited").await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert_ne!(cloud.child("memcached").chart_digest, Some(digest.clone()));
         assert_eq!(cloud.child("memcached").changes, ["(no value: the chart, helm's version or its flags)"]);
@@ -59,7 +59,7 @@ fn an_edited_chart_waits_for_approval_and_one_that_the_lock_forbids_is_refused()
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
 
         std::fs::remove_file(charts.join("memcached/templates/edited.yaml")).unwrap();
-        nudge(world, "put back").await;
+        trigger_reconcile(world, "put back").await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert_eq!(cloud.child("memcached").chart_digest, Some(digest.clone()), "the same content is the same chart");
         assert!(operator.stop().await.success());
@@ -69,14 +69,14 @@ fn an_edited_chart_waits_for_approval_and_one_that_the_lock_forbids_is_refused()
         std::fs::write(catalogue.join("values/lock.yaml"), lock).unwrap();
         let outdated = old_archive(world);
         let _operator = world.operator().charts(&charts).catalog(&catalogue).start().await;
-        assert!(!outdated.exists(), "what nothing names goes from the cache at a start");
+        assert!(!outdated.exists(), "unused archives are removed from the cache at a start");
         let before = cloud.status().approval;
         let newer = |cloud: &OpenStackDeployment| cloud.status().approval.filter(|hash| Some(hash) != before.as_ref());
-        let hash = world.until("the newer catalogue has its say", newer).await;
+        let hash = world.until("the newer catalogue is applied", newer).await;
         world.osdpl(&["approve", &hash]);
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(3));
         edit(&charts.join("memcached"), 2);
-        nudge(world, "edited against the lock").await;
+        trigger_reconcile(world, "edited against the lock").await;
         let refused = world.until("it is refused", |cloud| {
             let child = cloud.child("memcached");
             (!child.ready && child.message.contains("digest")).then_some(child.message)
@@ -95,9 +95,10 @@ fn an_edited_chart_waits_for_approval_and_one_that_the_lock_forbids_is_refused()
 }
 
 #[test]
-fn a_cloud_is_watched_while_its_charts_do_not_come_and_nothing_is_started_without_them() {
-    story("no-charts", async |world| {
-        // Kubernetes' times are whole seconds: memcached is lost in a later one than it started in, for mariadb takes longer.
+fn watches_the_cloud_while_charts_are_unavailable() {
+    run_test("no-charts", async |world| {
+        // Kubernetes' timestamps have whole seconds: memcached must fail in a later second than it started, and mariadb
+        // takes longer.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();
@@ -107,7 +108,7 @@ fn a_cloud_is_watched_while_its_charts_do_not_come_and_nothing_is_started_withou
         let before = world.until_ready().await;
         assert!(operator.stop().await.success());
 
-        // It takes connections and never answers.
+        // Accepts connections and never responds.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let repository = format!("http://{}", silent.local_addr().unwrap());
         let _operator = world.operator().charts(Path::new(&repository)).start().await;
@@ -116,7 +117,7 @@ fn a_cloud_is_watched_while_its_charts_do_not_come_and_nothing_is_started_withou
         let cloud = world.until_reason(reason::UNHEALTHY).await;
         assert_eq!(cloud.status().releases, "1/2");
         assert_eq!(cloud.child("memcached").chart_digest, before.child("memcached").chart_digest);
-        world.cluster().mend("lost").await.unwrap();
+        world.cluster().remove_rule("lost").await.unwrap();
         assert_eq!(world.until_ready().await.status().children, before.status().children);
 
         world.apply(&with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 256}}}))).await;

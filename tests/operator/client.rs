@@ -1,4 +1,4 @@
-//! How the operator speaks to Nova and Neutron, without a cluster.
+//! The operator's requests to Nova and Neutron, without a cluster.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::nova::Moves;
 use crate::pool::RUNTIME;
-use crate::standin::{Manner, StandIn};
+use crate::standin::{Behaviour, StandIn};
 
 const PASSWORD: &str = "correct-horse";
 
@@ -30,7 +30,7 @@ fn access() -> Access {
     }
 }
 
-fn told(tell: impl AsyncFnOnce(&StandIn, &Cloud, &Access)) {
+fn with_stand_in(tell: impl AsyncFnOnce(&StandIn, &Cloud, &Access)) {
     RUNTIME.block_on(async {
         let server = StandIn::start(&["compute", "network"]).await;
         let reach =
@@ -40,8 +40,8 @@ fn told(tell: impl AsyncFnOnce(&StandIn, &Cloud, &Access)) {
 }
 
 #[test]
-fn services_are_disabled_and_forgotten_and_instances_moved_page_by_page() {
-    told(async |server, cloud, access| {
+fn disables_services_and_migrates_instances_by_page() {
+    with_stand_in(async |server, cloud, access| {
         server.nova.compute("n1");
         server.nova.compute("n2");
         for id in ["a", "b", "c", "d", "e"] {
@@ -75,25 +75,25 @@ fn services_are_disabled_and_forgotten_and_instances_moved_page_by_page() {
 }
 
 #[test]
-fn a_host_that_is_gone_is_forgotten_with_its_agents_once_no_instance_is_there() {
-    told(async |server, cloud, access| {
+fn removes_a_gone_host_once_it_has_no_instances() {
+    with_stand_in(async |server, cloud, access| {
         server.nova.compute("n1");
         server.nova.compute("n2");
         server.nova.server("n1", "a", "ACTIVE");
         assert!(cloud.delete_host(access, "n1", "compute-n1").await.unwrap_err().is_conflict());
         let agents = async || cloud.call(access, &neutron::agents("n1")).await.unwrap().agents.len();
         server.nova.remove_server("a");
-        server.answers("neutron-server", Manner::Badly);
+        server.answers("neutron-server", Behaviour::Badly);
         cloud.delete_host(access, "n1", "compute-n1").await.unwrap_err();
         let services = cloud.call(access, &nova::services()).await.unwrap().services;
-        assert_eq!(services.len(), 2, "what could not be forgotten whole is still found");
-        server.answers("neutron-server", Manner::Well);
+        assert_eq!(services.len(), 2, "an incompletely removed host is still found");
+        server.answers("neutron-server", Behaviour::Well);
         cloud.delete_host(access, "n1", "compute-n1").await.unwrap();
         assert_eq!(agents().await, 0);
         assert_eq!(
             cloud.delete_host(access, "n1", "compute-n1").await.unwrap(),
             0,
-            "what is gone is as good as forgotten"
+            "a removed host counts as forgotten"
         );
         let alone = Access { network: None, ..access.clone() };
         assert_eq!(cloud.delete_host(&alone, "n2", "compute-n2").await.unwrap(), 0);
@@ -101,8 +101,8 @@ fn a_host_that_is_gone_is_forgotten_with_its_agents_once_no_instance_is_there() 
 }
 
 #[test]
-fn a_token_that_counts_no_more_is_asked_for_anew() {
-    told(async |server, cloud, access| {
+fn renews_an_invalid_token() {
+    with_stand_in(async |server, cloud, access| {
         server.nova.compute("n1");
         cloud.call(access, &nova::services()).await.unwrap();
         server.nova.expire();
@@ -117,18 +117,18 @@ fn a_token_that_counts_no_more_is_asked_for_anew() {
 }
 
 #[test]
-fn what_is_too_old_or_away_or_refuses_is_told_without_a_secret() {
-    told(async |server, cloud, access| {
+fn reports_api_errors_without_secrets() {
+    with_stand_in(async |server, cloud, access| {
         server.nova.speaks(52);
         let old = cloud.call(access, &nova::services()).await.unwrap_err();
         assert_eq!(old, Error::TooOld { has: "2.52".into(), wanted: "2.53".into() });
         server.nova.speaks(53);
-        server.answers("nova-api", Manner::Badly);
+        server.answers("nova-api", Behaviour::Badly);
         let busy = cloud.call(access, &nova::services()).await.unwrap_err();
         assert!(matches!(busy, Error::Refused { code: 503, .. }), "{busy}");
-        server.answers("keystone-api", Manner::Badly);
+        server.answers("keystone-api", Behaviour::Badly);
         server.nova.expire();
-        server.answers("nova-api", Manner::Well);
+        server.answers("nova-api", Behaviour::Well);
         let alone = Access { compute: None, ..access.clone() };
         let other = Cloud::new(HttpConfig {
             address: Some(server.address.to_string()),

@@ -1,4 +1,4 @@
-//! The custom resource: how stories write it, and how they read what the operator answers.
+//! Helpers that write the custom resource and read its status.
 
 use std::pin::pin;
 
@@ -10,38 +10,38 @@ use kube::runtime::{WatchStreamExt, watcher};
 use osdpl_core::api::{HelmReleaseStatus, OpenStackDeployment, OpenStackDeploymentStatus, condition};
 use serde_json::{Value, json};
 
-use crate::world::{World, patience};
+use crate::world::{World, with_timeout};
 
-/// The resource's name: not the product's, not a service's.
+/// The resource's name, different from the product's and the services' names.
 pub const NAME: &str = "nimbus";
 
-/// A spec with just these services.
+/// Returns a spec with only these services.
 pub fn services(names: &[&str]) -> Value {
     let services: serde_json::Map<_, _> =
         names.iter().map(|name| ((*name).to_owned(), json!({"enabled": true}))).collect();
     json!({"openstackRelease": "2026.1", "services": services})
 }
 
-/// `spec` with the values of one release.
+/// Returns `spec` with values of one release.
 pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
     spec["services"][service]["releases"][service]["values"] = values;
     spec
 }
 
-/// What a resource tells, in short.
-pub trait Told {
+/// Accessors for the status of a resource.
+pub trait StatusAccess {
     fn status(&self) -> OpenStackDeploymentStatus;
-    /// A condition that speaks of the newest spec.
+    /// Returns a condition if it is for the newest generation.
     fn condition(&self, type_: &str) -> Option<Condition>;
-    /// Whether the newest spec is Ready.
+    /// Whether the newest generation is Ready.
     fn is_ready(&self) -> bool;
-    /// Why it is, or is not, by the condition of the newest spec; empty before there is one.
+    /// Returns the reason of the Ready condition of the newest generation; empty if there is none yet.
     fn reason(&self) -> String;
-    /// One release.
+    /// Returns the status of a release.
     fn child(&self, release: &str) -> HelmReleaseStatus;
 }
 
-impl Told for OpenStackDeployment {
+impl StatusAccess for OpenStackDeployment {
     fn status(&self) -> OpenStackDeploymentStatus {
         self.status.clone().unwrap_or_default()
     }
@@ -65,17 +65,17 @@ impl Told for OpenStackDeployment {
 }
 
 impl World {
-    /// The API of the resource in the story's namespace.
+    /// Returns the API of the resource in the test's namespace.
     pub fn deployments(&self) -> Api<OpenStackDeployment> {
         self.api()
     }
 
-    /// `kubectl apply --server-side` of the resource with this spec.
+    /// Runs `kubectl apply --server-side` for the resource with this spec.
     pub async fn apply(&self, spec: &Value) -> OpenStackDeployment {
         self.apply_as(NAME, spec).await
     }
 
-    /// The same under another name.
+    /// Applies the resource under another name.
     pub async fn apply_as(&self, name: &str, spec: &Value) -> OpenStackDeployment {
         let object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -85,33 +85,33 @@ impl World {
         self.deployments().patch(name, &params, &Patch::Apply(object)).await.unwrap()
     }
 
-    /// Sets or removes (with null) an annotation of the resource.
+    /// Sets an annotation of the resource, or removes it with null.
     pub async fn annotate(&self, key: &str, value: Value) -> OpenStackDeployment {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
         self.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap()
     }
 
-    /// `kubectl delete --wait=false` of the resource.
+    /// Runs `kubectl delete --wait=false` for the resource.
     pub async fn delete(&self) {
         self.delete_of(NAME).await;
     }
 
-    /// The same of another resource.
+    /// Deletes another resource.
     pub async fn delete_of(&self, name: &str) {
         self.deployments().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Waits until the resource is gone.
+    /// Waits until the resource is deleted.
     pub async fn until_gone(&self) {
-        self.until_object::<OpenStackDeployment>("the resource is gone", NAME, |found| found.is_none()).await;
+        self.until_object::<OpenStackDeployment>("the resource is deleted", NAME, |found| found.is_none()).await;
     }
 
-    /// Waits until the resource answers what `look` looks for.
+    /// Waits until `look` returns a value for the resource.
     pub async fn until<T>(&self, what: &str, look: impl FnMut(&OpenStackDeployment) -> Option<T>) -> T {
         self.until_of(NAME, what, look).await
     }
 
-    /// The same of another resource.
+    /// Waits until `look` returns a value for another resource.
     pub async fn until_of<T>(
         &self,
         name: &str,
@@ -129,15 +129,15 @@ impl World {
                 }
             }
         };
-        patience(what, found).await
+        with_timeout(what, found).await
     }
 
-    /// Waits until the newest spec is Ready.
+    /// Waits until the newest generation is Ready.
     pub async fn until_ready(&self) -> OpenStackDeployment {
         self.until("the cloud is Ready", |cloud| cloud.is_ready().then(|| cloud.clone())).await
     }
 
-    /// Waits until the newest spec is not Ready for this reason.
+    /// Waits until the newest generation is not Ready for this reason.
     pub async fn until_reason(&self, reason: &str) -> OpenStackDeployment {
         let what = format!("the cloud is not Ready because of {reason}");
         self.until(&what, |cloud| (cloud.reason() == reason).then(|| cloud.clone())).await

@@ -1,4 +1,4 @@
-//! The command line, beside an operator.
+//! The command line next to a running operator.
 
 mod diff;
 mod plan;
@@ -10,11 +10,11 @@ use std::process::{Command, Output};
 use osdpl_core::api::reason;
 use serde_json::json;
 
-use crate::cloud::{NAME, Told, services};
-use crate::world::{World, story};
+use crate::cloud::{NAME, StatusAccess, services};
+use crate::world::{World, run_test};
 
 impl World {
-    /// What an `osdpl` command prints and how it ends.
+    /// Returns the output of an `osdpl` command.
     pub fn run(&self, arguments: &[&str]) -> Output {
         Self::run_as(self.cluster().kubeconfig(), arguments)
     }
@@ -25,14 +25,14 @@ impl World {
         command.output().unwrap()
     }
 
-    /// What an `osdpl` command that succeeds prints.
+    /// Returns the standard output of a successful `osdpl` command.
     pub fn osdpl(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "osdpl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What an `osdpl` command that fails complains of.
+    /// Returns the error output of a failing `osdpl` command.
     pub fn osdpl_fails(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(!output.status.success(), "osdpl {arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
@@ -41,8 +41,8 @@ impl World {
 }
 
 #[test]
-fn status_plan_and_wait_tell_the_same_story_as_kubectl_wait() {
-    story("commands", async |world| {
+fn status_plan_and_wait_agree_with_kubectl_wait() {
+    run_test("commands", async |world| {
         assert_eq!(
             world.osdpl_fails(&["status"]),
             "osdpl: there is no such OpenStackDeployment; see `kubectl get osdpl -A`\n"
@@ -86,8 +86,8 @@ fn status_plan_and_wait_tell_the_same_story_as_kubectl_wait() {
 }
 
 #[test]
-fn render_shows_what_helm_was_given_but_for_what_is_secret() {
-    story("render", async |world| {
+fn render_matches_helm_values_except_secrets() {
+    run_test("render", async |world| {
         let _operator = world.operator().start().await;
         let spec = services(&["mariadb", "memcached"]);
         let cloud = world.apply(&spec).await;
@@ -103,10 +103,10 @@ fn render_shows_what_helm_was_given_but_for_what_is_secret() {
     });
 }
 
-/// Empties what `rendered` redacts in both.
+/// Clears the values in `given` that `rendered` redacts, in both.
 fn blank(given: &mut serde_json::Value, rendered: &mut serde_json::Value) {
     if *rendered == "<redacted>" {
-        assert!(given.as_str().is_some_and(|text| text.len() >= 16), "a credential is there");
+        assert!(given.as_str().is_some_and(|text| text.len() >= 16), "a credential exists");
         (*given, *rendered) = (json!(null), json!(null));
     } else if let (Some(given), Some(rendered)) = (given.as_object_mut(), rendered.as_object_mut()) {
         for (key, rendered) in rendered {

@@ -1,4 +1,4 @@
-//! Credentials that are lost, edited, or out of reach for a while: what runs keeps what it runs with.
+//! Credentials that are lost, edited, or temporarily unavailable: running releases keep their values.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::OpenStackDeployment;
 use serde_json::json;
 
-use crate::cloud::{NAME, Told, services};
-use crate::world::{World, patience, story};
+use crate::cloud::{NAME, StatusAccess, services};
+use crate::world::{World, run_test, with_timeout};
 
 const MARIADB: &str = "mariadb";
 
@@ -19,12 +19,12 @@ fn secret() -> String {
 }
 
 #[test]
-fn an_edited_secret_is_put_back_to_what_runs_and_no_release_is_upgraded() {
-    story("edited", async |world| {
+fn restores_an_edited_secret_without_upgrades() {
+    run_test("edited", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&[MARIADB, "memcached"])).await;
         world.until_ready().await;
-        world.forgive_complaints();
+        world.allow_errors();
         let before = world.credentials(MARIADB).await;
         let edited = Patch::Merge(json!({"stringData": {"root": "made-by-hand"}}));
         let by_hand = PatchParams { field_manager: Some("kubectl-patch".into()), ..PatchParams::default() };
@@ -52,7 +52,7 @@ fn an_edited_secret_is_put_back_to_what_runs_and_no_release_is_upgraded() {
                 }
             }
         };
-        let event = patience("it is told", told).await;
+        let event = with_timeout("it is reported", told).await;
         assert_eq!(event.type_.as_deref(), Some("Warning"));
         assert_eq!(event.related.and_then(|secret| secret.name), Some(secret()));
         let note = event.message.unwrap();
@@ -61,8 +61,8 @@ fn an_edited_secret_is_put_back_to_what_runs_and_no_release_is_upgraded() {
 }
 
 #[test]
-fn credentials_that_are_deleted_while_helm_installs_are_the_same_again() {
-    story("torn", async |world| {
+fn restores_credentials_deleted_during_an_install() {
+    run_test("torn", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&[MARIADB, "memcached"])).await;
         world.until("helm is at mariadb", |cloud| (cloud.child(MARIADB).status == "starting").then_some(())).await;
@@ -78,8 +78,8 @@ fn credentials_that_are_deleted_while_helm_installs_are_the_same_again() {
 }
 
 #[test]
-fn a_secret_that_is_no_longer_named_leaves_what_runs_with_its_value() {
-    story("unnamed", async |world| {
+fn keeps_the_value_of_an_unreferenced_secret() {
+    run_test("unnamed", async |world| {
         let mut spec = services(&[MARIADB]);
         let mut operator = world.operator().start().await;
         world.apply(&spec).await;
@@ -91,7 +91,7 @@ fn a_secret_that_is_no_longer_named_leaves_what_runs_with_its_value() {
         let unnamed = spec.clone();
         spec["services"][MARIADB]["credentials"] = json!({"root": {"name": "own", "key": "root"}});
         for spec in [spec, unnamed] {
-            // No operator's memory tells the next one what was given.
+            // The next operator knows nothing about the previously provided value.
             operator.kill();
             let wanted = world.apply(&spec).await.metadata.generation;
             operator = world.operator().start().await;
@@ -107,12 +107,12 @@ fn a_secret_that_is_no_longer_named_leaves_what_runs_with_its_value() {
             let data = ours.and_then(|ours| ours.data.as_ref()).unwrap();
             data["root"].0 == b"0wn-password"
         };
-        world.until_object::<Secret>("ours holds what runs", &secret(), renewed).await;
+        world.until_object::<Secret>("our Secret has the running value", &secret(), renewed).await;
         assert_eq!(world.helm_runs().len(), 2);
     });
 }
 
-/// Values that are optional, and there.
+/// Values of an optional source that exists.
 async fn given(world: &World) -> serde_json::Value {
     let values: ConfigMap = serde_json::from_value(json!({
         "metadata": {"name": "given"}, "data": {"values.yaml": "conf: {memcached: {memory: 333}}"},
@@ -126,14 +126,14 @@ async fn given(world: &World) -> serde_json::Value {
 }
 
 #[test]
-fn values_that_cannot_be_read_for_a_while_are_not_taken_for_missing() {
-    story("outage", async |world| {
+fn unreadable_values_are_not_treated_as_missing() {
+    run_test("outage", async |world| {
         let spec = given(world).await;
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         world.until_ready().await;
         assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 333);
-        world.forgive_complaints();
+        world.allow_errors();
         world.cluster().kill(Component::Apiserver).await.unwrap();
         world.cluster().restart(Component::Apiserver).await.unwrap();
         world.until_ready().await;

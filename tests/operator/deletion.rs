@@ -1,4 +1,4 @@
-//! The end of a cloud, and what comes back.
+//! Deleting a cloud, and recreating it.
 
 mod held;
 
@@ -13,25 +13,25 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::{OpenStackDeployment, SKIP_HOOKS};
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services};
+use crate::cloud::{StatusAccess, services};
 use crate::helm::Run;
-use crate::world::{World, patience, story};
+use crate::world::{World, run_test, with_timeout};
 
 /// Keystone's pre-delete hook needs the database.
 const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// Glance's claims carry no label, only helm's annotations.
+/// Glance's claims have no label, only helm's annotations.
 const GLANCE: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// It has a claim, credentials and a Job.
+/// The detached release; it has a claim, credentials and a Job.
 const LET_GO: &str = "rabbitmq";
 
-/// Whether what is called so belongs to the release that is let go.
+/// Whether the name belongs to the detached release.
 fn stays(name: &str) -> bool {
     name.contains(LET_GO)
 }
 
-/// The identities of what holds data: claims, and Secrets that are not helm's.
+/// Returns the identities of objects with data: claims, and Secrets except helm's.
 async fn kept(world: &World) -> BTreeMap<String, Option<String>> {
     let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap();
     let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
@@ -43,7 +43,7 @@ async fn kept(world: &World) -> BTreeMap<String, Option<String>> {
     claims.chain(secrets.map(|secret| (secret.name_any(), secret.uid()))).collect()
 }
 
-/// Which releases were uninstalled, in that order.
+/// Returns the uninstalled releases in order.
 fn uninstalled(world: &World) -> Vec<String> {
     let runs = world.helm_runs();
     runs.iter().filter(|run| run.verb() == "uninstall").map(|run| run.release().to_owned()).collect()
@@ -53,14 +53,14 @@ async fn jobs(world: &World) -> Vec<String> {
     world.api::<Job>().list(&ListParams::default()).await.unwrap().iter().map(ResourceExt::name_any).collect()
 }
 
-/// The values that helm was given, of every release.
+/// Returns the values that helm got for every release.
 fn values(world: &World) -> Vec<Value> {
     GLANCE.iter().map(|release| world.helm_values(release)).collect()
 }
 
 #[test]
-fn a_deletion_goes_backwards_finds_again_what_it_retains_and_purges_nothing_of_what_was_let_go() {
-    story("deletion", async |world| {
+fn deletion_runs_backwards_and_respects_retain_and_detach() {
+    run_test("deletion", async |world| {
         let mut spec = services(&GLANCE);
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
@@ -103,7 +103,7 @@ fn a_deletion_goes_backwards_finds_again_what_it_retains_and_purges_nothing_of_w
                 await_condition(claims.clone(), &claim.name_any(), conditions::is_deleted(&uid)).await.unwrap();
             }
         };
-        patience("claims are gone", Box::pin(claims_go)).await;
+        with_timeout("claims are deleted", Box::pin(claims_go)).await;
         let staying: BTreeMap<_, _> = kept_before.into_iter().filter(|(name, _)| stays(name)).collect();
         assert!(staying.len() > 1, "a claim and credentials: {staying:?}");
         assert_eq!(kept(world).await, staying);
@@ -111,15 +111,15 @@ fn a_deletion_goes_backwards_finds_again_what_it_retains_and_purges_nothing_of_w
     });
 }
 
-/// Waits until a deletion waits for a hook, and says so.
+/// Waits until a deletion reports that it waits for a hook.
 async fn until_waiting(world: &World, hook: &str) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| cloud.status().message.contains(hook).then(|| cloud.clone());
     world.until("the deletion waits for the hook", waits).await
 }
 
 #[test]
-fn a_deletion_says_which_hook_it_waits_for_survives_its_operator_and_skips_the_hook_when_told() {
-    story("skip-hooks", async |world| {
+fn deletion_waits_for_a_hook_and_can_skip_it() {
+    run_test("skip-hooks", async |world| {
         let cleanup = "keystone-credential-cleanup";
         world.cluster().behaviour(cleanup, &Rule::new(&world.namespace, cleanup, "hang")).await.unwrap();
         let operator = world.operator().start().await;
@@ -141,10 +141,10 @@ fn a_deletion_says_which_hook_it_waits_for_survives_its_operator_and_skips_the_h
     });
 }
 
-/// Keystone's pre-delete hook is a Job, and no Job starts in such a namespace.
+/// Keystone's pre-delete hook is a Job, and no Job starts in a terminating namespace.
 #[test]
-fn a_namespace_that_is_deleted_with_its_cloud_goes() {
-    story("terminating", async |world| {
+fn deletes_a_terminating_namespace_with_its_cloud() {
+    run_test("terminating", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&KEYSTONE)).await;
         world.until_ready().await;
@@ -153,6 +153,6 @@ fn a_namespace_that_is_deleted_with_its_cloud_goes() {
         namespaces.delete(&world.namespace, &DeleteParams::default()).await.unwrap();
         let uid = namespace.uid().unwrap();
         let gone = await_condition(namespaces, &world.namespace, conditions::is_deleted(&uid));
-        patience("the namespace is gone", gone).await.unwrap();
+        with_timeout("the namespace is deleted", gone).await.unwrap();
     });
 }

@@ -1,14 +1,14 @@
-//! What is doubted of a spec, and what is refused, is told by the condition and by `osdpl plan` in the same words.
+//! Warnings and errors of a spec: the condition and `osdpl plan` report them with the same text.
 
 use osdpl_core::api::{condition, reason};
 use serde_json::json;
 
-use crate::cloud::{Told, services, with_values};
-use crate::world::story;
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::run_test;
 
 #[test]
-fn rules_hazards_and_unknown_keys_are_told_by_the_condition_and_the_plan_and_what_is_refused_is_invalid() {
-    story("doubts", async |world| {
+fn condition_and_plan_report_the_same_warnings() {
+    run_test("doubts", async |world| {
         let _operator = world.operator().start().await;
         let doubtful =
             json!({"pod": {"replicas": {"server": 2}, "replicass": 2}, "manifests": {"network_policy": "false"}});
@@ -20,7 +20,7 @@ fn rules_hazards_and_unknown_keys_are_told_by_the_condition_and_the_plan_and_wha
         for (what, words) in [
             ("a rule", "pod.replicas.server of rabbitmq is 2: an even number of RabbitMQ servers has no majority"),
             ("an unknown key", "have no pod.replicass, did you mean \"replicas\"?"),
-            ("a hazard", "manifests.network_policy: is a string where the chart has a boolean"),
+            ("a lint warning", "manifests.network_policy: is a string where the chart has a boolean"),
         ] {
             assert!(told.contains(words), "{what}: {told}");
             assert!(plan.contains(words), "{what}: {plan}");

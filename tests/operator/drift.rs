@@ -1,4 +1,4 @@
-//! What others do to the objects of releases beside helm.
+//! Changes of others to the objects of releases.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
@@ -7,13 +7,13 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use osdpl_core::api::{HelmReleaseStatus, OpenStackDeployment, REPAIR, condition, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services, with_values};
-use crate::world::{World, now, story};
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::{World, now, run_test};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// A spec with one answer to drift for all releases.
-fn answering(policy: &str) -> Value {
+/// Returns a spec with one drift policy for all releases.
+fn with_drift_policy(policy: &str) -> Value {
     let mut spec = services(&SMALL);
     spec["drift"] = policy.into();
     spec
@@ -23,18 +23,18 @@ fn by(manager: &str) -> PatchParams {
     PatchParams { field_manager: Some(manager.into()), ..PatchParams::default() }
 }
 
-/// `kubectl edit configmap mariadb-bin`.
+/// Runs `kubectl edit configmap mariadb-bin`.
 async fn edit(world: &World, manager: &str, script: &str) {
     let patch = Patch::Merge(json!({"data": {"stand-in.sh": script}}));
     world.api::<ConfigMap>().patch("mariadb-bin", &by(manager), &patch).await.unwrap();
 }
 
-/// `kubectl delete service`.
+/// Runs `kubectl delete service`.
 async fn delete_service(world: &World, name: &str) {
     world.api::<Service>().delete(name, &DeleteParams::default()).await.unwrap();
 }
 
-/// What is told of a release's objects, each as `object change by`.
+/// Returns the reported drift of a release, each as `object change by`.
 fn drift(child: &HelmReleaseStatus) -> Vec<String> {
     let line = |drift: &osdpl_core::api::ObjectDrift| {
         format!("{} {} {}", drift.object, drift.change, drift.by.as_deref().unwrap_or("?"))
@@ -43,12 +43,12 @@ fn drift(child: &HelmReleaseStatus) -> Vec<String> {
 }
 
 async fn until_drift(world: &World, release: &str, expected: &[&str]) -> OpenStackDeployment {
-    let what = format!("{expected:?} is told of {release}");
+    let what = format!("{expected:?} is reported for {release}");
     world.until(&what, |cloud| (drift(&cloud.child(release)) == expected).then(|| cloud.clone())).await
 }
 
-/// The notes of the events about drift.
-async fn told(world: &World) -> Vec<String> {
+/// Returns the messages of the events about drift.
+async fn drift_events(world: &World) -> Vec<String> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     let ours = events.items.into_iter().filter(|event| event.reason.as_deref() == Some("Drifted"));
     let mut notes: Vec<_> = ours.map(|event| event.message.unwrap_or_default()).collect();
@@ -57,8 +57,8 @@ async fn told(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn what_others_do_to_objects_is_told_with_who_and_when_and_left_and_so_it_is_after_a_restart() {
-    story("drift", async |world| {
+fn reports_drift_with_author_and_time_across_restarts() {
+    run_test("drift", async |world| {
         let operator = world.operator().start().await;
         world.apply(&services(&SMALL)).await;
         assert_eq!(drift(&world.until_ready().await.child("mariadb")), [""; 0]);
@@ -75,7 +75,7 @@ fn what_others_do_to_objects_is_told_with_who_and_when_and_left_and_so_it_is_aft
         let all = |cloud: &OpenStackDeployment| {
             (cloud.is_ready() && cloud.child("memcached").drift.len() == 2).then(|| cloud.clone())
         };
-        let cloud = world.until("what runs is Ready, and what was changed is told", all).await;
+        let cloud = world.until("the cloud is Ready, and the change is reported", all).await;
         let degraded = cloud.condition(condition::DEGRADED).unwrap();
         assert_eq!((degraded.status.as_str(), degraded.reason.as_str()), ("True", reason::DRIFTED));
         let message = cloud.child("mariadb").message;
@@ -91,7 +91,7 @@ fn what_others_do_to_objects_is_told_with_who_and_when_and_left_and_so_it_is_aft
         spec["deletionPolicy"] = "Retain".into();
         world.apply(&spec).await;
         let cloud = world.until_ready().await;
-        let notes = told(world).await;
+        let notes = drift_events(world).await;
         assert_eq!(notes.len(), 3, "{notes:#?}");
         assert_eq!(operator.metric("osdpl_releases_drifted{", "nimbus"), 2);
 
@@ -102,15 +102,15 @@ fn what_others_do_to_objects_is_told_with_who_and_when_and_left_and_so_it_is_aft
         let after = world.deployments().get(crate::cloud::NAME).await.unwrap();
         assert_eq!(after.status(), before);
         assert!(world.writes_since(began).is_empty(), "{:#?}", world.writes_since(began));
-        assert_eq!((world.helm_runs().len(), told(world).await), (2, notes));
+        assert_eq!((world.helm_runs().len(), drift_events(world).await), (2, notes));
     });
 }
 
 #[test]
-fn drift_is_taken_back_where_the_spec_says_repair_and_ever_more_seldom_where_someone_does_it_again() {
-    story("drift-repair", async |world| {
+fn repairs_drift_with_growing_backoff() {
+    run_test("drift-repair", async |world| {
         let operator = world.operator().start().await;
-        world.apply(&answering("Repair")).await;
+        world.apply(&with_drift_policy("Repair")).await;
         world.until_ready().await;
         delete_service(world, "memcached").await;
         let repaired = |release: &'static str, revision: i64| {
@@ -134,10 +134,10 @@ fn drift_is_taken_back_where_the_spec_says_repair_and_ever_more_seldom_where_som
             let fight = message.contains("taken back once and done again") && message.contains("by fighter");
             fight.then_some(())
         };
-        world.until("it is told that someone fights, and who", fought).await;
+        world.until("the repeated change is reported with its author", fought).await;
         assert_eq!((world.helm_runs().len(), script().await.as_str()), (4, "exec false"));
 
-        // A person's word counts at once, and the spec's again from there on.
+        // An explicit request applies at once, and the spec applies again from then on.
         world.annotate(REPAIR, json!("mariadb")).await;
         world.until("the edit is taken back again", repaired("mariadb", 3)).await;
         assert_eq!((world.helm_runs().len(), script().await), (5, shipped));
@@ -146,8 +146,8 @@ fn drift_is_taken_back_where_the_spec_says_repair_and_ever_more_seldom_where_som
 }
 
 #[test]
-fn what_is_reported_is_taken_back_when_a_person_asks_for_all() {
-    story("drift-all", async |world| {
+fn repairs_reported_drift_on_request() {
+    run_test("drift-all", async |world| {
         let _operator = world.operator().helm(3).start().await;
         world.apply(&services(&SMALL)).await;
         world.until_ready().await;
@@ -166,8 +166,8 @@ fn what_is_reported_is_taken_back_when_a_person_asks_for_all() {
 }
 
 #[test]
-fn what_is_taken_out_of_an_object_is_told_though_it_leaves_no_writer_and_comes_back() {
-    story("drift-taken", async |world| {
+fn detects_removed_fields_without_a_writer() {
+    run_test("drift-taken", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&SMALL)).await;
         world.until_ready().await;
@@ -176,7 +176,7 @@ fn what_is_taken_out_of_an_object_is_told_though_it_leaves_no_writer_and_comes_b
         let selector = Patch::Merge(json!({"spec": {"template": {"spec": {"nodeSelector": null}}}}));
         world.api::<StatefulSet>().patch("mariadb-server", &by("kubectl-edit"), &selector).await.unwrap();
         let cloud = world
-            .until("both are told", |cloud| (cloud.child("mariadb").drift.len() == 2).then(|| cloud.clone()))
+            .until("both are reported", |cloud| (cloud.child("mariadb").drift.len() == 2).then(|| cloud.clone()))
             .await;
         let told = drift(&cloud.child("mariadb"));
         assert_eq!(told[0], "ConfigMap mariadb-bin edited: data.stand-in.sh removed ?");
@@ -193,15 +193,15 @@ fn what_is_taken_out_of_an_object_is_told_though_it_leaves_no_writer_and_comes_b
 }
 
 #[test]
-fn what_is_to_be_ignored_is_not_even_told() {
-    story("drift-ignored", async |world| {
+fn ignores_configured_drift() {
+    run_test("drift-ignored", async |world| {
         let _operator = world.operator().start().await;
-        let mut spec = answering("Ignore");
+        let mut spec = with_drift_policy("Ignore");
         world.apply(&spec).await;
         world.until_ready().await;
         edit(world, "kubectl-edit", "exec false").await;
         delete_service(world, "memcached").await;
-        // One release is looked after again: what it tells comes after whatever the other one had to tell.
+        // Now the spec repairs one release: its report comes after any report about the other.
         spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Report".into();
         world.apply(&spec).await;
         let cloud = until_drift(world, "memcached", &["Service memcached deleted ?"]).await;
@@ -210,13 +210,13 @@ fn what_is_to_be_ignored_is_not_even_told() {
         spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Ignore".into();
         world.apply(&spec).await;
         until_drift(world, "memcached", &[]).await;
-        assert_eq!(told(world).await.len(), 1, "what was told before the last answer");
+        assert_eq!(drift_events(world).await.len(), 1, "the reports before the last response");
     });
 }
 
 #[test]
-fn what_our_own_upgrade_does_is_no_drift_though_it_deletes_jobs_before_helm_has_begun() {
-    story("drift-own", async |world| {
+fn own_upgrade_is_not_drift() {
+    run_test("drift-own", async |world| {
         let _operator = world.operator().start().await;
         let spec = services(&["mariadb", "powerdns"]);
         world.apply(&spec).await;
@@ -227,7 +227,7 @@ fn what_our_own_upgrade_does_is_no_drift_though_it_deletes_jobs_before_helm_has_
         world.apply(&with_values(spec, "powerdns", values)).await;
         let gone = |job: Option<&Job>| job.is_none_or(|job| job.metadata.deletion_timestamp.is_some());
         Box::pin(world.until_object("the plain Job is deleted", "powerdns-db-init", gone)).await;
-        // What it tells comes after whatever the deletion had to tell.
+        // Its report comes after any report about the deletion.
         edit(world, "kubectl-edit", "exec false").await;
         let cloud =
             until_drift(world, "mariadb", &["ConfigMap mariadb-bin edited: data.stand-in.sh kubectl-edit"]).await;
@@ -237,6 +237,6 @@ fn what_our_own_upgrade_does_is_no_drift_though_it_deletes_jobs_before_helm_has_
         world.let_helm_begin().await;
         let cloud = world.until_ready().await;
         assert_eq!(cloud.child("powerdns").revision, Some(2));
-        assert_eq!(told(world).await.len(), 1, "{:#?}", told(world).await);
+        assert_eq!(drift_events(world).await.len(), 1, "{:#?}", drift_events(world).await);
     });
 }

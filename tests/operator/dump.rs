@@ -1,16 +1,16 @@
-//! What a story that failed left: enough to see why without running it again.
+//! Prints the state of a failed test, so that it can be analyzed without another run.
 
 use k8s_openapi::api::core::v1::{Event, Pod, Secret};
 use kube::ResourceExt;
 use kube::api::ListParams;
 
-use crate::cloud::Told;
+use crate::cloud::StatusAccess;
 use crate::world::World;
 
-/// The last lines of the operator's log that are worth a look.
+/// The number of lines of the operator's log to print.
 const LINES: usize = 60;
 
-/// Prints it.
+/// Prints the state.
 pub async fn print(world: &World) {
     eprintln!("=== the resource");
     for deployment in world.deployments().list(&ListParams::default()).await.into_iter().flatten() {

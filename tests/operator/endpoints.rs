@@ -1,34 +1,34 @@
-//! Done means more than pods: the APIs of services must answer, where they can be reached.
+//! The cloud is Ready only if the reachable APIs of its services respond.
 
 use osdpl_core::api::{ComponentHealth, ComponentStatus, OpenStackDeployment, reason};
 use serde_json::json;
 
-use crate::cloud::{Told, services, with_values};
+use crate::cloud::{StatusAccess, services, with_values};
 use crate::operator::{Operator, Setup};
-use crate::standin::{Manner, StandIn};
-use crate::world::{World, now, story};
+use crate::standin::{Behaviour, StandIn};
+use crate::world::{World, now, run_test};
 
 const SERVICES: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
 impl World {
-    /// An operator that asks the stand-in instead of every Service.
-    pub async fn asks(&self, server: &StandIn) -> Operator {
-        self.asking(server).start().await
+    /// Starts an operator that connects to the stand-in instead of every Service.
+    pub async fn start_with_stand_in(&self, server: &StandIn) -> Operator {
+        self.setup_with_stand_in(server).start().await
     }
 
-    /// The same, before it starts.
-    pub fn asking(&self, server: &StandIn) -> Setup<'_> {
+    /// Returns the same setup before the start.
+    pub fn setup_with_stand_in(&self, server: &StandIn) -> Setup<'_> {
         let address = server.address.to_string();
         let often = ["--probe-period", "1", "--probe-timeout", "1", "--probe-address", &address];
         self.operator().arguments(&often)
     }
 
     async fn until_endpoint(&self, reason: &str) -> (ComponentStatus, OpenStackDeployment) {
-        self.until_told("glance", "endpoint", reason).await
+        self.until_reason_contains("glance", "endpoint", reason).await
     }
 
     /// Waits until the cloud is Ready with these endpoints.
-    async fn until_answered(&self, applications: &[&str]) {
+    async fn until_endpoints_respond(&self, applications: &[&str]) {
         let well = |cloud: &OpenStackDeployment| {
             let health = cloud.status().health;
             let of = |application: &str| Some(health.get(application)?.get("endpoint")?.status);
@@ -37,15 +37,15 @@ impl World {
             });
             (all && cloud.is_ready()).then_some(())
         };
-        self.until(&format!("{applications:?} answer, and the cloud is Ready"), well).await;
+        self.until(&format!("{applications:?} respond, and the cloud is Ready"), well).await;
     }
 }
 
 #[test]
-fn an_api_that_answers_badly_keeps_the_cloud_from_being_ready_and_one_that_cannot_be_reached_does_not() {
-    story("endpoints", async |world| {
+fn failing_api_blocks_ready_but_unreachable_does_not() {
+    run_test("endpoints", async |world| {
         let server = StandIn::start(&["identity"]).await;
-        let _operator = world.asks(&server).await;
+        let _operator = world.start_with_stand_in(&server).await;
         world.apply(&services(&SERVICES)).await;
         let (health, _) = world.until_endpoint("catalogue").await;
         assert_eq!(health.reason, "Keystone's catalogue has no endpoint of type \"image\"");
@@ -53,17 +53,17 @@ fn an_api_that_answers_badly_keeps_the_cloud_from_being_ready_and_one_that_canno
         let login = server.logins().pop().unwrap();
         assert_eq!(login["auth"]["identity"]["password"]["user"]["password"], json!(password));
         server.catalogue(&["identity", "image"]);
-        world.until_answered(&["glance", "keystone"]).await;
+        world.until_endpoints_respond(&["glance", "keystone"]).await;
 
-        // The event that tells that it is Ready, and details of the status, are written after that.
+        // The event about Ready, and details of the status, are written after that.
         server.answered(6).await;
         let since = now();
         server.answered(6).await;
         let written: Vec<_> = world.writes_since(since).into_iter().map(|entry| (entry.verb, entry.resource)).collect();
-        assert_eq!(written, [], "an answer that says the same is no news");
+        assert_eq!(written, [], "an unchanged response causes no write");
 
         let url = format!("GET http://glance-api.{}.svc.cluster.local:9292/versions", world.namespace);
-        server.answers("glance-api", Manner::Badly);
+        server.answers("glance-api", Behaviour::Badly);
         let (health, cloud) = world.until_endpoint("503").await;
         assert_eq!((health.status, health.ready.as_str()), (ComponentHealth::Unhealthy, "0/1"));
         assert_eq!(health.reason, format!("{url}: 503 Service Unavailable"));
@@ -74,24 +74,24 @@ fn an_api_that_answers_badly_keeps_the_cloud_from_being_ready_and_one_that_canno
         let degraded = cloud.condition("Degraded").unwrap();
         assert_eq!((degraded.status.as_str(), degraded.message), ("True", causes[0].message.clone()));
 
-        server.answers("glance-api", Manner::Never);
+        server.answers("glance-api", Behaviour::Never);
         let (health, _) = world.until_endpoint("no answer").await;
         assert_eq!(health.reason, format!("{url}: no response within 1 s"));
-        server.answers("glance-api", Manner::Well);
-        world.until_answered(&["glance", "keystone"]).await;
+        server.answers("glance-api", Behaviour::Well);
+        world.until_endpoints_respond(&["glance", "keystone"]).await;
 
-        server.answers("glance-api", Manner::Badly);
+        server.answers("glance-api", Behaviour::Badly);
         world.until_endpoint("503").await;
         drop(server);
-        world.until_answered(&[]).await;
+        world.until_endpoints_respond(&[]).await;
     });
 }
 
 #[test]
-fn an_api_whose_certificate_nobody_trusts_is_told_so() {
-    story("certificate", async |world| {
+fn reports_an_untrusted_api_certificate() {
+    run_test("certificate", async |world| {
         let server = StandIn::start(&["identity", "image"]).await;
-        let _operator = world.asks(&server).await;
+        let _operator = world.start_with_stand_in(&server).await;
         let encrypted = json!({"endpoints": {"image": {"scheme": {"default": "https"}}}});
         world.apply(&with_values(services(&SERVICES), "glance", encrypted)).await;
         let (health, _) = world.until_endpoint("certificate").await;
@@ -99,6 +99,6 @@ fn an_api_whose_certificate_nobody_trusts_is_told_so() {
             format!("GET https://glance-api.{}.svc.cluster.local:9292/versions: certificate: ", world.namespace);
         assert!(health.reason.starts_with(&begins), "{}", health.reason);
         world.apply(&services(&SERVICES)).await;
-        world.until_answered(&["glance", "keystone"]).await;
+        world.until_endpoints_respond(&["glance", "keystone"]).await;
     });
 }

@@ -1,14 +1,14 @@
-//! A release whose own Job writes down what it has made: the fact reaches its values by itself, and nobody else's.
+//! A release whose Job writes facts: they reach the values of that release and of no other.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
 use osdpl_core::api::OpenStackDeployment;
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services};
-use crate::world::story;
+use crate::cloud::{StatusAccess, services};
+use crate::world::run_test;
 
-/// A service with a Job of its own that makes something, and the empty object that the Job writes into.
+/// A service with a Job that creates something, and the empty object that the Job writes into.
 const LANTERN: &str = "
 service: lantern
 description: Made up.
@@ -44,8 +44,8 @@ releases:
 ";
 
 #[test]
-fn what_a_job_of_a_release_writes_down_reaches_the_releases_values_and_moves_no_other() {
-    story("facts", async |world| {
+fn facts_of_a_job_reach_only_its_release() {
+    run_test("facts", async |world| {
         let catalogue = json!({
             "metadata": {"name": "lantern", "labels": {"osdpl.dev/catalog": "true"}}, "data": {"services.lantern.yaml": LANTERN},
         });

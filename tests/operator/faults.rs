@@ -1,4 +1,4 @@
-//! Faults, each told from a healthy cloud over the line that a person reads to a healthy cloud again.
+//! Faults in a healthy cloud, the message for the user, and the recovery.
 
 use cluster::Rule;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
@@ -7,11 +7,11 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::{ComponentHealth, ComponentStatus, OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services, with_values};
-use crate::world::{World, story};
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::{World, run_test};
 
 impl World {
-    /// Deletes the pods whose names begin like this: their controllers make new ones.
+    /// Deletes the pods whose names have this prefix: their controllers recreate them.
     pub async fn delete_pods(&self, beginning: &str) {
         let pods = self.api::<Pod>();
         for pod in pods.list(&ListParams::default()).await.unwrap() {
@@ -21,21 +21,21 @@ impl World {
         }
     }
 
-    /// Sets or removes (with null) a label of a node.
+    /// Sets a label of a node, or removes it with null.
     pub async fn label_node(&self, name: &str, key: &str, value: Value) {
         let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
         let nodes: Api<Node> = Api::all(self.client.clone());
         nodes.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Waits until the reason of a component holds these words.
-    pub async fn until_told(
+    /// Waits until the reason of a component contains this text.
+    pub async fn until_reason_contains(
         &self,
         application: &str,
         component: &str,
         words: &str,
     ) -> (ComponentStatus, OpenStackDeployment) {
-        self.until(&format!("{application}/{component} is told with {words:?}"), |cloud| {
+        self.until(&format!("{application}/{component} is reported with {words:?}"), |cloud| {
             let health = cloud.status().health.get(application)?.get(component)?.clone();
             health.reason.contains(words).then(|| (health, cloud.clone()))
         })
@@ -44,9 +44,9 @@ impl World {
 }
 
 #[test]
-fn a_node_that_is_lost_degrades_what_is_bound_to_it_and_leaves_the_rest_as_it_is() {
-    story("node-lost", async |world| {
-        // Nothing but the end of the grace makes it look again.
+fn lost_node_degrades_only_its_pods() {
+    run_test("node-lost", async |world| {
+        // Only the end of the grace period triggers the next pass.
         let _operator = world.operator().arguments(&["--node-grace", "2"]).start().await;
         world.apply(&services(&["memcached", "openvswitch"])).await;
         world.until_ready().await;
@@ -57,16 +57,16 @@ fn a_node_that_is_lost_degrades_what_is_bound_to_it_and_leaves_the_rest_as_it_is
         let node = all.iter().map(ResourceExt::name_any).find(|name| *name != used).unwrap();
         world.label_node(&node, "kwok.osdpl.dev/ready", json!("false")).await;
         let lost = format!("node {node} is NotReady");
-        let (health, _) = world.until_told("openvswitch", "server", &lost).await;
+        let (health, _) = world.until_reason_contains("openvswitch", "server", &lost).await;
         let of = |health: &ComponentStatus| (health.status, health.ready.clone(), health.reason.clone());
         assert_eq!(of(&health), (ComponentHealth::Degraded, "2/3".into(), lost.clone()));
         let cloud = world
-            .until("the condition tells it", |cloud| {
+            .until("the condition reports it", |cloud| {
                 (cloud.condition("Degraded")?.reason == reason::NODES).then(|| cloud.clone())
             })
             .await;
         assert_eq!(cloud.condition("Degraded").unwrap().message, format!("{lost}: openvswitch/server 2/3"));
-        assert!(cloud.is_ready(), "nothing is wrong with what is there");
+        assert!(cloud.is_ready(), "the existing pods are fine");
         assert_eq!(cloud.status().health["memcached"]["server"].status, ComponentHealth::Ready);
         let causes = cloud.status().causes;
         assert_eq!((causes.len(), causes[0].message.clone()), (1, format!("node {node}: NotReady")));
@@ -83,8 +83,8 @@ fn a_node_that_is_lost_degrades_what_is_bound_to_it_and_leaves_the_rest_as_it_is
 }
 
 #[test]
-fn a_crash_loop_is_told_with_the_exit_code_and_the_scrubbed_end_of_the_log() {
-    story("crash-loop", async |world| {
+fn reports_crash_loop_with_exit_code_and_scrubbed_log() {
+    run_test("crash-loop", async |world| {
         let operator = world.operator().start().await;
         world.apply(&services(&["mariadb", "memcached"])).await;
         world.until_ready().await;
@@ -94,7 +94,7 @@ fn a_crash_loop_is_told_with_the_exit_code_and_the_scrubbed_end_of_the_log() {
             Rule { exit_code: Some(71), log: Some(log), ..Rule::new(&world.namespace, "memcached-", "crash-loop") };
         world.cluster().behaviour("crash", &fault).await.unwrap();
         world.delete_pods("memcached-").await;
-        let (health, cloud) = world.until_told("memcached", "server", "its log ends: could not use").await;
+        let (health, cloud) = world.until_reason_contains("memcached", "server", "its log ends: could not use").await;
         let why = "memcached-memcached-0: container memcached fails: exit code 71; its log ends: could not use [redacted] | no memory to slice";
         assert_eq!((health.status, health.reason.as_str()), (ComponentHealth::Unhealthy, why));
         assert_eq!(cloud.status().causes[0].message, format!("memcached/server: {why}"));
@@ -109,26 +109,27 @@ fn a_crash_loop_is_told_with_the_exit_code_and_the_scrubbed_end_of_the_log() {
         let status = world.until_reason(reason::PAUSED).await.status();
         assert_eq!(
             status.health["memcached"]["server"].reason, why,
-            "what reads a log before the first pass knows secrets as well"
+            "logs read before the first pass are scrubbed as well"
         );
         assert_eq!(status.causes[0].message, format!("memcached/server: {why}"));
 
         world.apply(&services(&["mariadb", "memcached"])).await;
-        world.cluster().mend("crash").await.unwrap();
+        world.cluster().remove_rule("crash").await.unwrap();
         assert_eq!(world.until_ready().await.status().causes, []);
     });
 }
 
 #[test]
-fn a_secret_that_a_pod_mounts_and_that_is_gone_is_named_until_it_is_back() {
-    story("no-secret", async |world| {
+fn names_a_missing_mounted_secret() {
+    run_test("no-secret", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         world.until_ready().await;
         world.api::<Secret>().delete("keystone-etc", &DeleteParams::default()).await.unwrap();
         world.delete_pods("keystone-api-").await;
-        let (health, cloud) =
-            world.until_told("keystone", "api", "it mounts objects that do not exist: Secret keystone-etc").await;
+        let (health, cloud) = world
+            .until_reason_contains("keystone", "api", "it mounts objects that do not exist: Secret keystone-etc")
+            .await;
         assert_eq!(health.status, ComponentHealth::Unhealthy);
         let cause = &cloud.status().causes[0];
         let objects: Vec<_> = cause.objects.iter().map(ToString::to_string).collect();
@@ -145,8 +146,8 @@ fn a_secret_that_a_pod_mounts_and_that_is_gone_is_named_until_it_is_back() {
 }
 
 #[test]
-fn a_hook_that_fails_is_the_one_cause_of_all_that_waits_for_it() {
-    story("hook-cause", async |world| {
+fn failing_hook_is_the_only_root_cause() {
+    run_test("hook-cause", async |world| {
         let fault = Rule {
             log: Some("ERROR 1045: access denied".into()),
             ..Rule::new(&world.namespace, "keystone-db-init", "fail")
@@ -155,7 +156,7 @@ fn a_hook_that_fails_is_the_one_cause_of_all_that_waits_for_it() {
         let _operator = world.operator().start().await;
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         let cloud = world
-            .until("the hook's log is told", |cloud| {
+            .until("the hook's log is reported", |cloud| {
                 let told = cloud.status().causes.first()?.message.contains("its log ends: ERROR 1045: access denied");
                 let waits = cloud.status().causes[0].victims.contains(&"keystone/api".to_owned());
                 (told && waits && cloud.reason() == reason::FAILED).then(|| cloud.clone())
@@ -168,21 +169,21 @@ fn a_hook_that_fails_is_the_one_cause_of_all_that_waits_for_it() {
         assert!(reason.starts_with("waits for ") && reason.ends_with("ERROR 1045: access denied"), "{reason}");
         assert!(cloud.condition("Degraded").unwrap().message.starts_with(&cause.message));
 
-        world.cluster().mend("hook").await.unwrap();
+        world.cluster().remove_rule("hook").await.unwrap();
         assert_eq!(world.until_ready().await.status().causes, []);
     });
 }
 
 #[test]
-fn a_label_that_no_node_has_is_named_with_the_schedulers_words() {
-    story("no-label", async |world| {
+fn names_a_missing_node_label_from_the_scheduler() {
+    run_test("no-label", async |world| {
         let _operator = world.operator().start().await;
         let healthy = services(&["memcached"]);
         world.apply(&healthy).await;
         world.until_ready().await;
         let nowhere = json!({"labels": {"server": {"node_selector_key": "nowhere"}}});
         world.apply(&with_values(healthy.clone(), "memcached", nowhere)).await;
-        let (health, cloud) = world.until_told("memcached", "server", "no node can take it").await;
+        let (health, cloud) = world.until_reason_contains("memcached", "server", "no node can take it").await;
         let why = "memcached-memcached-0: no node can take it (it requires nowhere=enabled): 0/3 nodes are available: 3 node(s) didn't match Pod's \
                    node affinity/selector.";
         assert!(health.reason.starts_with(why), "{}", health.reason);
@@ -195,20 +196,20 @@ fn a_label_that_no_node_has_is_named_with_the_schedulers_words() {
 }
 
 #[test]
-fn a_database_that_is_down_is_one_cause_with_all_its_victims() {
-    story("database-down", async |world| {
+fn database_outage_is_one_cause_for_all_affected() {
+    run_test("database-down", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&["glance", "keystone", "mariadb", "heat", "memcached", "rabbitmq"])).await;
         world.until_ready().await;
         let down = Rule { behaviour: None, ready: Some(false), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("down", &down).await.unwrap();
-        world.until_told("mariadb", "server", "is no longer").await;
+        world.until_reason_contains("mariadb", "server", "is no longer").await;
         world.delete_pods("keystone-api-").await;
-        world.until_told("keystone", "api", "waits for mariadb/server").await;
+        world.until_reason_contains("keystone", "api", "waits for mariadb/server").await;
         world.delete_pods("glance-api-").await;
         world.delete_pods("heat-engine-").await;
         let cloud = world
-            .until("all victims are told", |cloud| {
+            .until("all affected components are reported", |cloud| {
                 (cloud.status().causes.first()?.victims.len() == 3).then(|| cloud.clone())
             })
             .await;
@@ -219,7 +220,7 @@ fn a_database_that_is_down_is_one_cause_with_all_its_victims() {
         let degraded = cloud.condition("Degraded").unwrap().message;
         assert!(degraded.starts_with(&format!("{why} (glance/api, heat/engine, keystone/api waiting)")), "{degraded}");
 
-        world.cluster().mend("down").await.unwrap();
+        world.cluster().remove_rule("down").await.unwrap();
         assert_eq!(world.until_ready().await.status().causes, []);
     });
 }

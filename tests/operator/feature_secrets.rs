@@ -1,22 +1,22 @@
-//! Keys of Secrets that features name.
+//! Secrets that features reference.
 
 use k8s_openapi::api::core::v1::{Event, Secret};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use crate::cloud::{Told, services};
-use crate::world::{World, story};
+use crate::cloud::{StatusAccess, services};
+use crate::world::{World, run_test};
 
 const MARIADB: &str = "mariadb";
 
-/// What the Secret holds at first, and later.
+/// The password in the Secret, before and after the change.
 const PASSWORDS: [&str; 2] = ["f1rst-secret-of-the-store", "s3cond-secret-of-the-store"];
 
-/// Where the values have it.
+/// The path in the values.
 const PLACE: &str = "/endpoints/identity/auth/mariadb/password";
 
-/// Fails when one of the passwords shows in a status, an event, the log, or what the commands print.
-async fn shows_none(world: &World) {
+/// Fails if one of the passwords is in a status, an event, the log, or the output of a command.
+async fn check_no_leaks(world: &World) {
     let deployments = world.deployments().list(&ListParams::default()).await.unwrap();
     let mut told = vec![world.operator_log(), world.osdpl(&["plan"])];
     told.push(world.osdpl(&["explain", MARIADB, "endpoints.identity.auth.mariadb.password"]));
@@ -34,15 +34,15 @@ async fn shows_none(world: &World) {
 }
 
 #[test]
-fn a_secret_that_a_feature_names_is_awaited_told_and_followed() {
-    story("feature-secret", async |world| {
+fn awaits_and_follows_a_feature_secret_without_leaks() {
+    run_test("feature-secret", async |world| {
         let mut spec = services(&[MARIADB, "memcached"]);
         let store = json!({"authUrl": "https://keystone.far.example.org/v3", "username": "backup", "passwordSecret": {"name": "far", "key": "pw"}});
         spec["features"] = json!({"database": {"backup": {"remote": store}}});
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         let told = world
-            .until("mariadb alone says what it lacks", |cloud| {
+            .until("only mariadb reports the missing value", |cloud| {
                 let child = cloud.child(MARIADB);
                 (cloud.child("memcached").ready && child.message.contains("passwordSecret"))
                     .then(|| child.message.clone())
@@ -61,7 +61,7 @@ fn a_secret_that_a_feature_names_is_awaited_told_and_followed() {
         let rotated = Patch::Merge(json!({"stringData": {"pw": PASSWORDS[1]}}));
         world.api::<Secret>().patch("far", &PatchParams::default(), &rotated).await.unwrap();
         world.until("it is upgraded", |cloud| (world.helm_runs().len() == 3 && cloud.is_ready()).then_some(())).await;
-        assert_eq!(world.helm_values(MARIADB).pointer(PLACE), Some(&json!(PASSWORDS[1])), "that release alone");
-        shows_none(world).await;
+        assert_eq!(world.helm_values(MARIADB).pointer(PLACE), Some(&json!(PASSWORDS[1])), "only that release");
+        check_no_leaks(world).await;
     });
 }

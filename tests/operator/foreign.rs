@@ -1,4 +1,4 @@
-//! What others do with helm to our releases, and releases that are theirs.
+//! Manual helm operations on our releases, and releases that belong to others.
 
 use std::path::Path;
 
@@ -9,22 +9,22 @@ use kube::api::DeleteParams;
 use osdpl_core::api::{OpenStackDeployment, REPAIR, reason};
 use serde_json::json;
 
-use crate::cloud::{NAME, Told, services, with_values};
-use crate::world::{World, story};
+use crate::cloud::{NAME, StatusAccess, services, with_values};
+use crate::world::{World, run_test};
 
-/// A chart of the stand-ins.
+/// Returns the path of a stand-in chart.
 fn chart(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts").join(name).display().to_string()
 }
 
-/// Someone upgrades a release by hand.
+/// Upgrades a release manually.
 fn upgrade_by_hand(world: &World, release: &str, set: &str) {
     world.helm_prints(&["upgrade", release, &chart(release), "--reuse-values", "--set", set]);
 }
 
-/// Waits until the operator has said whose revision this is.
+/// Waits until the operator reports the revision as foreign.
 async fn until_foreign(world: &World, revision: i64) {
-    let what = format!("revision {revision} is told to be foreign");
+    let what = format!("revision {revision} is reported as foreign");
     world
         .until(&what, |cloud| {
             let child = cloud.child("memcached");
@@ -34,8 +34,8 @@ async fn until_foreign(world: &World, revision: i64) {
 }
 
 #[test]
-fn a_foreign_upgrade_or_rollback_stays_until_the_spec_changes_or_repair_is_asked_for() {
-    story("foreign", async |world| {
+fn foreign_upgrade_stays_until_spec_change_or_repair() {
+    run_test("foreign", async |world| {
         let _operator = world.operator().start().await;
         let spec = services(&["mariadb", "memcached"]);
         world.apply(&spec).await;
@@ -43,7 +43,7 @@ fn a_foreign_upgrade_or_rollback_stays_until_the_spec_changes_or_repair_is_asked
 
         upgrade_by_hand(world, "memcached", "conf.memcached.memory=512");
         until_foreign(world, 2).await;
-        // A spec that is new to another release leaves it alone as well.
+        // A spec that changes another release does not affect this one either.
         let spec = with_values(spec, "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
         world.apply(&spec).await;
         let other = |child: osdpl_core::api::HelmReleaseStatus| child.ready && child.revision == Some(2);
@@ -61,26 +61,26 @@ fn a_foreign_upgrade_or_rollback_stays_until_the_spec_changes_or_repair_is_asked
             let said = cloud.child("memcached").message;
             said.starts_with("revision 4 was not made by osdpl (helm: \"Rollback to 1\" by hand at 2").then_some(())
         };
-        world.until("what was done by hand is said, and when", named).await;
+        world.until("the manual change is reported with its time", named).await;
         assert_eq!(world.helm_runs().len(), 4);
         world.annotate(REPAIR, json!("memcached")).await;
         let repaired = world.until_ready().await;
         assert_eq!(repaired.child("memcached").revision, Some(5));
-        assert_eq!(repaired.annotations().get(REPAIR), None, "it was asked for once");
+        assert_eq!(repaired.annotations().get(REPAIR), None, "the annotation is consumed");
         assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 256);
     });
 }
 
 #[test]
-fn what_a_foreign_upgrade_was_given_is_no_credential_of_ours() {
-    story("by-hand", async |world| {
+fn does_not_adopt_credentials_of_a_foreign_upgrade() {
+    run_test("by-hand", async |world| {
         let operator = world.operator().start().await;
         world.apply(&services(&["mariadb"])).await;
         world.until_ready().await;
         let before = world.credentials("mariadb").await;
         upgrade_by_hand(world, "mariadb", "endpoints.oslo_db.auth.admin.password=theirs");
         world.until_reason(reason::FOREIGN).await;
-        // Nothing remembers it now but helm's records.
+        // Only helm's records contain it now.
         operator.kill();
         let secret = format!("{NAME}-credentials-mariadb");
         world.api::<Secret>().delete(&secret, &DeleteParams::default()).await.unwrap();
@@ -91,8 +91,8 @@ fn what_a_foreign_upgrade_was_given_is_no_credential_of_ours() {
 }
 
 #[test]
-fn what_someone_deleted_out_of_a_release_is_back_when_repair_is_asked_for() {
-    story("deleted", async |world| {
+fn repair_restores_deleted_objects() {
+    run_test("deleted", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&["mariadb", "memcached"])).await;
         world.until_ready().await;
@@ -101,7 +101,7 @@ fn what_someone_deleted_out_of_a_release_is_back_when_repair_is_asked_for() {
         let told = |cloud: &OpenStackDeployment| {
             cloud.child("memcached").message.contains("annotate osdpl.dev/repair=<release>").then_some(())
         };
-        world.until("it is told, with what helps", told).await;
+        world.until("it is reported with a remedy", told).await;
         world.annotate(REPAIR, json!("memcached")).await;
         let repaired = world.until_ready().await;
         assert_eq!(repaired.child("memcached").revision, Some(2));
@@ -111,8 +111,8 @@ fn what_someone_deleted_out_of_a_release_is_back_when_repair_is_asked_for() {
 }
 
 #[test]
-fn a_release_that_never_was_ours_is_left_alone_and_said_so() {
-    story("unmanaged", async |world| {
+fn skips_and_reports_unmanaged_releases() {
+    run_test("unmanaged", async |world| {
         world.helm_prints(&["install", "memcached", &chart("memcached")]);
         let _operator = world.operator().start().await;
         world.apply(&services(&["mariadb", "memcached"])).await;

@@ -1,4 +1,4 @@
-//! helm, as the operator runs it and as someone else would.
+//! Helm as the operator runs it, and as a user runs it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -6,16 +6,16 @@ use std::process::{Command, Output};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{World, patience};
+use crate::world::{World, with_timeout};
 
-/// A helm that writes down how it was called, and then is the real one: same process, same input.
+/// A wrapper that records its arguments and then executes the real helm, in the same process with the same input.
 pub struct Recorder {
-    /// The program to give to the operator.
+    /// The program for the operator.
     pub program: PathBuf,
     log: PathBuf,
 }
 
-/// One helm process that the operator started.
+/// A helm process that the operator started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     pub pid: i32,
@@ -23,33 +23,33 @@ pub struct Run {
 }
 
 impl Run {
-    /// `upgrade` or `uninstall`.
+    /// Returns `upgrade` or `uninstall`.
     pub fn verb(&self) -> &str {
         &self.arguments[0]
     }
 
-    /// The release: what stands after `--`.
+    /// Returns the release: the argument after `--`.
     pub fn release(&self) -> &str {
         let place = self.arguments.iter().position(|argument| argument == "--").unwrap();
         &self.arguments[place + 1]
     }
 
-    /// Sends a signal, to the process itself.
+    /// Sends a signal to the process itself.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.pid).unwrap(), signal).unwrap();
     }
 }
 
 impl Recorder {
-    /// The one that lies in `folder`.
+    /// Returns the recorder in `folder`.
     pub fn existing(folder: &Path) -> Self {
         Self { program: folder.join("helm"), log: folder.join("helm.log") }
     }
 
-    /// A recorder before `helm`, with its files in `folder`.
+    /// Creates a recorder for `helm`, with its files in `folder`.
     pub fn new(helm: &Path, folder: &Path) -> Self {
         let Self { program, log } = Self::existing(folder);
-        // One write a line: several helms write at once.
+        // A single write per line, because several helm processes write at once.
         let script = format!(
             "#!/bin/sh\nline=$(printf '\\037%s' \"$@\")\nprintf '%s%s\\n' $$ \"$line\" >>{log}\nenv >>{log}.environment\n\
              if [ \"$1\" = upgrade ] && [ -p {hold} ]; then read -r _ <{hold}; fi\nexec {helm} \"$@\"\n",
@@ -62,7 +62,7 @@ impl Recorder {
         Self { program, log }
     }
 
-    /// Every upgrade and uninstall so far, oldest first.
+    /// Returns every upgrade and uninstall so far, oldest first.
     pub fn runs(&self) -> Vec<Run> {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -74,43 +74,43 @@ impl Recorder {
     }
 }
 
-/// The pipe that upgrades wait for, where it is there.
+/// Returns the pipe that upgrades wait for, if it exists.
 fn hold(folder: &Path) -> PathBuf {
     folder.join("hold")
 }
 
 impl World {
-    /// From now on an upgrade is a process that has done nothing yet, until [`World::let_helm_begin`].
+    /// Blocks upgrades before they do anything, until [`World::let_helm_begin`].
     pub fn hold_helm(&self) {
         let made = Command::new("mkfifo").arg(hold(self.folder.path())).status().unwrap();
         assert!(made.success());
     }
 
-    /// Lets the upgrade that is held, or the next one, begin, and holds none after it.
+    /// Unblocks the held upgrade, or the next one, and blocks none after it.
     pub async fn let_helm_begin(&self) {
         let hold = hold(self.folder.path());
         let begun = tokio::task::spawn_blocking(move || {
-            // Opening it waits for whoever reads.
+            // Opening it waits for a reader.
             std::fs::write(&hold, "\n").and_then(|()| std::fs::remove_file(&hold)).unwrap();
         });
-        patience("an upgrade begins", begun).await.unwrap();
+        with_timeout("an upgrade begins", begun).await.unwrap();
     }
 
-    /// helm 4 in someone else's hands, in the story's namespace.
+    /// Runs helm 4 as a user in the test's namespace.
     pub fn helm(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(self.cluster().helm(4).unwrap());
         command.args(arguments).args(["--namespace", &self.namespace]).env("KUBECONFIG", self.cluster().kubeconfig());
         command.env("HOME", self.folder.path().join("home")).output().unwrap()
     }
 
-    /// The same, which must succeed; what it prints.
+    /// Runs helm 4 as a user, checks its success, and returns its output.
     pub fn helm_prints(&self, arguments: &[&str]) -> String {
         let output = self.helm(arguments);
         assert!(output.status.success(), "helm {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The values that a release was last given, as helm tells them.
+    /// Returns the last values of a release as helm reports them.
     pub fn helm_values(&self, release: &str) -> serde_json::Value {
         serde_json::from_str(&self.helm_prints(&["get", "values", release, "--output", "json"])).unwrap()
     }

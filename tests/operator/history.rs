@@ -1,4 +1,4 @@
-//! Everything that a status ever said, so that a story can prove what was never said.
+//! Records every status of a resource, so that a test can check that a status never occurred.
 
 use std::pin::pin;
 
@@ -8,10 +8,10 @@ use osdpl_core::api::{OpenStackDeployment, condition};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::cloud::{NAME, Told};
-use crate::world::{World, patience};
+use crate::cloud::{NAME, StatusAccess};
+use crate::world::{World, with_timeout};
 
-/// Every version of the resource since it was asked for.
+/// Every version of the resource since the recording began.
 pub struct History {
     versions: watch::Receiver<Vec<OpenStackDeployment>>,
     task: JoinHandle<()>,
@@ -24,7 +24,7 @@ impl Drop for History {
 }
 
 impl World {
-    /// Writes down every version of the resource from now on.
+    /// Records every version of the resource from now on.
     pub fn history(&self) -> History {
         let (kept, versions) = watch::channel(Vec::new());
         let api = self.deployments();
@@ -41,17 +41,17 @@ impl World {
 }
 
 impl History {
-    /// What was seen up to this version, which is the last.
+    /// Returns the versions up to this one, which is the last.
     pub async fn up_to(&self, last: &OpenStackDeployment) -> Vec<OpenStackDeployment> {
         let mut versions = self.versions.clone();
         let place = |versions: &Vec<OpenStackDeployment>| versions.iter().position(|version| version == last);
         let seen = versions.wait_for(|versions| place(versions).is_some());
-        let seen = patience("the history has come so far", seen).await.unwrap();
+        let seen = with_timeout("the history has come so far", seen).await.unwrap();
         seen[..=place(&seen).unwrap()].to_vec()
     }
 }
 
-/// What kstatus, and with it kubectl, Flux and Argo CD, make of a resource: its rules for resources that it does not know.
+/// The status that kstatus, which kubectl, Flux and Argo CD use, computes for a resource of an unknown kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kstatus {
     InProgress,
@@ -60,7 +60,7 @@ pub enum Kstatus {
     Terminating,
 }
 
-/// kstatus' generic rules (sigs.k8s.io/cli-utils `pkg/kstatus/status/generic.go`), in their order.
+/// Applies the generic rules of kstatus (sigs.k8s.io/cli-utils `pkg/kstatus/status/generic.go`) in their order.
 pub fn kstatus(deployment: &OpenStackDeployment) -> Kstatus {
     let status = deployment.status();
     let says = |type_: &str, value: &str| status.conditions.iter().any(|c| c.type_ == type_ && c.status == value);
@@ -74,6 +74,6 @@ pub fn kstatus(deployment: &OpenStackDeployment) -> Kstatus {
     if says(condition::STALLED, "True") {
         return Kstatus::Failed;
     }
-    // A resource without any of its conditions counts as done to kstatus; nobody can help that before the first status.
+    // kstatus considers a resource without conditions as current; this can't be avoided before the first status.
     if says(condition::READY, "False") || status.conditions.is_empty() { Kstatus::InProgress } else { Kstatus::Current }
 }

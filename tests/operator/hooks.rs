@@ -7,18 +7,18 @@ use kube::ResourceExt;
 use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services, with_values};
-use crate::world::{World, story};
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::{World, run_test};
 
-/// Upstream's toolkit Jobs try again a thousand times, and helm waits.
+/// Upstream's toolkit Jobs retry a thousand times, and helm waits.
 const JOB: &str = "keystone-db-init";
 
-/// Keystone, and what its pods wait for.
+/// Returns keystone and the services that its pods wait for.
 fn identity() -> Value {
     services(&["keystone", "mariadb", "memcached", "rabbitmq"])
 }
 
-/// The Job fails, and its log says this.
+/// Makes the Job fail with this log.
 fn fails(world: &World, log: String) -> Rule {
     Rule { log: Some(log), ..Rule::new(&world.namespace, JOB, "fail") }
 }
@@ -32,8 +32,8 @@ async fn until_hook(world: &World, release: &str) {
     world.until("a hook runs", |cloud| cloud.child(release).hook.map(drop)).await;
 }
 
-/// The ways in which upstream's scripts show a password.
-fn shown(password: &str) -> String {
+/// Returns log lines of upstream's scripts with a password.
+fn lines_with_password(password: &str) -> String {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(password);
     format!(
@@ -42,16 +42,16 @@ fn shown(password: &str) -> String {
 }
 
 #[test]
-fn a_failing_hook_is_named_with_its_scrubbed_log_and_recovers_when_mended() {
-    story("failing-hook", async |world| {
+fn names_failing_hook_with_scrubbed_log_and_recovers() {
+    run_test("failing-hook", async |world| {
         hold(world, JOB).await;
         let operator = world.operator().start().await;
         world.apply(&identity()).await;
         until_hook(world, "keystone").await;
         let password = world.credentials("mariadb").await["root"].clone();
-        world.cluster().behaviour(JOB, &fails(world, shown(&password))).await.unwrap();
+        world.cluster().behaviour(JOB, &fails(world, lines_with_password(&password))).await.unwrap();
         let cloud = world
-            .until("the hook's failure is told", |cloud| {
+            .until("the hook's failure is reported", |cloud| {
                 let told = cloud.child("keystone").message.contains("ERROR 1045: access denied");
                 (told && cloud.reason() == reason::FAILED).then(|| cloud.clone())
             })
@@ -63,9 +63,9 @@ fn a_failing_hook_is_named_with_its_scrubbed_log_and_recovers_when_mended() {
         let degraded = cloud.condition("Degraded").unwrap();
         assert_eq!((degraded.status.as_str(), degraded.reason.as_str()), ("True", reason::FAILED));
         assert!(!operator.metrics().contains(&password));
-        world.keeps_secrets().await;
+        world.check_no_leaked_secrets().await;
 
-        world.cluster().mend(JOB).await.unwrap();
+        world.cluster().remove_rule(JOB).await.unwrap();
         let cloud = world.until_ready().await;
         assert_eq!(cloud.condition("Degraded").unwrap().status, "False");
         assert_eq!(world.helm_runs().len(), 4, "the Job recovered, and with it the helm that waited");
@@ -73,8 +73,8 @@ fn a_failing_hook_is_named_with_its_scrubbed_log_and_recovers_when_mended() {
 }
 
 #[test]
-fn a_corrected_spec_is_heard_while_helm_waits_for_a_hook_that_cannot_start() {
-    story("corrected", async |world| {
+fn applies_corrected_spec_while_a_hook_is_stuck() {
+    run_test("corrected", async |world| {
         world.cluster().behaviour(JOB, &Rule::new(&world.namespace, JOB, "image-pull-error")).await.unwrap();
         let _operator = world.operator().start().await;
         world.apply(&identity()).await;
@@ -87,8 +87,8 @@ fn a_corrected_spec_is_heard_while_helm_waits_for_a_hook_that_cannot_start() {
             })
             .await;
         let stopped = world.api::<Secret>().get("sh.helm.release.v1.keystone.v1").await.unwrap();
-        assert_eq!(stopped.labels()["status"], "failed", "helm was told to end, and said so itself");
-        world.cluster().mend(JOB).await.unwrap();
+        assert_eq!(stopped.labels()["status"], "failed", "helm was stopped and wrote its record");
+        world.cluster().remove_rule(JOB).await.unwrap();
         world.until_ready().await;
         assert_eq!(world.helm_values("keystone")["pod"]["replicas"]["api"], 2);
         let api = world.api::<Deployment>().get("keystone-api").await.unwrap();
@@ -97,8 +97,8 @@ fn a_corrected_spec_is_heard_while_helm_waits_for_a_hook_that_cannot_start() {
 }
 
 #[test]
-fn a_healthy_hook_may_finish_before_a_newer_spec_is_installed() {
-    story("healthy-hook", async |world| {
+fn healthy_hook_finishes_before_a_newer_spec() {
+    run_test("healthy-hook", async |world| {
         hold(world, "rabbitmq-cluster-wait").await;
         let _operator = world.operator().start().await;
         world.apply(&services(&["rabbitmq"])).await;
@@ -106,12 +106,12 @@ fn a_healthy_hook_may_finish_before_a_newer_spec_is_installed() {
         let two = json!({"pod": {"replicas": {"server": 2}}});
         let newer = world.apply(&with_values(services(&["rabbitmq"]), "rabbitmq", two)).await;
         world
-            .until("the newer spec is heard", |cloud| {
+            .until("the newer spec is observed", |cloud| {
                 (cloud.status().observed_generation == newer.metadata.generation).then_some(())
             })
             .await;
         assert_eq!(world.helm_runs().len(), 1);
-        world.cluster().mend("rabbitmq-cluster-wait").await.unwrap();
+        world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();
         world.until_ready().await;
         let history = world.helm_prints(&["history", "rabbitmq", "--output", "json"]);
         let history: Vec<Value> = serde_json::from_str(&history).unwrap();

@@ -1,4 +1,4 @@
-//! Computes that come, and computes that are gone for good.
+//! Compute hosts that are added and removed.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -15,12 +15,12 @@ use osdpl_values::digest;
 use serde_json::{Value, json};
 
 use crate::approval::newer_catalogue;
-use crate::cloud::{Told, services, with_values};
+use crate::cloud::{StatusAccess, services, with_values};
 use crate::nodes::Nodes;
 use crate::standin::StandIn;
-use crate::world::{World, patience, story};
+use crate::world::{World, run_test, with_timeout};
 
-/// Nova without what its computes wait for on their own node, to go with [`alone`].
+/// Returns nova without the dependencies of compute pods on their node, for use with [`without_node_dependencies`].
 fn nova() -> Value {
     let compute = json!({"pod": [], "services": [{"endpoint": "internal", "service": "compute"}]});
     let dependencies = json!({
@@ -30,8 +30,8 @@ fn nova() -> Value {
     with_values(spec, "nova", json!({"dependencies": dependencies}))
 }
 
-/// A copy of the shipped catalogue in which nova needs nothing of what its computes wait for.
-fn alone(world: &World) -> PathBuf {
+/// Returns a copy of the shipped catalogue in which nova does not need the dependencies of its compute pods.
+fn without_node_dependencies(world: &World) -> PathBuf {
     let folder = newer_catalogue(world);
     let file = folder.join("values/services/nova.yaml");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -42,19 +42,19 @@ fn alone(world: &World) -> PathBuf {
     folder
 }
 
-fn says(words: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
+fn warning_with(words: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
     move |cloud| cloud.condition("Ready").map(|ready| ready.message).filter(|message| message.contains(words))
 }
 
 impl World {
-    /// The Jobs that were made of the `CronJob`.
+    /// Returns the Jobs that were created from the `CronJob`.
     async fn runs(&self) -> Vec<String> {
         let jobs = self.api::<Job>().list(&ListParams::default()).await.unwrap();
         let of_cron = |job: &Job| job.owner_references().iter().any(|owner| owner.kind == "CronJob");
         jobs.iter().filter(|job| of_cron(job)).map(ResourceExt::name_any).collect()
     }
 
-    /// What an event of this reason says, once there is one.
+    /// Returns the message of an event with this reason, once there is one.
     async fn until_note(&self, reason: &str) -> String {
         let note = async {
             let mut seen = pin!(watcher(self.api::<Event>(), watcher::Config::default()).applied_objects());
@@ -65,7 +65,7 @@ impl World {
                 }
             }
         };
-        patience(&format!("an event {reason}"), note).await
+        with_timeout(&format!("an event {reason}"), note).await
     }
 
     async fn until_job(&self, name: &str, is: impl Fn(&Job) -> bool) {
@@ -75,18 +75,18 @@ impl World {
 }
 
 #[test]
-fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_person_says_so() {
-    story("hosts", async |world| {
+fn maps_new_hosts_and_removes_gone_ones_on_request() {
+    run_test("hosts", async |world| {
         let server = StandIn::start(&["identity", "compute"]).await;
         let nodes: Api<Node> = Api::all(world.client.clone());
         for node in nodes.list(&ListParams::default()).await.unwrap() {
             server.nova.compute(&node.name_any());
         }
-        let catalogue = alone(world);
-        let operator = world.asking(&server).catalog(&catalogue).start().await;
+        let catalogue = without_node_dependencies(world);
+        let operator = world.setup_with_stand_in(&server).catalog(&catalogue).start().await;
         world.apply(&nova()).await;
         world.until_ready().await;
-        assert_eq!(world.runs().await, Vec::<String>::new(), "whoever was there was mapped by the install");
+        assert_eq!(world.runs().await, Vec::<String>::new(), "the install mapped the existing hosts");
 
         let held = Rule::new(&world.namespace, "nova-cell-setup-", "hang");
         world.cluster().behaviour("mapping", &held).await.unwrap();
@@ -102,9 +102,9 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
             format!("Job {job} maps new compute hosts into their cell: {late}")
         );
         operator.kill();
-        let _operator = world.asking(&server).catalog(&catalogue).start().await;
+        let _operator = world.setup_with_stand_in(&server).catalog(&catalogue).start().await;
         server.nova.discover();
-        world.cluster().mend("mapping").await.unwrap();
+        world.cluster().remove_rule("mapping").await.unwrap();
         world.until_job(&job, |job| job.status.as_ref().is_some_and(|status| status.succeeded == Some(1))).await;
 
         let refused = world.osdpl_fails(&["forget", &late]);
@@ -115,20 +115,20 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
         server.nova.server(&late, "guest", "ACTIVE");
         nodes.delete(&late, &DeleteParams::default()).await.unwrap();
         world.osdpl(&["forget", &late]);
-        world.until("nova has not missed it yet", says("is still up in nova")).await;
+        world.until("nova has not missed it yet", warning_with("is still up in nova")).await;
         assert_eq!(server.nova.changes(), Vec::<String>::new());
         world.annotate(FORGET_NODES_ANNOTATION, Value::Null).await;
         server.nova.set_service(&late, "state", json!("down"));
-        let said = world.until("the host without a node is told", says("nova still lists host")).await;
+        let said = world.until("the host without a node is reported", warning_with("nova still lists host")).await;
         assert!(said.contains(&format!("when it is gone for good: osdpl forget {late};")), "{said}");
-        assert_eq!(server.nova.changes(), Vec::<String>::new(), "nobody asks for it any more");
+        assert_eq!(server.nova.changes(), Vec::<String>::new(), "no change is requested any more");
 
         world.annotate(FORGET_NODES_ANNOTATION, json!(format!("{late},nowhere"))).await;
         assert_eq!(
             world.until_note("HostNotForgotten").await,
             "host of node nowhere is not deleted from Nova and Neutron: nova knows no host of this name"
         );
-        let said = world.until("an instance keeps it", says("is not forgotten yet")).await;
+        let said = world.until("an instance keeps it", warning_with("is not forgotten yet")).await;
         assert!(
             said.contains("nova has instances on") && said.contains(": guest-name; evacuate or delete them"),
             "{said}"
@@ -136,15 +136,15 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
         server.nova.remove_server("guest");
         let spent =
             |cloud: &OpenStackDeployment| (!cloud.annotations().contains_key(FORGET_NODES_ANNOTATION)).then_some(());
-        world.until("it is forgotten", spent).await;
+        world.until("it is removed", spent).await;
         let quiet = |cloud: &OpenStackDeployment| {
             cloud.condition("Ready").filter(|ready| !ready.message.contains("host")).map(drop)
         };
-        world.until("nothing is left to tell", quiet).await;
+        world.until("nothing is left to report", quiet).await;
         assert_eq!(server.nova.changes(), [format!("delete os-services/compute-{late}")]);
         let note = format!("deleted host {late}: its nova-compute service and 0 Neutron agents");
         assert_eq!(world.until_note("HostForgotten").await, note);
-        assert_eq!(world.runs().await, [job], "one Job for one compute, whoever was killed in between");
+        assert_eq!(world.runs().await, [job], "one Job for one compute, even after a restart");
         let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
         let told = events.iter().filter(|event| event.reason.as_deref() == Some("MappingHosts"));
         assert_eq!(told.map(|event| event.count.unwrap_or(1)).sum::<i32>(), 1);

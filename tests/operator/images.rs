@@ -1,4 +1,4 @@
-//! A change of images: new pods must not start on the schema of the old ones.
+//! A change of images: new pods must not start with the old database schema.
 
 use cluster::{AuditEntry, Rule};
 use k8s_openapi::api::batch::v1::Job;
@@ -7,17 +7,18 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services, with_values};
-use crate::world::{World, now, patience, story};
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::{World, now, run_test, with_timeout};
 
 const JOB: &str = "keystone-db-sync";
 
-/// Keystone, and what its pods wait for.
+/// Returns keystone and the services that its pods wait for.
 fn identity(values: Value) -> Value {
     with_values(services(&["keystone", "mariadb", "memcached", "rabbitmq"]), "keystone", values)
 }
 
-/// What the API server was asked first since then: to delete the Job, or to change the Deployment whose pods wait for it.
+/// Returns the first request since then: the deletion of the Job, or the change of the Deployment whose pods wait for
+/// it.
 fn first(world: &World, since: Timestamp) -> String {
     let is = |entry: &AuditEntry, verb: &str, resource: &str, name: &str| {
         entry.verb == verb && entry.resource == resource && entry.name == name && entry.namespace == world.namespace
@@ -30,7 +31,7 @@ fn first(world: &World, since: Timestamp) -> String {
     format!("{} {}", entry.verb, entry.name)
 }
 
-/// The pods of the new image, and whether any of them came through its init containers.
+/// Returns for each pod with the new image whether its init containers have completed.
 async fn new_pods(world: &World, image: &str) -> Vec<bool> {
     let pods = world.api::<Pod>().list(&ListParams::default()).await.unwrap();
     let new = pods.items.into_iter().filter(|pod| {
@@ -43,8 +44,8 @@ async fn new_pods(world: &World, image: &str) -> Vec<bool> {
 }
 
 #[test]
-fn pods_of_a_new_image_wait_for_their_own_schema_and_other_changes_leave_the_jobs_alone() {
-    story("images", async |world| {
+fn new_image_waits_for_its_schema_migration() {
+    run_test("images", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&identity(json!({}))).await;
         world.until_ready().await;
@@ -54,7 +55,7 @@ fn pods_of_a_new_image_wait_for_their_own_schema_and_other_changes_leave_the_job
         world.until_ready().await;
         assert_eq!(first(world, began), "patch keystone-api", "with the same images the schema is the same");
 
-        // The hook before it holds helm: the old Job would still be there, and complete.
+        // The earlier hook blocks helm: the old Job would still exist as complete.
         let before = "keystone-db-init";
         world.cluster().behaviour(before, &Rule::new(&world.namespace, before, "hang")).await.unwrap();
         let (began, image) = (now(), "quay.io/airshipit/keystone:next");
@@ -67,7 +68,7 @@ fn pods_of_a_new_image_wait_for_their_own_schema_and_other_changes_leave_the_job
             .await;
         assert_eq!(first(world, began), format!("delete {JOB}"));
         assert!(world.api::<Job>().get_opt(JOB).await.unwrap().is_none());
-        let pods = patience("there is a new pod", async {
+        let pods = with_timeout("there is a new pod", async {
             loop {
                 let pods = new_pods(world, image).await;
                 if !pods.is_empty() {
@@ -78,7 +79,7 @@ fn pods_of_a_new_image_wait_for_their_own_schema_and_other_changes_leave_the_job
         });
         assert!(pods.await.iter().all(|started| !started));
 
-        world.cluster().mend(before).await.unwrap();
+        world.cluster().remove_rule(before).await.unwrap();
         world.until_ready().await;
         assert_eq!(new_pods(world, image).await, [true, true]);
     });

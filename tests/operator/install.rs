@@ -1,4 +1,4 @@
-//! A whole cloud comes up: in the order of its needs, and no slower than they ask.
+//! A whole cloud is installed in the order of its dependencies, without unnecessary waiting.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,11 +13,11 @@ use kube::runtime::{WatchStreamExt, watcher};
 use osdpl_core::api::OpenStackDeployment;
 use serde_json::{Value, json};
 
-use crate::cloud::Told;
+use crate::cloud::StatusAccess;
 use crate::history::{Kstatus, kstatus};
-use crate::world::{World, story};
+use crate::world::{World, run_test};
 
-/// What upstream's pods of a release wait for: `release` may be submitted once `workload` is available.
+/// The dependencies of upstream's pods: `release` may be submitted once `workload` is available.
 const ORDER: [(&str, &str); 17] = [
     ("keystone", "mariadb-server"),
     ("keystone", "memcached-memcached"),
@@ -38,10 +38,10 @@ const ORDER: [(&str, &str); 17] = [
     ("horizon", "memcached-memcached"),
 ];
 
-/// Releases that have everything but the broker: its coming starts them all.
+/// Releases that only wait for the broker: its start triggers them all.
 const TOGETHER: [&str; 5] = ["cinder", "glance", "heat", "neutron", "nova"];
 
-/// When things happened, by the only clock that all share: the store's own revision, which each write raises.
+/// Records events in the order of the resource versions, the only clock that all objects share.
 #[derive(Clone, Debug, Default)]
 struct Ledger {
     submitted: BTreeMap<String, u64>,
@@ -71,7 +71,7 @@ fn revision(object: &impl ResourceExt) -> u64 {
     object.resource_version().unwrap().parse().unwrap()
 }
 
-/// Keeps a ledger from now on.
+/// Starts recording.
 fn keep(world: &World) -> Arc<Mutex<Ledger>> {
     let ledger = Arc::<Mutex<Ledger>>::default();
     let records = watcher(world.api::<PartialObjectMeta<Secret>>(), watcher::Config::default().labels("owner=helm"));
@@ -108,16 +108,16 @@ fn keep(world: &World) -> Arc<Mutex<Ledger>> {
     ledger
 }
 
-/// Holds pods whose name begins so.
+/// Keeps pods with this prefix from becoming ready.
 async fn hold(world: &World, pods: &str) {
     world.cluster().behaviour(pods, &Rule::new(&world.namespace, pods, "hang")).await.unwrap();
 }
 
-/// On the way to Ready nothing but "in progress" was said to other programs, and never two things at once.
-fn told_the_truth(versions: &[OpenStackDeployment]) {
+/// Checks that until Ready other programs only saw "in progress", and never contradicting states.
+fn check_statuses(versions: &[OpenStackDeployment]) {
     let (last, before) = versions.split_last().unwrap();
     assert_eq!(kstatus(last), Kstatus::Current);
-    // What charts' own Jobs, controllers and the cluster write on the way is nobody's drift.
+    // Changes by charts' Jobs, controllers and the cluster during the install are not drift.
     let drifted =
         |version: &OpenStackDeployment| version.status().children.values().any(|child| !child.drift.is_empty());
     assert!(!versions.iter().any(drifted), "{:#?}", last.status);
@@ -129,7 +129,7 @@ fn told_the_truth(versions: &[OpenStackDeployment]) {
     }
 }
 
-/// The preset `compute` without what comes later.
+/// Returns the preset `compute` without services that are installed later.
 fn kit() -> Value {
     let later = json!({"enabled": false});
     let services = json!({"barbican": later, "octavia": later, "designate": later, "powerdns": later});
@@ -137,8 +137,8 @@ fn kit() -> Value {
 }
 
 #[test]
-fn a_cloud_comes_up_in_the_order_of_its_needs_without_waves_or_barriers() {
-    story("order", async |world| {
+fn installs_in_dependency_order_without_barriers() {
+    run_test("order", async |world| {
         let (ledger, history) = (keep(world), world.history());
         hold(world, "rabbitmq-rabbitmq-0").await;
         hold(world, "keystone-bootstrap").await;
@@ -148,8 +148,8 @@ fn a_cloud_comes_up_in_the_order_of_its_needs_without_waves_or_barriers() {
         let _operator = world.operator().start().await;
         world.apply(&kit()).await;
 
-        // The broker hangs: what does not need it goes on, and what does says so. Keystone answers while its helm still waits
-        // for a late hook: what needs keystone goes on.
+        // The broker hangs: releases that do not need it continue, and the others report it. Keystone becomes available
+        // while its helm still waits for a late hook: releases that need keystone continue.
         let cloud = world
             .until("placement is deployed", |cloud| {
                 (cloud.child("placement").status == "deployed").then(|| cloud.clone())
@@ -158,25 +158,25 @@ fn a_cloud_comes_up_in_the_order_of_its_needs_without_waves_or_barriers() {
         assert_eq!(cloud.child("keystone").status, "pending-install");
         assert_eq!(cloud.child("glance").message, "waits for rabbitmq/server");
         assert!(!cloud.is_ready());
-        world.cluster().mend("rabbitmq-rabbitmq-0").await.unwrap();
-        // None of them comes to its end before all have begun: who waited for the end of one would wait for ever.
+        world.cluster().remove_rule("rabbitmq-rabbitmq-0").await.unwrap();
+        // None of them completes before all have started: waiting for the completion of one would never end.
         let are_submitted = |cloud: &OpenStackDeployment| {
             TOGETHER.iter().all(|release| cloud.child(release).status != "absent").then_some(())
         };
-        world.until("what waited for the broker is submitted", are_submitted).await;
+        world.until("the releases that waited for the broker are submitted", are_submitted).await;
         for release in TOGETHER {
-            world.cluster().mend(&format!("{release}-ks-user")).await.unwrap();
+            world.cluster().remove_rule(&format!("{release}-ks-user")).await.unwrap();
         }
-        world.cluster().mend("keystone-bootstrap").await.unwrap();
+        world.cluster().remove_rule("keystone-bootstrap").await.unwrap();
         let cloud = world.until_ready().await;
         assert_eq!(cloud.status().releases, "13/13");
 
-        told_the_truth(&history.up_to(&cloud).await);
+        check_statuses(&history.up_to(&cloud).await);
         let runs = world.helm_runs().len();
         world.apply(&json!({"openstackRelease": "2026.1", "presets": ["compute"]})).await;
         let whole =
             |cloud: &OpenStackDeployment| (cloud.is_ready() && cloud.status().releases == "17/17").then_some(());
-        world.until("the rest of the preset is there", whole).await;
+        world.until("the rest of the preset is deployed", whole).await;
         assert_eq!(
             world.upgraded_since(runs),
             ["barbican", "designate", "octavia", "powerdns"],
@@ -192,7 +192,7 @@ fn a_cloud_comes_up_in_the_order_of_its_needs_without_waves_or_barriers() {
         for release in TOGETHER {
             assert!(last_begin < ledger.deployed[release], "another waited for the end of {release}: {ledger:?}");
         }
-        // Their pods wait for one another: whoever waited for the end of one would wait for ever.
+        // Their pods wait for each other: waiting for the completion of one would never end.
         let last_begin =
             ["libvirt", "neutron", "nova"].map(|release| ledger.submitted[release]).into_iter().max().unwrap();
         for release in ["neutron", "nova"] {

@@ -1,4 +1,4 @@
-//! What failed revisions leave behind, and failures that no time mends.
+//! Leftovers of failed revisions, and failures that a retry does not fix.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
@@ -8,12 +8,12 @@ use kube::api::{Patch, PatchParams, PostParams};
 use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services, with_values};
-use crate::world::{World, now, story};
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::{World, now, run_test};
 
 const RELEASE: &str = "memcached";
 
-/// A Service that the API server refuses, after helm has made everything that comes before Services.
+/// Returns a Service that the API server refuses after helm has created everything that comes before Services.
 fn refused() -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "refused"}, "spec": {"ports": [{"port": 0}]}})
 }
@@ -22,7 +22,7 @@ fn config(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"for": name}})
 }
 
-/// A cloud whose release has these objects beside its own.
+/// Returns a cloud whose release has these additional objects.
 fn with_objects(objects: &[Value]) -> Value {
     with_values(services(&["mariadb", RELEASE]), RELEASE, json!({"extraObjects": objects}))
 }
@@ -45,19 +45,19 @@ async fn label(world: &World, revision: i64) -> Option<String> {
 }
 
 async fn until_gone(world: &World, name: &str) {
-    world.until_object::<ConfigMap>("the leftover is gone", name, |found| found.is_none()).await;
+    world.until_object::<ConfigMap>("the leftover is deleted", name, |found| found.is_none()).await;
 }
 
-/// Waits until a failed revision is known to be swept.
-async fn until_swept(world: &World, revision: i64) {
+/// Waits until the leftovers of a failed revision are cleaned up.
+async fn until_cleaned_up(world: &World, revision: i64) {
     let name = format!("sh.helm.release.v1.{RELEASE}.v{revision}");
     let swept = |found: Option<&Secret>| found.is_some_and(|record| record.labels().contains_key("osdpl.dev/swept"));
-    world.until_object::<Secret>("the record says that it was swept", &name, swept).await;
+    world.until_object::<Secret>("the record is marked as cleaned up", &name, swept).await;
 }
 
 #[test]
-fn what_failed_revisions_left_goes_when_a_later_one_succeeds_and_only_that() {
-    story("leftovers", async |world| {
+fn cleans_up_only_leftovers_after_a_success() {
+    run_test("leftovers", async |world| {
         let operator = world.operator().start().await;
         world.apply(&with_objects(&[config("stays")])).await;
         world.until_ready().await;
@@ -77,22 +77,22 @@ fn what_failed_revisions_left_goes_when_a_later_one_succeeds_and_only_that() {
         for name in ["left", "taken", "wanted", "left-kept"] {
             assert!(api.get_opt(name).await.unwrap().is_some(), "{name}: helm made it before it failed");
         }
-        // Someone has made it theirs.
+        // Another manager has taken ownership of it.
         let theirs = json!({"metadata": {"annotations": {"meta.helm.sh/release-name": "theirs"}}});
         api.patch("taken", &PatchParams::default(), &Patch::Merge(theirs)).await.unwrap();
 
         world.apply(&with_objects(&[config("stays"), config("wanted")])).await;
         world.until_ready().await;
         until_gone(world, "left").await;
-        until_swept(world, 2).await;
+        until_cleaned_up(world, 2).await;
         for name in ["stays", "wanted", "taken", "left-kept"] {
             assert!(api.get_opt(name).await.unwrap().is_some(), "{name}");
         }
         assert!(world.api::<Role>().get_opt("left-role").await.unwrap().is_none());
         let claim = world.api::<PersistentVolumeClaim>().get("left-claim").await.unwrap();
-        assert_eq!(claim.metadata.deletion_timestamp, None, "data is never swept");
+        assert_eq!(claim.metadata.deletion_timestamp, None, "data is never cleaned up");
 
-        // The label is all the memory there is: the next operator does nothing.
+        // The label is the only record: the next operator does nothing.
         operator.kill();
         let began = now();
         let operator = world.operator().start().await;
@@ -103,17 +103,17 @@ fn what_failed_revisions_left_goes_when_a_later_one_succeeds_and_only_that() {
 }
 
 #[test]
-fn leftovers_of_a_record_that_helm_forgets_are_swept_before_and_none_is_lost_with_the_operator() {
+fn cleans_up_before_helm_forgets_a_record() {
     forgotten("forgotten", 4);
 }
 
 #[test]
-fn with_helm_3_too_no_leftover_is_lost() {
+fn cleans_up_before_helm_3_forgets_a_record() {
     forgotten("forgotten-helm3", 3);
 }
 
 fn forgotten(name: &str, helm: u8) {
-    story(name, async |world| {
+    run_test(name, async |world| {
         let operator = world.operator().helm(helm).start().await;
         world.apply(&with_objects(&[])).await;
         world.until_ready().await;
@@ -126,11 +126,11 @@ fn forgotten(name: &str, helm: u8) {
         assert!(world.api::<ConfigMap>().get_opt("first").await.unwrap().is_some());
         operator.kill();
 
-        // The fourth revision pushes the second, and with it all that is known of the first object, out of helm's history.
+        // The fourth revision removes the second one, and with it the record of the first object, from helm's history.
         world.apply(&with_objects(&[config("third")])).await;
         let operator = world.operator().helm(helm).start().await;
         world.until_ready().await;
-        until_swept(world, 3).await;
+        until_cleaned_up(world, 3).await;
         let names = |maps: Vec<ConfigMap>| maps.iter().map(ResourceExt::name_any).collect::<Vec<_>>();
         let api = world.api::<ConfigMap>();
         let left = names(api.list(&kube::api::ListParams::default()).await.unwrap().items);
@@ -138,7 +138,7 @@ fn forgotten(name: &str, helm: u8) {
         assert!(left.contains(&"third".to_owned()), "{left:?}");
         assert_eq!((label(world, 2).await, label(world, 3).await), (None, Some("3".into())));
 
-        // An operator that died between helm's success and the sweep: the next one finds both as they were.
+        // The operator died between helm's success and the cleanup: the next one finds both unchanged.
         operator.kill();
         let unsaid = json!({"metadata": {"labels": {"osdpl.dev/swept": null}}});
         let record = format!("sh.helm.release.v1.{RELEASE}.v3");
@@ -149,20 +149,20 @@ fn forgotten(name: &str, helm: u8) {
         api.create(&PostParams::default(), &serde_json::from_value(second).unwrap()).await.unwrap();
         let _operator = world.operator().helm(helm).start().await;
         until_gone(world, "second").await;
-        until_swept(world, 3).await;
+        until_cleaned_up(world, 3).await;
         assert_eq!(world.helm_runs().len(), 5);
     });
 }
 
 #[test]
-fn a_deletion_after_a_failure_takes_what_only_the_deployed_revision_named() {
-    story("leaving", async |world| {
+fn deletion_removes_objects_of_the_deployed_revision() {
+    run_test("leaving", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&with_objects(&[config("deployed")])).await;
         world.until_ready().await;
         world.apply(&with_objects(&[config("failed"), refused()])).await;
         until_failed(world, 2).await;
-        // helm uninstalls the newest revision, and forgets the rest.
+        // helm uninstalls the newest revision and forgets the others.
         world.delete().await;
         world.until_gone().await;
         for name in ["deployed", "failed"] {
@@ -172,15 +172,15 @@ fn a_deletion_after_a_failure_takes_what_only_the_deployed_revision_named() {
 }
 
 #[test]
-fn a_chart_that_cannot_be_rendered_is_tried_once_and_again_with_other_inputs() {
-    story("unrenderable", async |world| {
+fn retries_unrenderable_chart_only_with_new_inputs() {
+    run_test("unrenderable", async |world| {
         let _operator = world.operator().start().await;
-        // A text that is no template: helm says so before it makes a record.
+        // An invalid template: helm reports it before it writes a record.
         world
             .apply(&with_values(services(&["mariadb", RELEASE]), RELEASE, json!({"extraObjects": ["{{ nonsense }}"]})))
             .await;
         let cloud = world
-            .until("it is told", |cloud| {
+            .until("it is reported", |cloud| {
                 let told = cloud.reason() == reason::FAILED && cloud.child("mariadb").ready;
                 told.then(|| cloud.clone())
             })
@@ -200,14 +200,14 @@ fn a_chart_that_cannot_be_rendered_is_tried_once_and_again_with_other_inputs() {
 }
 
 #[test]
-fn what_cannot_be_changed_is_tried_seldom_until_someone_has_deleted_it_and_says_so() {
-    story("immutable", async |world| {
+fn reports_immutable_fields_and_retries_rarely() {
+    run_test("immutable", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&["mariadb"])).await;
         world.until_ready().await;
         world.apply(&with_values(services(&["mariadb"]), "mariadb", json!({"volume": {"size": "9Gi"}}))).await;
         let message = world
-            .until("it is told what to do", |cloud| {
+            .until("the remedy is reported", |cloud| {
                 let message = cloud.child("mariadb").message;
                 message.contains("kubectl -n ").then_some(message)
             })

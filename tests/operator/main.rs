@@ -1,7 +1,7 @@
-//! The operator as a process, before a real API server, with the real helm: what issue and manual promise, told as stories.
+//! The operator as a process with a real API server and the real helm.
 //!
-//! Each story has a control plane for itself while it lasts (there may be one cloud per cluster), a namespace that no
-//! other story has, and an operator under the rights that its chart ships. A story that fails prints what it left.
+//! Each test has a control plane of its own while it runs (there may be one cloud per cluster), its own namespace, and
+//! an operator with the rights that its chart ships. A failing test prints its state.
 
 mod added;
 mod adopt;

@@ -1,4 +1,4 @@
-//! A name or a namespace for a release that is installed already.
+//! Changing the name or namespace of an installed release.
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
@@ -6,22 +6,22 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services, with_values};
+use crate::cloud::{StatusAccess, services, with_values};
 use crate::operator::Operator;
-use crate::world::{World, now, story};
+use crate::world::{World, now, run_test};
 
 fn cloud(overrides: &Value) -> Value {
     let mut spec = services(&["mariadb", "memcached"]);
-    // Server-side apply makes null of an empty map that takes the last field back.
+    // Server-side apply stores null for an empty map that removes the last field.
     if *overrides != json!({}) {
         spec["services"]["memcached"]["releases"]["memcached"] = overrides.clone();
     }
-    // Whatever would be uninstalled would be at once.
+    // Uninstalls would run at once.
     spec["approval"] = json!("Automatic");
     spec
 }
 
-/// What the operator says of a release that can't move; nothing runs for it.
+/// Returns the message for a release that can't move; nothing runs for it.
 async fn refusal(world: &World, overrides: &Value) -> String {
     let wanted = world.apply(&cloud(overrides)).await;
     let cloud = world
@@ -32,7 +32,7 @@ async fn refusal(world: &World, overrides: &Value) -> String {
         .await;
     assert_eq!(cloud.condition("Stalled").unwrap().status, "True");
     let child = cloud.child("memcached");
-    assert_eq!((child.status.as_str(), child.ready), ("deployed", false), "what runs is shown");
+    assert_eq!((child.status.as_str(), child.ready), ("deployed", false), "the running release is shown");
     let told = cloud.condition("Ready").unwrap().message;
     assert!(told.contains(&child.message), "{told}");
     child.message
@@ -42,7 +42,7 @@ fn runs(world: &World) -> Vec<String> {
     world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect()
 }
 
-/// Records as an operator before these labels wrote them.
+/// Removes labels from records, as an operator without these labels wrote them.
 async fn forget_labels(world: &World) {
     let secrets = world.api::<Secret>();
     for record in secrets.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap() {
@@ -63,8 +63,8 @@ async fn restarted(world: &World, operator: Operator) -> Operator {
 }
 
 #[test]
-fn an_installed_release_does_not_move_and_the_others_go_on() {
-    story("moved", async |world| {
+fn refuses_to_move_an_installed_release() {
+    run_test("moved", async |world| {
         let operator = world.operator().start().await;
         world.apply(&cloud(&json!({}))).await;
         world.until_ready().await;
@@ -76,7 +76,7 @@ fn an_installed_release_does_not_move_and_the_others_go_on() {
         for part in ["spec.services.memcached.releases.memcached.name: ", &from, &to, "volume claims", "remove name"] {
             assert!(told.contains(part), "{part}: {told}");
         }
-        // Another release is changed in the meantime, and finds this one where it is.
+        // Another release is changed meanwhile and finds this one at its old location.
         let mut spec =
             with_values(cloud(&json!({"name": "tokens"})), "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
         world.apply(&spec).await;
@@ -90,7 +90,7 @@ fn an_installed_release_does_not_move_and_the_others_go_on() {
         world.apply(&spec).await;
         world.until_ready().await;
 
-        // Without the label it is known by its chart.
+        // Without the label it is identified by its chart.
         let _operator = restarted(world, operator).await;
         let elsewhere = format!("{}-elsewhere", world.namespace);
         let told = refusal(world, &json!({"namespace": elsewhere})).await;
@@ -102,8 +102,8 @@ fn an_installed_release_does_not_move_and_the_others_go_on() {
 }
 
 #[test]
-fn crds_that_a_release_left_are_taken_over_by_the_next_one_of_its_name_elsewhere() {
-    story("heirs", async |world| {
+fn adopts_crds_of_an_uninstalled_release() {
+    run_test("heirs", async |world| {
         let elsewhere = format!("{}-data", world.namespace);
         let mut spec = services(&["mariadb"]);
         let here = spec.clone();
@@ -122,12 +122,12 @@ fn crds_that_a_release_left_are_taken_over_by_the_next_one_of_its_name_elsewhere
 }
 
 #[test]
-fn a_release_moves_by_way_of_being_uninstalled() {
-    story("moving", async |world| {
+fn moves_a_release_by_uninstalling_it() {
+    run_test("moving", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&cloud(&json!({"name": "tokens"}))).await;
         world.until_ready().await;
-        // Taking the name back is a move as well, and so is another one.
+        // Reverting the name is a move as well, and so is another name.
         assert!(refusal(world, &json!({})).await.contains("set name to tokens"));
         assert!(refusal(world, &json!({"name": "other"})).await.contains("set name to tokens"));
         let mut off = cloud(&json!({}));

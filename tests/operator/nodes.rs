@@ -1,4 +1,4 @@
-//! Roles of nodes.
+//! Node roles.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::{NODE_LABELS, OpenStackDeployment};
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services};
-use crate::world::{World, patience, story};
+use crate::cloud::{StatusAccess, services};
+use crate::world::{World, run_test, with_timeout};
 
-/// The nodes that a story makes for itself; those of the control plane have every label from the start.
+/// The nodes of a test; those of the control plane have every label from the start.
 pub struct Nodes<'a> {
     world: &'a World,
     api: Api<Node>,
@@ -24,7 +24,7 @@ impl<'a> Nodes<'a> {
         Self { world, api: Api::all(world.client.clone()), names: Vec::new() }
     }
 
-    /// A new node with these labels by hand.
+    /// Adds a node with these manually set labels.
     pub async fn join(&mut self, name: &str, labels: Value) -> String {
         let name = format!("{}-{name}", self.world.namespace);
         let node = json!({"metadata": {"name": name, "labels": labels}});
@@ -38,7 +38,7 @@ impl<'a> Nodes<'a> {
         self.api.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Waits until a node has these OpenStack labels and no others, and returns what our annotation says.
+    /// Waits until a node has exactly these OpenStack labels, and returns our annotation.
     pub async fn until(&self, name: &str, labels: &[(&str, &str)]) -> String {
         let wanted: BTreeMap<_, _> =
             labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -50,16 +50,16 @@ impl<'a> Nodes<'a> {
             })
         };
         let what = format!("node {name} has the labels {labels:?}");
-        let node = patience(&what, await_condition(self.api.clone(), name, has)).await.unwrap().unwrap();
+        let node = with_timeout(&what, await_condition(self.api.clone(), name, has)).await.unwrap().unwrap();
         node.annotations().get(NODE_LABELS).cloned().unwrap_or_default()
     }
 
-    /// The control plane is handed on to other stories.
+    /// Removes the nodes, because the control plane is reused for other tests.
     pub async fn leave(self) {
         for name in self.names {
             let uid = self.api.get(&name).await.unwrap().uid().unwrap();
             self.api.delete(&name, &DeleteParams::default()).await.unwrap();
-            patience("the node is gone", await_condition(self.api.clone(), &name, conditions::is_deleted(&uid)))
+            with_timeout("the node is deleted", await_condition(self.api.clone(), &name, conditions::is_deleted(&uid)))
                 .await
                 .unwrap();
         }
@@ -78,8 +78,8 @@ fn with_roles(roles: Value) -> Value {
 }
 
 #[test]
-fn roles_give_nodes_exactly_their_labels_and_take_back_those_alone() {
-    story("roles", async |world| {
+fn sets_and_removes_exactly_the_role_labels() {
+    run_test("roles", async |world| {
         let mut nodes = Nodes::of(world);
         let plain = nodes.join("plain", json!({"rack": "r1"})).await;
         let by_hand = nodes.join("by-hand", json!({"rack": "r1", "openvswitch": "enabled"})).await;
@@ -103,7 +103,7 @@ fn roles_give_nodes_exactly_their_labels_and_take_back_those_alone() {
                 message.contains(words).then_some(message)
             }
         };
-        let message = world.until("another hand's label is told", told("by another writer")).await;
+        let message = world.until("a foreign label is reported", told("by another writer")).await;
         let wanted = format!(
             "spec.nodes.roles.compute: label openvswitch has the value \"disabled\" by another writer on {held} and is kept"
         );
@@ -121,20 +121,20 @@ fn roles_give_nodes_exactly_their_labels_and_take_back_those_alone() {
         assert_eq!(nodes.until(&plain, &[]).await, "");
 
         world.apply(&with_roles(json!({"gateway": roles["gateway"]}))).await;
-        assert_eq!(nodes.until(&by_hand, &[SWITCH]).await, "", "set by hand, and stays");
+        assert_eq!(nodes.until(&by_hand, &[SWITCH]).await, "", "set manually and kept");
         nodes.until(&late, &[]).await;
         nodes.until(&apart, &[GATEWAY, SWITCH]).await;
         world.delete().await;
         world.until_gone().await;
-        assert_eq!(nodes.until(&apart, &[]).await, "", "the cloud is gone, and its labels with it");
+        assert_eq!(nodes.until(&apart, &[]).await, "", "the cloud is deleted together with its labels");
         nodes.until(&by_hand, &[SWITCH]).await;
         nodes.leave().await;
     });
 }
 
 #[test]
-fn roles_that_fight_are_told_and_neither_wins_and_a_plan_says_who_gets_what() {
-    story("fight", async |world| {
+fn reports_conflicting_roles_and_plans_them() {
+    run_test("fight", async |world| {
         let mut nodes = Nodes::of(world);
         let node = nodes.join("both", json!({})).await;
         let _operator = world.operator().start().await;
@@ -149,7 +149,9 @@ fn roles_that_fight_are_told_and_neither_wins_and_a_plan_says_who_gets_what() {
             "roles want label gpu set differently (big to \"big\", small to \"small\") on {node}: it stays as it is there"
         );
         world
-            .until("the fight is told", |cloud| cloud.condition("Ready")?.message.contains(&wanted).then_some(()))
+            .until("the conflict is reported", |cloud| {
+                cloud.condition("Ready")?.message.contains(&wanted).then_some(())
+            })
             .await;
 
         let file = world.folder.path().join("change.yaml");
@@ -160,10 +162,10 @@ fn roles_that_fight_are_told_and_neither_wins_and_a_plan_says_who_gets_what() {
         assert!(plan.contains(&format!("node {node}: labels +gpu=small -gpu=big\n")), "{plan}");
         world.apply(&with_roles(json!({"small": small}))).await;
         nodes.until(&node, &[("gpu", "small"), ("gpu-any", "yes")]).await;
-        // Someone takes the label over: it is theirs from now on.
+        // Someone sets the label manually: it is no longer managed.
         nodes.label(&node, "gpu", json!("mine")).await;
         world
-            .until("the label is told as theirs", |cloud| {
+            .until("the label is reported as foreign", |cloud| {
                 cloud
                     .condition("Ready")?
                     .message

@@ -1,4 +1,4 @@
-//! A cloud as Nova and Neutron tell it: what a story arranges, and what happens when it is asked to move things.
+//! A simulated cloud for Nova and Neutron: tests set its state, and it records requested changes.
 
 mod api;
 
@@ -8,22 +8,22 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use api::{Answer, HOST, OK, TASK, fault, find};
+use api::{ApiResponse, HOST, OK, TASK, fault, find};
 
-/// How live migrations go.
+/// The outcome of live migrations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Moves {
-    /// Done when they are asked for.
+    /// They complete when they are requested.
     #[default]
     AtOnce,
-    /// When [`Nova::release`] says so.
+    /// They complete when [`Nova::release`] is called.
     Slowly,
-    /// They begin and come to nothing: the instance runs on where it is.
+    /// They start and fail: the instance stays where it is.
     Fail,
 }
 
 /// A request.
-pub struct Asked<'a> {
+pub struct ApiRequest<'a> {
     pub service: &'a str,
     pub verb: &'a str,
     pub path: &'a str,
@@ -32,10 +32,10 @@ pub struct Asked<'a> {
     pub body: &'a Value,
 }
 
-/// The cloud.
+/// The simulated cloud.
 pub struct Nova {
     state: Mutex<State>,
-    /// Everything that was asked to be changed, as `put os-services/compute-n1 disabled`, in order.
+    /// Every requested change in order, such as `put os-services/compute-n1 disabled`.
     log: watch::Sender<Vec<String>>,
 }
 
@@ -49,10 +49,10 @@ struct State {
     migrations: Vec<Value>,
     /// Whether changes are answered with an error.
     broken: bool,
-    /// Hosts that are mapped into no cell.
+    /// Hosts that are mapped to no cell.
     unmapped: Vec<String>,
     agents: Vec<Value>,
-    /// How many instances a page has, whatever is asked for.
+    /// The number of instances per page, whatever is requested.
     page: usize,
     reads: u64,
 }
@@ -78,12 +78,12 @@ impl Default for Nova {
 }
 
 impl Nova {
-    /// What a story arranges.
+    /// Changes the state.
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         change(&mut self.state.lock().unwrap())
     }
 
-    /// A host that takes instances, with a network agent.
+    /// Adds a compute host with a network agent.
     pub fn compute(&self, host: &str) {
         let service = json!({"id": format!("compute-{host}"), "binary": "nova-compute", "host": host, "zone": "nova",
             "status": "enabled", "state": "up", "disabled_reason": null, "forced_down": false});
@@ -95,60 +95,60 @@ impl Nova {
         });
     }
 
-    /// A host that has come and is mapped into no cell yet.
+    /// Adds a new host that is not mapped to a cell yet.
     pub fn new_compute(&self, host: &str) {
         self.compute(host);
         self.with(|state| state.unmapped.push(host.to_owned()));
     }
 
-    /// What nova-manage's `discover_hosts` does.
+    /// Does what nova-manage's `discover_hosts` does.
     pub fn discover(&self) {
         self.with(|state| state.unmapped.clear());
     }
 
-    /// Whether changes are answered with an error from now on.
+    /// Sets whether changes are answered with an error.
     pub fn breaks(&self, broken: bool) {
         self.with(|state| state.broken = broken);
     }
 
-    /// An instance on a host.
+    /// Adds an instance on a host.
     pub fn server(&self, host: &str, id: &str, status: &str) {
         let server = json!({"id": id, "name": format!("{id}-name"), "status": status, HOST: host, TASK: null});
         self.with(|state| state.servers.push(server));
     }
 
-    /// An instance ends, or is taken away by someone.
+    /// Removes an instance.
     pub fn remove_server(&self, id: &str) {
         self.with(|state| state.servers.retain(|server| server["id"] != id));
     }
 
-    /// Where an instance is.
+    /// Returns the host of an instance.
     pub fn host_of(&self, id: &str) -> String {
         let of = |state: &mut State| find(&mut state.servers, id).map(|server| server[HOST].clone());
         self.with(of).and_then(|host| host.as_str().map(str::to_owned)).unwrap_or_default()
     }
 
-    /// How live migrations go from now on.
+    /// Sets the outcome of live migrations.
     pub fn moves(&self, moves: Moves) {
         self.with(|state| state.moves = moves);
     }
 
-    /// Someone has an instance migrated to this host, slowly.
-    pub fn heads_for(&self, id: &str, host: &str) {
+    /// Starts a slow migration of an instance to this host.
+    pub fn start_migration(&self, id: &str, host: &str) {
         self.with(|state| state.head(id, host));
     }
 
-    /// A slow migration is done.
+    /// Completes a slow migration.
     pub fn release(&self, id: &str) {
         self.with(|state| state.arrive(id));
     }
 
-    /// Someone else changes a nova-compute: `status`, `state`, `disabled_reason`.
+    /// Changes a nova-compute service: `status`, `state`, `disabled_reason`.
     pub fn set_service(&self, host: &str, field: &str, value: Value) {
         self.with(|state| find(&mut state.services, &format!("compute-{host}")).unwrap()[field] = value);
     }
 
-    /// A nova-compute: whether it is enabled, and why not.
+    /// Returns whether a nova-compute service is enabled, and the reason if not.
     pub fn service(&self, host: &str) -> (bool, String) {
         self.with(|state| {
             let service = find(&mut state.services, &format!("compute-{host}")).unwrap();
@@ -156,50 +156,50 @@ impl Nova {
         })
     }
 
-    /// Whether the host's network agent is heard of.
+    /// Sets whether the host's network agent is alive.
     pub fn set_agent(&self, host: &str, alive: bool) {
         self.with(|state| find(&mut state.agents, &format!("agent-{host}")).unwrap()["alive"] = alive.into());
     }
 
-    /// The newest version of the API.
+    /// Sets the newest version of the API.
     pub fn speaks(&self, minor: u32) {
         self.with(|state| state.newest = (2, minor));
     }
 
-    /// No token that was given counts any more.
+    /// Invalidates all tokens.
     pub fn expire(&self) {
         self.with(|state| state.token += 1);
     }
 
-    /// How long tokens last that are given from now on.
+    /// Sets the lifetime of new tokens.
     pub fn tokens_last(&self, lasts: SignedDuration) {
         self.with(|state| state.lasts = lasts);
     }
 
-    /// A token for who logs in, and until when it counts.
+    /// Returns a new token and its expiry.
     pub fn token(&self) -> (String, String) {
         self.with(|state| (format!("gaaaa-{}", state.token), (Timestamp::now() + state.lasts).to_string()))
     }
 
-    /// What was asked to be changed.
+    /// Returns the requested changes.
     pub fn changes(&self) -> Vec<String> {
         self.log.borrow().clone()
     }
 
-    /// Returns when this was asked to be changed, for the so-manieth time.
+    /// Waits until this change was requested for the given number of times.
     pub async fn until_changed(&self, what: &str, times: usize) {
         let mut log = self.log.subscribe();
         let asked = log.wait_for(|log| log.iter().filter(|line| *line == what).count() >= times);
-        crate::world::patience(&format!("nova is asked for {what:?}"), asked).await.unwrap();
+        crate::world::with_timeout(&format!("{what:?} is requested from nova"), asked).await.unwrap();
     }
 
-    /// How often something was read.
+    /// Returns the number of reads.
     pub fn reads(&self) -> u64 {
         self.with(|state| state.reads)
     }
 
-    /// Answers as Nova and Neutron do.
-    pub fn answer(&self, asked: &Asked<'_>) -> Answer {
+    /// Answers like Nova and Neutron.
+    pub fn answer(&self, asked: &ApiRequest<'_>) -> ApiResponse {
         let path = asked.path.split('?').next().unwrap_or_default();
         let mut state = self.state.lock().unwrap();
         if asked.token != format!("gaaaa-{}", state.token) {

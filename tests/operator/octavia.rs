@@ -1,5 +1,5 @@
-//! What amphorae need, made by the catalogue's own program: the one of the resolved values, with OpenStack's own libraries, before a real API
-//! server under the rights that come with it. OpenStack is played.
+//! The resources for amphorae, created by the catalogue's own program: from the resolved values, with OpenStack's own
+//! libraries, and with the rights of its release on a real API server. OpenStack is simulated.
 
 mod api;
 mod openstack;

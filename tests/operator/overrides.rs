@@ -1,4 +1,4 @@
-//! Values for some nodes alone.
+//! Values for some nodes only.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Secret;
@@ -7,11 +7,11 @@ use kube::api::{ListParams, Patch, PatchParams};
 use osdpl_core::api::{RolloutPhase, reason};
 use serde_json::json;
 
-use crate::cloud::{Told, services};
+use crate::cloud::{StatusAccess, services};
 use crate::nodes::Nodes;
-use crate::world::{World, story};
+use crate::world::{World, run_test};
 
-/// The `DaemonSets` of a component, without the digests in their names, with how many nodes each is on.
+/// Returns the `DaemonSets` of a component without the digests in their names, and their numbers of nodes.
 async fn sets(world: &World, component: &str) -> Vec<(String, i32)> {
     let labelled = ListParams::default().labels(&format!("component={component}"));
     let found = world.api::<DaemonSet>().list(&labelled).await.unwrap();
@@ -28,8 +28,8 @@ fn on(name: &str, nodes: i32) -> (String, i32) {
 }
 
 #[test]
-fn values_for_some_nodes_split_the_daemons_after_approval_and_change_freely_from_then_on() {
-    story("overrides", async |world| {
+fn node_overrides_split_daemon_sets_after_approval() {
+    run_test("overrides", async |world| {
         let with = |cpus: &str, overrides: bool| {
             let gpu = json!({"matchLabels": {"gpu": "big"}});
             let values = json!({
@@ -77,7 +77,7 @@ fn values_for_some_nodes_split_the_daemons_after_approval_and_change_freely_from
             [on("neutron-ovs-agent-default", 2), on("neutron-ovs-agent-gpu", 1)]
         );
         assert_eq!(sets(world, "libvirt").await, [on("libvirt-libvirt", 1), on("libvirt-libvirt-default", 2)]);
-        assert_eq!(sets(world, "l3-agent").await, [on("neutron-l3-agent-default", 3)], "those that nobody named");
+        assert_eq!(sets(world, "l3-agent").await, [on("neutron-l3-agent-default", 3)], "nodes without overrides");
 
         let runs = world.helm_runs().len();
         world.apply(&with("2-3", true)).await;
@@ -85,15 +85,15 @@ fn values_for_some_nodes_split_the_daemons_after_approval_and_change_freely_from
         assert_eq!(
             world.helm_runs().len(),
             runs + 1,
-            "other values on the same nodes need nobody's word, nor another release"
+            "other values on the same nodes need no approval and change no other release"
         );
         let said = world
-            .until("its pods wait for a word", |cloud| {
+            .until("its pods wait for an approval", |cloud| {
                 let said = cloud.status().rollouts.get("nova/compute")?.clone();
                 (said.phase == RolloutPhase::AwaitingApproval).then_some(said)
             })
             .await;
-        assert_eq!((said.updated, said.total), (2, 3), "one node's alone are of another template");
+        assert_eq!((said.updated, said.total), (2, 3), "only the pods of one node have another template");
         assert_eq!(cloud.child("nova").revision, Some(3));
         let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
         let own = secrets.iter().find(|secret| secret.name_any().starts_with("nova-compute-gpu-")).unwrap();
@@ -110,8 +110,8 @@ fn values_for_some_nodes_split_the_daemons_after_approval_and_change_freely_from
 }
 
 #[test]
-fn what_no_chart_can_express_is_refused_by_name() {
-    story("inexpressible", async |world| {
+fn refuses_overrides_that_no_chart_supports() {
+    run_test("inexpressible", async |world| {
         let mut spec = services(&["memcached"]);
         spec["nodes"] = json!({"overrides": [
             {"name": "a", "nodes": ["node-1"], "releases": {"memcached": {"values": {"conf": {"memcached": {"memory": 9}}}}}}]});
@@ -120,9 +120,9 @@ fn what_no_chart_can_express_is_refused_by_name() {
         let cloud = world.until_reason(reason::INVALID).await;
         let wanted = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all of them; set it for all nodes in spec.services, or take it out";
         assert_eq!(cloud.condition("Ready").unwrap().message, wanted);
-        // What the API server itself refuses.
+        // The API server itself refuses these.
         for (nodes, words) in [
-            (json!({"roles": {"compute": {}}}), "names nobody who plays the role"),
+            (json!({"roles": {"compute": {}}}), "has no nodes for the role"),
             (json!({"roles": {"Compute": {"names": ["a"]}}}), "maps names of roles to who plays them"),
             (json!({"overrides": [{"name": "a", "releases": {}}]}), "either by `selector` or by `nodes`"),
             (

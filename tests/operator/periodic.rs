@@ -1,4 +1,4 @@
-//! CronJobs: a run that fails is told, and holds nothing up.
+//! CronJobs: a failing run is reported and does not block anything.
 
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -6,13 +6,13 @@ use kube::api::{DeleteParams, PostParams};
 use osdpl_core::api::{ComponentHealth, OpenStackDeployment, reason};
 use serde_json::json;
 
-use crate::cloud::{Told, services};
-use crate::world::{World, story};
+use crate::cloud::{StatusAccess, services};
+use crate::world::{World, run_test};
 
 const CRON: &str = "keystone-fernet-rotate";
 
 impl World {
-    /// `kubectl create job --from=cronjob/… NAME`.
+    /// Runs `kubectl create job --from=cronjob/… NAME`.
     pub async fn run_now(&self, cron: &str, name: &str) {
         let cron = self.api::<CronJob>().get(cron).await.unwrap();
         let spec = cron.spec.job_template.spec.clone();
@@ -25,8 +25,8 @@ impl World {
 }
 
 #[test]
-fn a_cron_job_whose_run_fails_degrades_the_cloud_and_leaves_it_ready() {
-    story("cron-fails", async |world| {
+fn failing_cron_job_degrades_but_stays_ready() {
+    run_test("cron-fails", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         let cloud = world.until_ready().await;
@@ -36,7 +36,7 @@ fn a_cron_job_whose_run_fails_degrades_the_cloud_and_leaves_it_ready() {
         world.cluster().behaviour("rotate", &fault).await.unwrap();
         world.run_now(CRON, "by-hand").await;
         let cloud = world
-            .until("the condition tells it", |cloud| {
+            .until("the condition reports it", |cloud| {
                 (cloud.condition("Degraded")?.reason == reason::CRON_JOBS).then(|| cloud.clone())
             })
             .await;
@@ -54,7 +54,7 @@ fn a_cron_job_whose_run_fails_degrades_the_cloud_and_leaves_it_ready() {
             [format!("CronJob {0}/{CRON}", world.namespace), format!("Job {0}/by-hand", world.namespace)]
         );
 
-        world.cluster().mend("rotate").await.unwrap();
+        world.cluster().remove_rule("rotate").await.unwrap();
         world.api::<Job>().delete("by-hand", &DeleteParams::background()).await.unwrap();
         world.run_now(CRON, "once-more").await;
         let whole = |cloud: &OpenStackDeployment| {

@@ -1,4 +1,4 @@
-//! What a policy of the cluster's refuses the operator.
+//! Requests of the operator that an admission policy refuses.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::{OpenStackDeployment, REPAIR, condition};
 use serde_json::json;
 
-use crate::cloud::{NAME, Told, services};
-use crate::world::{World, patience, story};
+use crate::cloud::{NAME, StatusAccess, services};
+use crate::world::{World, run_test, with_timeout};
 
-/// The policy's name, and its binding's.
+/// The name of the policy and its binding.
 const POLICY: &str = "annotations-stay";
 
-/// From now on nobody takes the annotation away.
+/// Forbids the removal of the annotation.
 async fn forbid(world: &World) {
     let has =
         |object: &str| format!("has({object}.metadata.annotations) && '{REPAIR}' in {object}.metadata.annotations");
@@ -40,7 +40,7 @@ async fn forbid(world: &World) {
     policies.patch(POLICY, &params, &Patch::Apply(policy)).await.unwrap();
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.client.clone());
     bindings.patch(POLICY, &params, &Patch::Apply(binding)).await.unwrap();
-    // The API server learns of a policy when it does: nothing tells.
+    // The API server applies a new policy after a delay and reports nothing.
     let dry = PatchParams { dry_run: true, ..PatchParams::default() };
     let without = Patch::Merge(json!({"metadata": {"annotations": {REPAIR: null}}}));
     let refused = async {
@@ -48,7 +48,7 @@ async fn forbid(world: &World) {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    patience("the policy holds", refused).await;
+    with_timeout("the policy is in effect", refused).await;
 }
 
 async fn allow(world: &World) {
@@ -58,21 +58,21 @@ async fn allow(world: &World) {
     policies.delete(POLICY, &DeleteParams::default()).await.unwrap();
 }
 
-/// What Ready says.
-fn said(cloud: &OpenStackDeployment) -> String {
+/// Returns the message of the condition Ready.
+fn ready_message(cloud: &OpenStackDeployment) -> String {
     cloud.condition(condition::READY).map(|ready| ready.message).unwrap_or_default()
 }
 
 #[test]
-fn an_annotation_that_may_not_be_taken_away_is_a_warning_and_holds_nothing_up() {
-    story("policy", async |world| {
+fn refused_annotation_removal_is_only_a_warning() {
+    run_test("policy", async |world| {
         world.apply(&services(&["memcached"])).await;
         world.annotate(REPAIR, json!("all")).await;
         forbid(world).await;
         let _operator = world.operator().start().await;
         let warning = "; warning: annotation osdpl.dev/repair: it had its effect and could not be taken away: ";
         let told = |cloud: &OpenStackDeployment| {
-            let said = said(cloud);
+            let said = ready_message(cloud);
             (cloud.is_ready() && said.contains(warning)).then_some(said)
         };
         let said = world.until("the cloud is Ready, with a warning", told).await;
@@ -80,7 +80,7 @@ fn an_annotation_that_may_not_be_taken_away_is_a_warning_and_holds_nothing_up() 
 
         allow(world).await;
         let spent = |cloud: &OpenStackDeployment| {
-            let said = self::said(cloud);
+            let said = self::ready_message(cloud);
             (!cloud.annotations().contains_key(REPAIR) && !said.contains("annotation")).then_some(cloud.is_ready())
         };
         assert!(world.until("it is taken away when that may be done", spent).await);

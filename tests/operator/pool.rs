@@ -1,4 +1,4 @@
-//! Control planes, handed from story to story: starting one takes longer than most stories.
+//! A pool of control planes that tests reuse, because starting one takes longer than most tests.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,20 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::world::patience;
+use crate::world::with_timeout;
 
-/// Where the operator's own chart is installed, and the name of its release and service account.
+/// The namespace of the operator's chart, and the name of its release and service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 
-/// How many control planes may run at once: each takes more than half a gigabyte, and a core while a story is told.
+/// The maximum number of concurrent control planes: each needs more than half a gigabyte, and a core while a test runs.
 fn planes() -> usize {
     std::thread::available_parallelism().map_or(2, NonZero::get).clamp(2, 6)
 }
 
-/// The label of the stories' namespaces.
-pub const STORY: &str = "osdpl.dev/story";
+/// The label of the tests' namespaces.
+pub const TEST_LABEL: &str = "osdpl.dev/test";
 
-/// What charts install outside of namespaces.
+/// Cluster-scoped kinds that charts install.
 const CLUSTER_SCOPED: [(&str, &str); 4] = [
     ("rbac.authorization.k8s.io", "ClusterRole"),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
@@ -38,27 +38,27 @@ const CLUSTER_SCOPED: [(&str, &str); 4] = [
     ("storage.k8s.io", "StorageClass"),
 ];
 
-/// The runtime of all stories; clients live in it, so it must outlive each of them.
+/// The runtime of all tests; clients depend on it, so it must outlive each of them.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
 static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(planes())));
 static IDLE: Mutex<Vec<Plane>> = Mutex::new(Vec::new());
 
-/// A control plane with the operator's own chart in it.
+/// A control plane with the operator's own chart.
 pub struct Plane {
     pub cluster: Cluster,
-    /// The identity that the operator's chart ships.
+    /// The kubeconfig of the operator's ServiceAccount.
     pub operator: PathBuf,
 }
 
-/// A control plane in the hands of one story.
+/// A control plane that one test uses.
 pub struct Lease {
     plane: Option<Plane>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Lease {
-    /// A control plane without a cloud, and a new namespace in it.
+    /// Returns a control plane without a cloud, and creates a new namespace.
     pub async fn new(namespace: &str) -> Self {
         let permit = Arc::clone(&PERMITS).acquire_owned().await.unwrap();
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -67,20 +67,20 @@ impl Lease {
             None => Plane::start().await,
         };
         Box::pin(plane.clear()).await;
-        let metadata = json!({"name": namespace, "labels": {STORY: "true"}});
+        let metadata = json!({"name": namespace, "labels": {TEST_LABEL: "true"}});
         let object = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
         Api::<Namespace>::all(plane.cluster.client()).create(&PostParams::default(), &object).await.unwrap();
         Self { plane: Some(plane), _permit: permit }
     }
 
-    /// The control plane.
+    /// Returns the control plane.
     pub fn plane(&self) -> &Plane {
         self.plane.as_ref().unwrap()
     }
 }
 
 impl Drop for Lease {
-    /// A story that failed may have left anything: the next one gets another control plane.
+    /// A failed test may have left anything: its control plane is not reused.
     fn drop(&mut self) {
         if let Some(plane) = self.plane.take().filter(|_| !std::thread::panicking()) {
             IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(plane);
@@ -104,7 +104,7 @@ impl Plane {
         Self { cluster, operator }
     }
 
-    /// Removes what the last story left: at once what only one cloud can have, behind our back what lies in its namespace.
+    /// Removes the objects of the last test: cluster-scoped ones at once, those in its namespace in the background.
     async fn clear(&self) {
         let client = self.cluster.client();
         let deployments: Api<OpenStackDeployment> = Api::all(client.clone());
@@ -127,8 +127,8 @@ impl Plane {
             }
         }
         let namespaces: Api<Namespace> = Api::all(client.clone());
-        for namespace in namespaces.list(&ListParams::default().labels(STORY)).await.unwrap() {
-            // An operator looks after every release that one of its kind made, wherever it is.
+        for namespace in namespaces.list(&ListParams::default().labels(TEST_LABEL)).await.unwrap() {
+            // An operator manages every release that another operator created, in any namespace.
             let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace.name_any());
             let records = ListParams::default().labels("owner=helm");
             secrets.delete_collection(&DeleteParams::default(), &records).await.unwrap();
@@ -140,8 +140,9 @@ impl Plane {
     }
 }
 
-/// Deletes an object, whatever finalizers it has, and returns when it is gone. Whoever put them there is dead; but for the API server itself, which
-/// looks for instances of a kind that is deleted, and where it can't list them at that moment tries again minutes later.
+/// Deletes an object regardless of its finalizers, and returns when it is deleted. The finalizers' owners no longer
+/// run, except for the API server itself: it looks for instances of a deleted kind, and if it can't list them it
+/// retries minutes later.
 async fn remove<K>(api: &Api<K>, object: &K)
 where
     K: Clone + std::fmt::Debug + DeserializeOwned + ResourceExt + Send + 'static,
@@ -149,7 +150,7 @@ where
     let (name, uid) = (object.name_any(), object.uid().unwrap());
     loop {
         match api.delete(&name, &DeleteParams::default()).await {
-            // A controller wrote its status at the same moment.
+            // A controller wrote its status concurrently.
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
             Err(kube::Error::Api(status)) if status.is_not_found() => return,
             other => break drop(other.unwrap()),
@@ -157,15 +158,15 @@ where
     }
     let loose = Patch::Merge(json!({"metadata": {"uid": uid, "finalizers": null}}));
     match api.patch(&name, &PatchParams::default(), &loose).await {
-        // It is gone, or another one of its name is there.
+        // It is deleted, or a new object has its name.
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
         other => drop(other.unwrap()),
     }
     let gone = await_condition(api.clone(), &name, conditions::is_deleted(&uid));
-    drop(patience(&format!("{name} is gone"), gone).await.unwrap());
+    drop(with_timeout(&format!("{name} is deleted"), gone).await.unwrap());
 }
 
-/// A client of the control plane with all rights.
+/// Returns a client of the control plane with all rights.
 pub fn client(lease: &Lease) -> Client {
     lease.plane().cluster.client()
 }

@@ -1,4 +1,4 @@
-//! Back to Ceph: an object store is told where Keystone is, and what it answers is what the cloud registers.
+//! The object store of Ceph: it gets Keystone's address, and the cloud registers its URL.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -7,13 +7,13 @@ use kube::runtime::wait::await_condition;
 use osdpl_core::api::{OpenStackDeployment, condition, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services};
+use crate::cloud::{StatusAccess, services};
 use crate::rook::Rook;
-use crate::world::{World, patience, story};
+use crate::world::{World, run_test, with_timeout};
 
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 
-/// Keystone, what it needs, and an object store.
+/// Returns keystone, its dependencies, and an object store.
 fn spec(rook: &Rook<'_>) -> Value {
     let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "ceph_rgw"]);
     let store = json!({"name": "objects", "publicUrl": "https://objects.example.org"});
@@ -22,39 +22,39 @@ fn spec(rook: &Rook<'_>) -> Value {
     spec
 }
 
-/// The message of `CephReady`, while it waits for Rook.
+/// Returns the message of `CephReady` while it waits for Rook.
 fn waits(cloud: &OpenStackDeployment) -> Option<String> {
     let said = cloud.condition(condition::CEPH_READY)?;
     (said.reason == reason::CEPH_ROOK).then_some(said.message)
 }
 
 impl World {
-    /// What a Secret of Rook's namespace holds.
-    async fn held(&self, namespace: &str, name: &str, key: &str) -> String {
+    /// Returns the content of a Secret in Rook's namespace.
+    async fn secret_value(&self, namespace: &str, name: &str, key: &str) -> String {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let there = await_condition(api.clone(), name, |found: Option<&Secret>| found.is_some());
-        patience("the Secret is there", there).await.unwrap();
+        with_timeout("the Secret exists", there).await.unwrap();
         String::from_utf8(api.get(name).await.unwrap().data.unwrap()[key].0.clone()).unwrap()
     }
 }
 
 #[test]
-fn rooks_object_store_is_told_where_keystone_is_before_its_urls_are_waited_for() {
-    story("back", async |world| {
+fn sets_keystone_in_rook_store_before_waiting_for_urls() {
+    run_test("back", async |world| {
         let rook = Rook::in_namespace(world).await;
         rook.define().await;
         rook.is("Ready", "HEALTH_OK", FSID).await;
-        rook.tells_monitors("a=10.0.0.1:6789").await;
+        rook.write_monitors("a=10.0.0.1:6789").await;
         let _operator = world.operator().start().await;
         world.apply(&spec(&rook)).await;
         let missing =
             |cloud: &OpenStackDeployment| waits(cloud)?.contains("/objects does not exist; make it").then_some(());
         world.until("the object store is missed", missing).await;
 
-        rook.has_store("objects").await;
+        rook.create_store("objects").await;
         let api = rook.api("CephObjectStore");
         let told = |found: Option<&DynamicObject>| found.is_some_and(|store| store.data["spec"]["auth"].is_object());
-        patience("it is told where Keystone is", await_condition(api.clone(), "objects", told)).await.unwrap();
+        with_timeout("it has Keystone's address", await_condition(api.clone(), "objects", told)).await.unwrap();
         let spec = api.get("objects").await.unwrap().data["spec"].clone();
         let keystone = &spec["auth"]["keystone"];
         assert_eq!(keystone["url"], format!("http://keystone-api.{}.svc.cluster.local:5000", world.namespace));
@@ -63,14 +63,14 @@ fn rooks_object_store_is_told_where_keystone_is_before_its_urls_are_waited_for()
             json!({"accountInUrl": true, "urlPrefix": "swift", "versioningEnabled": true})
         );
         let name = keystone["serviceUserSecretName"].as_str().unwrap();
-        let password = world.held(&rook.namespace, name, "OS_PASSWORD").await;
-        assert_eq!(world.held(&rook.namespace, name, "OS_USERNAME").await, "swift");
+        let password = world.secret_value(&rook.namespace, name, "OS_PASSWORD").await;
+        assert_eq!(world.secret_value(&rook.namespace, name, "OS_USERNAME").await, "swift");
 
         let waiting = |cloud: &OpenStackDeployment| {
             let rest = cloud.child("keystone").ready && cloud.child("ceph-rgw").status == "absent";
             (rest && waits(cloud)?.contains("has no endpoints yet")).then(|| cloud.child("ceph-rgw").message)
         };
-        let message = world.until("all but the object store is there", waiting).await;
+        let message = world.until("everything except the object store is deployed", waiting).await;
         assert!(message.contains("CephObjectStore") && message.contains("has no endpoints yet"), "{message}");
 
         rook.serves("objects", "http://rook-ceph-rgw-objects.rook.svc:80").await;
@@ -91,8 +91,8 @@ fn rooks_object_store_is_told_where_keystone_is_before_its_urls_are_waited_for()
 }
 
 #[test]
-fn gateways_outside_are_registered_and_whoever_runs_them_finds_what_keystone_wants() {
-    story("outside", async |world| {
+fn registers_external_gateways_and_writes_their_settings() {
+    run_test("outside", async |world| {
         let secret = json!({
             "metadata": {"name": "openstack-ceph-keys"},
             "stringData": {
@@ -112,9 +112,9 @@ fn gateways_outside_are_registered_and_whoever_runs_them_finds_what_keystone_wan
         let store = world.helm_values("ceph-rgw")["endpoints"]["object_store"].clone();
         assert_eq!(store["host_fqdn_override"]["default"]["host"], "10.0.0.1");
         assert_eq!(store["port"]["api"], json!({"default": 8080, "public": 443}));
-        let held = async |key| world.held(&world.namespace, "nimbus-rgw-keystone", key).await;
+        let value = async |key| world.secret_value(&world.namespace, "nimbus-rgw-keystone", key).await;
         let service = format!("http://keystone-api.{}.svc.cluster.local:5000/v3", world.namespace);
-        assert_eq!(held("OS_AUTH_URL").await, service);
-        assert_eq!(held("rgw_keystone_accepted_roles").await, "member");
+        assert_eq!(value("OS_AUTH_URL").await, service);
+        assert_eq!(value("rgw_keystone_accepted_roles").await, "member");
     });
 }

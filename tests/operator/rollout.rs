@@ -1,4 +1,4 @@
-//! The data plane's pods are made anew in batches, after a person's word.
+//! The pods of the data plane are recreated in batches after an approval.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -16,13 +16,13 @@ use kube::runtime::{WatchStreamExt, watcher};
 use osdpl_core::api::{OpenStackDeployment, Phase, RolloutPhase, RolloutStatus, condition, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services, with_values};
-use crate::world::{World, now, story};
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::{World, now, run_test};
 
 const SWITCH: &str = "openvswitch/server";
 const AGENT: &str = "ovn/ovn-controller";
 
-/// A switch and what programs it, each with its own template; `rollout` says how they are made anew.
+/// Returns a switch and its controller, each with its own template, and rollout settings.
 fn spec(switch: &str, agent: &str, rollout: &Value) -> Value {
     let mut spec = services(&["openvswitch", "ovn"]);
     spec["nodes"] = json!({ "rollout": rollout });
@@ -42,16 +42,16 @@ impl World {
         self.until(&what, |cloud| (rollout(cloud, component).phase == phase).then(|| cloud.clone())).await
     }
 
-    /// Waits until the pods of a component are made anew, and nobody is asked.
+    /// Waits until the rollout of a component has started without an approval.
     pub async fn until_allowed(&self, component: &str) {
         let rolls = |cloud: &OpenStackDeployment| {
             let said = rollout(cloud, component);
             (said.approved && !said.batch.is_empty() && cloud.status().approval.is_none()).then_some(())
         };
-        self.until(&format!("{component} goes node by node without another word"), rolls).await;
+        self.until(&format!("{component} continues node by node without another approval"), rolls).await;
     }
 
-    /// The pods of a component by their nodes.
+    /// Returns the pods of a component by node.
     async fn daemons(&self, component: &str) -> BTreeMap<String, String> {
         let label = component.split_once('/').unwrap().1;
         let labelled = ListParams::default().labels(&format!("component={label}"));
@@ -59,7 +59,7 @@ impl World {
         pods.into_iter().map(|pod| (pod.spec.clone().unwrap().node_name.unwrap_or_default(), pod.name_any())).collect()
     }
 
-    /// The names of the pods that were evicted since then, in order.
+    /// Returns the names of the pods that were evicted since then, in order.
     fn evicted_since(&self, since: Timestamp) -> Vec<String> {
         let evictions = self.writes_since(since).into_iter();
         let evictions = evictions.filter(|write| write.subresource == "eviction" && write.code == 201);
@@ -76,14 +76,14 @@ impl World {
     }
 }
 
-/// Watches the pods of the data plane, and keeps the most nodes that were without a ready one at a time, by component.
+/// Watches the pods of the data plane and records the maximum number of nodes without a ready pod, by component.
 struct Gaps {
     most: Arc<Mutex<BTreeMap<String, usize>>>,
     watch: tokio::task::JoinHandle<()>,
 }
 
 impl Gaps {
-    /// `nodes` is how many there are.
+    /// Starts watching; `nodes` is the number of nodes.
     fn of(world: &World, nodes: usize) -> Self {
         let most = Arc::<Mutex<BTreeMap<String, usize>>>::default();
         let (seen, api) = (Arc::clone(&most), world.api::<Pod>());
@@ -124,22 +124,22 @@ impl Drop for Gaps {
     }
 }
 
-/// The notes of events of a reason on the resource.
-async fn told(world: &World, reason: &str) -> Vec<String> {
+/// Returns the messages of the resource's events with this reason.
+async fn event_messages(world: &World, reason: &str) -> Vec<String> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     let own = events.items.into_iter().filter(|event| event.reason.as_deref() == Some(reason));
     own.filter_map(|event| event.message).collect()
 }
 
 #[test]
-fn a_changed_switch_restarts_nothing_before_a_word_and_then_goes_node_by_node_through_a_crash_of_the_operator() {
-    story("rollout", async |world| {
+fn rolls_out_node_by_node_after_approval() {
+    run_test("rollout", async |world| {
         let calm = json!({"pauseSeconds": 0});
         let operator = world.operator().start().await;
         world.apply(&spec("1", "1", &calm)).await;
         world.until_ready().await;
         world.until_strategy("openvswitch", "OnDelete").await;
-        // Its chart has no word for that, the operator has.
+        // Its chart has no value for it, so the operator sets it.
         world.until_strategy("ovn-controller-default", "OnDelete").await;
 
         let (began, before) = (now(), (world.daemons(SWITCH).await, world.daemons(AGENT).await));
@@ -163,14 +163,14 @@ fn a_changed_switch_restarts_nothing_before_a_word_and_then_goes_node_by_node_th
         assert_eq!(world.evicted_since(began), [""; 0]);
 
         let gaps = Gaps::of(world, 3);
-        // Long enough for the operator to be gone while one is on its way.
+        // Long enough for the operator to be down during one.
         let slow =
             Rule { behaviour: None, delay: Some("1s".into()), ..Rule::new(&world.namespace, "openvswitch-", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();
         assert_eq!(world.osdpl(&["approve", &hash]), format!("approved {hash}\n"));
         world.until_rollout(SWITCH, RolloutPhase::Rolling).await;
         operator.kill();
-        world.cluster().mend("slow").await.unwrap();
+        world.cluster().remove_rule("slow").await.unwrap();
         let _operator = world.operator().start().await;
         let cloud = world.until_rollout(AGENT, RolloutPhase::Complete).await;
         assert_eq!(rollout(&cloud, SWITCH).phase, RolloutPhase::Complete);
@@ -179,26 +179,26 @@ fn a_changed_switch_restarts_nothing_before_a_word_and_then_goes_node_by_node_th
         assert_eq!(gaps.most().into_values().collect::<Vec<_>>(), [1, 1]);
         let cloud = world.until_ready().await;
         assert_eq!((cloud.status().approval, rollout(&cloud, AGENT).updated), (None, 3));
-        // The first was to be told when the operator was killed.
-        let batches = told(world, "RolloutBatch").await;
+        // The first event was pending when the operator was killed.
+        let batches = event_messages(world, "RolloutBatch").await;
         for (batch, node) in
             ["ovn/ovn-controller 0/3 updated: batch ", "ovn/ovn-controller 1/3 updated: batch "].into_iter().zip(1..)
         {
             assert!(batches.contains(&format!("{batch}node-{node}")), "{batches:?}");
         }
-        assert_eq!(told(world, "RolledOut").await.len(), 2, "{:?}", told(world, "RolledOut").await);
+        assert_eq!(event_messages(world, "RolledOut").await.len(), 2, "{:?}", event_messages(world, "RolledOut").await);
     });
 }
 
 #[test]
-fn the_first_node_whose_pod_fails_stops_a_rollout_and_who_wants_kubernetes_own_way_has_it() {
-    story("rollout-stop", async |world| {
+fn failing_node_stops_a_rollout() {
+    run_test("rollout-stop", async |world| {
         let rollout_of = json!({"approval": "Automatic", "batchSize": "50%", "pauseSeconds": 0});
         let _operator = world.operator().start().await;
         world.apply(&spec("1", "1", &rollout_of)).await;
         world.until_ready().await;
         let (began, before) = (now(), world.daemons(SWITCH).await);
-        // Those of the next template alone.
+        // Only the pods of the next template.
         let labels =
             [("component".to_owned(), "server".to_owned()), ("pod-template-generation".to_owned(), "2".to_owned())];
         let broken = Rule { name: None, labels: labels.into(), ..Rule::new(&world.namespace, "", "image-pull-error") };
@@ -212,7 +212,7 @@ fn the_first_node_whose_pod_fails_stops_a_rollout_and_who_wants_kubernetes_own_w
             (said.phase == RolloutPhase::Waiting && said.message.contains(" on node-1 may not go yet: "))
                 .then_some(said)
         };
-        let said = world.until("a disruption budget holds the first", held).await;
+        let said = world.until("a disruption budget blocks the first", held).await;
         assert!(said.message.contains("disruption budget"), "{}", said.message);
         assert_eq!(world.evicted_since(began), [""; 0]);
         budgets.delete("switches", &DeleteParams::default()).await.unwrap();
@@ -224,9 +224,9 @@ fn the_first_node_whose_pod_fails_stops_a_rollout_and_who_wants_kubernetes_own_w
         let first: Vec<_> = before.values().take(2).cloned().collect();
         assert_eq!(world.evicted_since(began), first, "half of three nodes, rounded up");
         assert_eq!(world.daemons(SWITCH).await["node-3"], before["node-3"], "the rest keeps its old pods");
-        assert_eq!(told(world, reason::ROLLOUT_STOPPED).await.len(), 1);
+        assert_eq!(event_messages(world, reason::ROLLOUT_STOPPED).await.len(), 1);
 
-        world.cluster().mend("pull").await.unwrap();
+        world.cluster().remove_rule("pull").await.unwrap();
         world.until_rollout(SWITCH, RolloutPhase::Complete).await;
         assert_eq!(world.evicted_since(began), before.into_values().collect::<Vec<_>>());
         world.until_ready().await;

@@ -1,4 +1,4 @@
-//! A Ceph that Rook runs: asked for pools and users, waited for, and followed when it changes.
+//! A Ceph that Rook runs: pools and users are requested, awaited, and followed when they change.
 
 mod shares;
 mod stand_in;
@@ -9,11 +9,11 @@ use kube::api::{ListParams, PostParams};
 use osdpl_core::api::{OpenStackDeployment, condition, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services};
-use crate::world::story;
+use crate::cloud::{StatusAccess, services};
+use crate::world::run_test;
 pub use stand_in::Rook;
 
-/// Of the shape that `ceph auth print-key` prints; each opens nothing.
+/// Has the format of `ceph auth print-key`; the key is not valid anywhere.
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
@@ -29,7 +29,7 @@ fn waits_for(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<(
     move |cloud| pending(cloud)?.contains(text).then_some(())
 }
 
-/// Images and volumes on this Ceph.
+/// Returns a spec with images and volumes on this Ceph.
 fn on_ceph(ceph: &Value) -> Value {
     let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance", "cinder"]);
     spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
@@ -37,8 +37,8 @@ fn on_ceph(ceph: &Value) -> Value {
 }
 
 #[test]
-fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
-    story("deep", async |world| {
+fn requests_pools_from_rook_and_keeps_them_on_deletion() {
+    run_test("deep", async |world| {
         let rook = Rook::in_namespace(world).await;
         rook.undefine().await;
         let pools = json!({"images": {"replicas": 2, "deviceClass": "ssd"}});
@@ -48,7 +48,7 @@ fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
         world.apply(&spec).await;
         world.until("Rook is missed", waits_for("is not there; install Rook")).await;
         rook.define().await;
-        rook.until_asked("CephClient", "cinderbackup").await;
+        rook.until_requested("CephClient", "cinderbackup").await;
         let images = json!({"failureDomain": "host", "deviceClass": "ssd", "replicated": {"size": 2}});
         assert_eq!(rook.spec("CephBlockPool", "images").await, images);
         let osd = "profile rbd pool=volumes, profile rbd-read-only pool=images";
@@ -59,13 +59,13 @@ fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
         world.until("the CephCluster is young", waits_for("is Progressing (Configuring Ceph Mons)")).await;
 
         rook.is("Ready", "HEALTH_OK", FSID).await;
-        rook.tells_monitors("a=10.0.0.1:6789,b=10.0.0.2:6789").await;
+        rook.write_monitors("a=10.0.0.1:6789,b=10.0.0.2:6789").await;
         for pool in ["images", "volumes", "backups"] {
             rook.makes("CephBlockPool", pool).await;
         }
         for (user, key) in [("glance", GLANCE), ("cinder", CINDER), ("cinderbackup", CINDER)] {
             rook.makes("CephClient", user).await;
-            rook.hands_out(user, key).await;
+            rook.write_user_key(user, key).await;
         }
         let cloud = world.until_ready().await;
         let said = cloud.condition(condition::CEPH_READY).unwrap().message;
@@ -76,13 +76,13 @@ fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
         assert!(explained.contains("by ${ceph.glance.user}\n") && explained.contains(&source), "{explained}");
         let runs = world.helm_runs().len();
 
-        rook.hands_out("glance", NEWER).await;
+        rook.write_user_key("glance", NEWER).await;
         let newer =
             |cloud: &OpenStackDeployment| (cloud.is_ready() && cloud.child("glance").revision == Some(2)).then_some(());
         world.until("glance has the newer key", newer).await;
         assert_eq!(world.keyring("images-rbd-keyring").await.0, NEWER);
         assert_eq!(world.upgraded_since(runs), ["glance"]);
-        rook.tells_monitors("b=10.0.0.2:6789,c=10.0.0.3:6789").await;
+        rook.write_monitors("b=10.0.0.2:6789,c=10.0.0.3:6789").await;
         let moved = |cloud: &OpenStackDeployment| {
             let revisions = (cloud.child("glance").revision, cloud.child("cinder").revision);
             (cloud.is_ready() && revisions == (Some(3), Some(2))).then_some(())
@@ -99,8 +99,8 @@ fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
     });
 }
 
-/// What `CephReady` says, where its reason is this.
-fn says(reason: &'static str, text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
+/// Returns the message of `CephReady` if it has this reason.
+fn condition_with(reason: &'static str, text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
     move |cloud| {
         let said = cloud.condition(condition::CEPH_READY)?;
         (said.reason == reason && said.message.contains(text)).then_some(said.message)
@@ -108,13 +108,13 @@ fn says(reason: &'static str, text: &'static str) -> impl FnMut(&OpenStackDeploy
 }
 
 #[test]
-fn another_ceph_and_a_sick_one_are_told_and_change_nothing_that_runs() {
-    story("other", async |world| {
+fn reports_another_or_unhealthy_ceph_without_changes() {
+    run_test("other", async |world| {
         let rook = Rook::in_namespace(world).await;
         rook.define().await;
         rook.is("Ready", "HEALTH_OK", FSID).await;
-        rook.tells_monitors("a=10.0.0.1:6789").await;
-        rook.hands_out_admin(GLANCE).await;
+        rook.write_monitors("a=10.0.0.1:6789").await;
+        rook.write_admin_key(GLANCE).await;
         let mut spec = services(&["libvirt"]);
         spec["services"]["neutron"] = json!({"enabled": false});
         let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "access": "admin"}});
@@ -123,35 +123,35 @@ fn another_ceph_and_a_sick_one_are_told_and_change_nothing_that_runs() {
         world.apply(&spec).await;
         let deployed = |cloud: &OpenStackDeployment| (cloud.child("libvirt").status == "deployed").then_some(());
         world.until("libvirt is deployed", deployed).await;
-        world.until("all is well", says(reason::READY, "HEALTH_OK")).await;
+        world.until("all is well", condition_with(reason::READY, "HEALTH_OK")).await;
         let (runs, conf) = (world.helm_runs().len(), world.api::<ConfigMap>().get("ceph-etc").await.unwrap());
 
         rook.is("Ready", "HEALTH_ERR", FSID).await;
-        world.until("its health is told", says(reason::CEPH_ROOK, "main is in HEALTH_ERR")).await;
+        world.until("its health is reported", condition_with(reason::CEPH_ROOK, "main is in HEALTH_ERR")).await;
         rook.is("Ready", "HEALTH_WARN", FSID).await;
-        world.until("a warning is none of trouble", says(reason::READY, "HEALTH_WARN")).await;
+        world.until("a warning is none of trouble", condition_with(reason::READY, "HEALTH_WARN")).await;
 
         rook.is("Ready", "HEALTH_OK", OTHER).await;
-        rook.tells_monitors("a=10.9.0.1:6789").await;
-        let said = world.until("the other Ceph is refused", says(reason::CEPH_ANOTHER, OTHER)).await;
+        rook.write_monitors("a=10.9.0.1:6789").await;
+        let said = world.until("the other Ceph is refused", condition_with(reason::CEPH_ANOTHER, OTHER)).await;
         assert!(said.contains(FSID) && said.contains(&format!("ConfigMap {}/ceph-etc", world.namespace)), "{said}");
         let plan = world.osdpl(&["plan"]);
         assert!(plan.contains(OTHER), "{plan}");
-        rook.tells_monitors("a=10.0.0.1:6789").await;
+        rook.write_monitors("a=10.0.0.1:6789").await;
         rook.is("Ready", "HEALTH_OK", FSID).await;
-        world.until("the first is back", says(reason::READY, FSID)).await;
+        world.until("the first is back", condition_with(reason::READY, FSID)).await;
         assert_eq!(world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data, conf.data);
         assert_eq!(world.upgraded_since(runs), Vec::<String>::new());
     });
 }
 
 #[test]
-fn with_access_admin_the_charts_get_the_admins_key_and_osdpl_asks_rook_for_nothing() {
-    story("weaker", async |world| {
+fn access_admin_passes_the_admin_key_to_charts() {
+    run_test("weaker", async |world| {
         let rook = Rook::in_namespace(world).await;
         rook.define().await;
         rook.is("Ready", "HEALTH_OK", FSID).await;
-        rook.tells_monitors("a=10.0.0.1:6789").await;
+        rook.write_monitors("a=10.0.0.1:6789").await;
         let pools = json!({"images": {"replicas": 2}});
         let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "access": "admin", "pools": pools}});
         let spec = on_ceph(&ceph);
@@ -163,13 +163,13 @@ fn with_access_admin_the_charts_get_the_admins_key_and_osdpl_asks_rook_for_nothi
                 waits_for("rook-ceph-mon does not exist yet; Rook creates it for a CephCluster"),
             )
             .await;
-        rook.hands_out_admin(GLANCE).await;
+        rook.write_admin_key(GLANCE).await;
         let admin = |secret: Option<&Secret>| secret.is_some();
         let secret = world.until_object("the key is passed on", "pvc-ceph-client-key", admin).await.unwrap();
         assert_eq!(secret.type_.as_deref(), Some("kubernetes.io/rbd"));
         assert_eq!(secret.data.unwrap()["key"].0, GLANCE.as_bytes());
 
-        // The chart's Job writes what it makes; the pods wait for that.
+        // The chart's Job writes the key; the pods wait for it.
         let job = world.until_object::<Job>("the chart makes its pool", "glance-storage-init", |job| job.is_some());
         Box::pin(job).await;
         for name in ["images-rbd-keyring", "cinder-volume-rbd-keyring", "cinder-backup-rbd-keyring"] {

@@ -1,4 +1,4 @@
-//! What must not show, and everywhere it could.
+//! Checks that secrets appear nowhere.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,11 +8,11 @@ use kube::ResourceExt;
 use kube::api::ListParams;
 use osdpl_core::scrub::Scrubber;
 
-use crate::cloud::Told;
+use crate::cloud::StatusAccess;
 use crate::world::World;
 
 impl World {
-    /// The generated credentials of a service, by name.
+    /// Returns the generated credentials of a service by name.
     pub async fn credentials(&self, service: &str) -> std::collections::BTreeMap<String, String> {
         let name = format!("{}-credentials-{service}", crate::cloud::NAME);
         let secret = self.api::<Secret>().get(&name).await.unwrap();
@@ -20,23 +20,23 @@ impl World {
         secret.data.unwrap_or_default().into_iter().map(|(name, value)| (name, text(value.0))).collect()
     }
 
-    /// Every credential that operators of this story generated.
+    /// Returns every credential that operators of this test generated.
     pub async fn all_credentials(&self) -> BTreeSet<String> {
         let ours = ListParams::default().labels(osdpl_core::api::DEPLOYMENT_LABEL);
         let secrets = self.api::<Secret>().list(&ours).await.unwrap();
         let data = secrets.items.into_iter().flat_map(|secret| secret.data.unwrap_or_default());
-        // What gateways are told of Keystone are common words, but for the password.
+        // The gateways' Keystone settings are not secret, except for the password.
         let is_open =
             |key: &str| key == "rgw_keystone_accepted_roles" || key.starts_with("OS_") && key != "OS_PASSWORD";
         let values = data.filter(|(key, _)| !is_open(key));
         values.map(|(_, value)| String::from_utf8(value.0).unwrap()).collect()
     }
 
-    /// Fails when a generated credential shows in a log, an event, a status, a command line, an environment, or a file of
-    /// the operator or its helms. Every story ends with it.
-    pub async fn keeps_secrets(&self) {
+    /// Fails if a generated credential is in a log, an event, a status, a command line, an environment, or a file of
+    /// the operator or its helm processes. Every test ends with this check.
+    pub async fn check_no_leaked_secrets(&self) {
         let credentials = self.all_credentials().await;
-        // Both take out what looks like a password in a URL, as charts' templates have it.
+        // Both remove texts that look like a password in a URL, as in charts' templates.
         let (by_value, by_shape) = (Scrubber::new(&credentials), Scrubber::default());
         let check = |place: &str, text: &str| {
             assert!(by_value.scrub(text) == by_shape.scrub(text), "a credential shows in {place}: {text}");
@@ -48,14 +48,14 @@ impl World {
             let place = format!("the status of {}", deployment.name_any());
             check(&place, &serde_json::to_string(&deployment.status()).unwrap());
         }
-        // The operator's and helm's logs, helm's command lines and environments, caches, whatever else is there.
+        // The logs of operator and helm, helm's command lines and environments, caches, and all other files.
         files(self.folder.path(), &mut |path, bytes| {
             check(&path.display().to_string(), &String::from_utf8_lossy(bytes));
         });
     }
 }
 
-/// Shows every file below a folder; archives of charts are left out, they came before any credential.
+/// Calls `look` for every file below a folder, except for chart archives, which are older than any credential.
 fn files(folder: &Path, look: &mut dyn FnMut(&Path, &[u8])) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();

@@ -1,4 +1,4 @@
-//! What the spec says, and what arrives in helm.
+//! Fields of the spec and the resulting helm values.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -8,10 +8,10 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use osdpl_core::api::{OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{NAME, Told, services, with_values};
-use crate::world::{World, story};
+use crate::cloud::{NAME, StatusAccess, services, with_values};
+use crate::world::{World, run_test};
 
-/// `kubectl apply` of a file, as its users do it.
+/// Runs `kubectl apply` for a file, like users.
 fn kubectl_apply(world: &World, arguments: &[&str], spec: &Value) {
     let object = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -25,8 +25,8 @@ fn kubectl_apply(world: &World, arguments: &[&str], spec: &Value) {
 }
 
 #[test]
-fn nulls_and_unset_arrive_in_helm_and_a_null_that_kubectl_lost_is_told() {
-    story("nulls", async |world| {
+fn nulls_and_unset_reach_helm() {
+    run_test("nulls", async |world| {
         let _operator = world.operator().start().await;
         let null = json!({"conf": {"memcached": {"stats_cachedump": null}}});
         let mut spec = with_values(services(&["memcached"]), "memcached", null);
@@ -48,13 +48,13 @@ fn nulls_and_unset_arrive_in_helm_and_a_null_that_kubectl_lost_is_told() {
         assert_eq!(values.pointer("/conf/memcached/memory"), Some(&Value::Null));
         let all = world.helm_prints(&["get", "values", "memcached", "--all", "--output", "json"]);
         let all: Value = serde_json::from_str(&all).unwrap();
-        assert_eq!(all["conf"]["memcached"], json!({"max_connections": 8192}), "the chart's defaults are gone");
+        assert_eq!(all["conf"]["memcached"], json!({"max_connections": 8192}), "the chart's defaults are removed");
     });
 }
 
 #[test]
-fn values_from_secrets_and_config_maps_arrive_and_a_missing_one_holds_its_release_alone() {
-    story("values-from", async |world| {
+fn missing_values_source_blocks_only_its_release() {
+    run_test("values-from", async |world| {
         let mut spec = services(&["mariadb", "memcached"]);
         spec["services"]["memcached"]["releases"]["memcached"] = json!({
             "valuesFrom": [{"kind": "ConfigMap", "name": "sizes"}, {"kind": "Secret", "name": "private", "key": "more.yaml"}],
@@ -92,14 +92,14 @@ fn values_from_secrets_and_config_maps_arrive_and_a_missing_one_holds_its_releas
 
         world.api::<Secret>().delete("private", &DeleteParams::default()).await.unwrap();
         let cloud = world.until_reason(reason::INPUTS).await;
-        assert_eq!(cloud.child("memcached").status, "deployed", "what runs goes on");
+        assert_eq!(cloud.child("memcached").status, "deployed", "the running release continues");
         assert_eq!(world.helm_runs().len(), 3);
     });
 }
 
 #[test]
-fn what_is_paused_stays_as_it_is() {
-    story("paused", async |world| {
+fn paused_releases_do_not_change() {
+    run_test("paused", async |world| {
         let _operator = world.operator().start().await;
         let spec = services(&["mariadb", "memcached"]);
         world.apply(&spec).await;
@@ -132,8 +132,8 @@ fn what_is_paused_stays_as_it_is() {
 }
 
 #[test]
-fn another_openstack_release_is_refused_on_a_deployed_cloud() {
-    story("release", async |world| {
+fn refuses_another_openstack_release() {
+    run_test("release", async |world| {
         let _operator = world.operator().start().await;
         let mut spec = services(&["memcached"]);
         world.apply(&spec).await;
@@ -152,8 +152,8 @@ fn another_openstack_release_is_refused_on_a_deployed_cloud() {
 }
 
 #[test]
-fn another_storage_class_is_for_new_claims_and_changes_no_release_that_has_some() {
-    story("classes", async |world| {
+fn storage_class_applies_to_new_claims_only() {
+    run_test("classes", async |world| {
         let mut spec = services(&["mariadb", "memcached"]);
         let _operator = world.operator().start().await;
         world.apply(&spec).await;

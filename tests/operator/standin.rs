@@ -1,4 +1,4 @@
-//! A stand-in for the APIs of services: answers as it is told, to whatever Service was meant.
+//! A stand-in for the APIs of services: its responses are configured per Service.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,31 +15,31 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
-use crate::nova::{Asked, Nova};
+use crate::nova::{ApiRequest, Nova};
 
-/// How a service answers.
+/// The behaviour of a service.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Manner {
+pub enum Behaviour {
     Well,
     Badly,
     Never,
 }
 
-/// The server; it ends, and refuses connections, when this is dropped.
+/// The server; it stops and refuses connections when this is dropped.
 pub struct StandIn {
     pub address: SocketAddr,
-    /// The cloud behind it.
+    /// The simulated cloud.
     pub nova: Arc<Nova>,
-    told: Arc<Told>,
+    shared: Arc<Shared>,
     server: JoinHandle<()>,
 }
 
-struct Told {
-    /// By the Service's name; those that are not named answer well.
-    manners: Mutex<BTreeMap<String, Manner>>,
+struct Shared {
+    /// Behaviours by Service name; others respond normally.
+    behaviours: Mutex<BTreeMap<String, Behaviour>>,
     /// The types of services in Keystone's catalogue.
     types: Mutex<Vec<&'static str>>,
-    /// The bodies of requests for a token.
+    /// The bodies of token requests.
     logins: Mutex<Vec<Value>>,
     asked: watch::Sender<u64>,
     tls: TlsAcceptor,
@@ -50,39 +50,39 @@ impl StandIn {
     pub async fn start(types: &[&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let nova = Arc::<Nova>::default();
-        let told = Arc::new(Told {
-            manners: Mutex::default(),
+        let shared = Arc::new(Shared {
+            behaviours: Mutex::default(),
             types: Mutex::new(types.to_vec()),
             logins: Mutex::default(),
             asked: watch::channel(0).0,
             tls: acceptor(),
             nova: Arc::clone(&nova),
         });
-        let (address, shared) = (listener.local_addr().unwrap(), Arc::clone(&told));
+        let (address, served) = (listener.local_addr().unwrap(), Arc::clone(&shared));
         let server = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(serve(stream, Arc::clone(&shared)));
+                tokio::spawn(serve(stream, Arc::clone(&served)));
             }
         });
-        Self { address, nova, told, server }
+        Self { address, nova, shared, server }
     }
 
-    pub fn answers(&self, service: &str, manner: Manner) {
-        self.told.manners.lock().unwrap().insert(service.into(), manner);
+    pub fn answers(&self, service: &str, behaviour: Behaviour) {
+        self.shared.behaviours.lock().unwrap().insert(service.into(), behaviour);
     }
 
     pub fn catalogue(&self, types: &[&'static str]) {
-        *self.told.types.lock().unwrap() = types.to_vec();
+        *self.shared.types.lock().unwrap() = types.to_vec();
     }
 
     pub fn logins(&self) -> Vec<Value> {
-        self.told.logins.lock().unwrap().clone()
+        self.shared.logins.lock().unwrap().clone()
     }
 
-    /// Returns when so many more requests were answered.
+    /// Waits until this number of further requests was answered.
     pub async fn answered(&self, more: u64) {
-        let mut asked = self.told.asked.subscribe();
+        let mut asked = self.shared.asked.subscribe();
         let until = *asked.borrow() + more;
         asked.wait_for(|count| *count >= until).await.unwrap();
     }
@@ -94,7 +94,7 @@ impl Drop for StandIn {
     }
 }
 
-/// A certificate that nobody trusts.
+/// Returns an acceptor with an untrusted certificate.
 fn acceptor() -> TlsAcceptor {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(vec!["elsewhere.example.org".into()]).unwrap().self_signed(&key).unwrap();
@@ -104,23 +104,23 @@ fn acceptor() -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config.with_single_cert(vec![certificate.der().clone()], key).unwrap()))
 }
 
-/// TLS where the other side begins it.
-async fn serve(stream: TcpStream, told: Arc<Told>) {
+/// Uses TLS if the client starts it.
+async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     const HANDSHAKE: u8 = 22;
     let mut first = [0];
     if stream.peek(&mut first).await.is_ok_and(|read| read > 0) {
         if first[0] == HANDSHAKE {
-            if let Ok(stream) = told.tls.accept(stream).await {
-                answer(stream, &told).await;
+            if let Ok(stream) = shared.tls.accept(stream).await {
+                answer(stream, &shared).await;
             }
         } else {
-            answer(stream, &told).await;
+            answer(stream, &shared).await;
         }
     }
 }
 
-/// One request, one answer; whoever does not wait for it has gone.
-async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, told: &Told) {
+/// Handles one request; ignores clients that have disconnected.
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) {
     let mut stream = BufReader::new(stream);
     let (mut head, mut line) = (Vec::new(), String::new());
     while stream.read_line(&mut line).await.is_ok_and(|read| read > 2) {
@@ -134,34 +134,34 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, told: &Told) {
         return;
     }
     let service = header("host: ").split('.').next().unwrap_or_default();
-    let manner = told.manners.lock().unwrap().get(service).copied().unwrap_or(Manner::Well);
+    let behaviour = shared.behaviours.lock().unwrap().get(service).copied().unwrap_or(Behaviour::Well);
     let line = head.first().map_or("", String::as_str).trim_end_matches(" http/1.1");
     let (verb, path) = line.split_once(' ').unwrap_or_default();
     let mut more = String::new();
-    let (status, answer) = match (manner, line) {
-        (Manner::Never, _) => return std::future::pending().await,
-        (Manner::Badly, _) => ("503 Service Unavailable", json!({})),
-        (Manner::Well, "get /v3") => ("200 OK", json!({"version": {"id": "v3.14", "status": "stable"}})),
-        (Manner::Well, "post /v3/auth/tokens") => {
-            let (token, expires) = told.nova.token();
+    let (status, answer) = match (behaviour, line) {
+        (Behaviour::Never, _) => return std::future::pending().await,
+        (Behaviour::Badly, _) => ("503 Service Unavailable", json!({})),
+        (Behaviour::Well, "get /v3") => ("200 OK", json!({"version": {"id": "v3.14", "status": "stable"}})),
+        (Behaviour::Well, "post /v3/auth/tokens") => {
+            let (token, expires) = shared.nova.token();
             more = format!("X-Subject-Token: {token}\r\n");
-            told.logins.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
-            let types = told.types.lock().unwrap().clone();
+            shared.logins.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+            let types = shared.types.lock().unwrap().clone();
             let entry = |type_: &&str| json!({"type": type_, "endpoints": [{"interface": "internal"}]});
             let catalog: Vec<_> = types.iter().map(entry).collect();
             ("201 Created", json!({"token": {"catalog": catalog, "expires_at": expires}}))
         }
-        (Manner::Well, _) if path.starts_with("/v2.") => {
+        (Behaviour::Well, _) if path.starts_with("/v2.") => {
             let body = serde_json::from_slice(&body).unwrap_or_default();
             let (token, version) = (header("x-auth-token: "), header("x-openstack-nova-api-version: "));
-            told.nova.answer(&Asked { service, verb, path, token, version, body: &body })
+            shared.nova.answer(&ApiRequest { service, verb, path, token, version, body: &body })
         }
-        (Manner::Well, _) => ("200 OK", json!({"versions": []})),
+        (Behaviour::Well, _) => ("200 OK", json!({"versions": []})),
     };
     let answer = answer.to_string();
     let answer =
         format!("HTTP/1.1 {status}\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n{answer}", answer.len());
     drop(stream.write_all(answer.as_bytes()).await);
     drop(stream.shutdown().await);
-    told.asked.send_modify(|count| *count += 1);
+    shared.asked.send_modify(|count| *count += 1);
 }

@@ -1,4 +1,4 @@
-//! A cloud that stands: what a change costs, and that nothing costs nothing.
+//! A cloud in steady state: the cost of a change, and that no change costs nothing.
 
 use std::time::Duration;
 
@@ -7,37 +7,37 @@ use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::json;
 
-use crate::cloud::{Told, services, with_values};
-use crate::world::{World, now, patience, story};
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::{World, now, run_test, with_timeout};
 
-/// Two releases without hooks: the smallest cloud with something to compare.
+/// Two releases without hooks: the smallest cloud for comparisons.
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// A poke that has one answer, a status write (a new generation is observed): once that is there, whatever else the operator
-/// would do has begun.
-async fn poke(world: &World, spec: &mut serde_json::Value) {
+/// Triggers a pass that writes only the status (observed generation): once it is written, any other action would have
+/// started.
+async fn trigger(world: &World, spec: &mut serde_json::Value) {
     spec["deletionPolicy"] = if spec["deletionPolicy"] == "Retain" { json!("Purge") } else { json!("Retain") };
     world.apply(spec).await;
     world.until_ready().await;
 }
 
-/// Nothing changes: no helm, no write but the answers to `pokes` pokes.
-async fn was_quiet(world: &World, since: k8s_openapi::jiff::Timestamp, helms: usize, pokes: usize) {
+/// Checks that no helm ran, and that nothing was written except for the responses to `triggers` triggers.
+async fn check_idle(world: &World, since: k8s_openapi::jiff::Timestamp, helms: usize, triggers: usize) {
     let logged = async {
-        // A watch may be told of a write before the audit log is.
-        while world.writes_since(since).len() < pokes {
+        // The watch may report a write before the audit log does.
+        while world.writes_since(since).len() < triggers {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    patience("the audit log has the answers to the pokes", logged).await;
+    with_timeout("the audit log has the responses to the triggers", logged).await;
     assert_eq!(world.helm_runs().len(), helms, "{:?}", world.helm_runs());
     let writes = world.writes_since(since);
-    assert!(writes.len() == pokes && writes.iter().all(|write| write.subresource == "status"), "{writes:#?}");
+    assert!(writes.len() == triggers && writes.iter().all(|write| write.subresource == "status"), "{writes:#?}");
     let read = world.secrets_read_since(since);
     assert!(!read.iter().any(|name| name.contains("-credentials-")), "a watch tells what they hold: {read:?}");
 }
 
-/// The notes of all events, each with how often it was told.
+/// Returns the messages of all events with their counts.
 async fn events(world: &World) -> Vec<(String, String, Option<i32>)> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     let ours =
@@ -53,17 +53,17 @@ async fn events(world: &World) -> Vec<(String, String, Option<i32>)> {
 }
 
 #[test]
-fn one_key_changed_is_one_helm_process_and_none_changed_is_none() {
+fn one_changed_key_runs_helm_once() {
     one_key("one-key", 4);
 }
 
 #[test]
-fn with_helm_3_too_one_key_changed_is_one_helm_process() {
+fn one_changed_key_runs_helm_3_once() {
     one_key("one-key-helm3", 3);
 }
 
 fn one_key(name: &str, helm: u8) {
-    story(name, async |world| {
+    run_test(name, async |world| {
         let mut spec = services(&SMALL);
         let _operator = world.operator().helm(helm).start().await;
         world.apply(&spec).await;
@@ -81,23 +81,23 @@ fn one_key(name: &str, helm: u8) {
         assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["max_connections"], 4096);
 
         let began = now();
-        poke(world, &mut spec).await;
-        was_quiet(world, began, 3, 1).await;
+        trigger(world, &mut spec).await;
+        check_idle(world, began, 3, 1).await;
         assert_eq!(world.secrets_read_since(began), [""; 0]);
     });
 }
 
 #[test]
-fn nothing_is_started_or_written_for_a_minute_nor_when_the_operator_starts_again() {
-    story("quiet", async |world| {
+fn idle_cloud_causes_no_helm_and_no_writes() {
+    run_test("quiet", async |world| {
         let mut spec = services(&SMALL);
         let mut operator = world.operator().start().await;
         world.apply(&spec).await;
         world.until_ready().await;
-        poke(world, &mut spec).await;
+        trigger(world, &mut spec).await;
         let (mut began, told) = (now(), events(world).await);
         tokio::time::sleep(Duration::from_mins(1)).await;
-        was_quiet(world, began, 2, 0).await;
+        check_idle(world, began, 2, 0).await;
         assert_eq!(world.secrets_read_since(began), [""; 0]);
 
         for graceful in [true, false] {
@@ -109,22 +109,21 @@ fn nothing_is_started_or_written_for_a_minute_nor_when_the_operator_starts_again
             }
             operator = world.operator().start().await;
             operator.finds_ready(2).await;
-            poke(world, &mut spec).await;
-            was_quiet(world, began, 2, 1).await;
+            trigger(world, &mut spec).await;
+            check_idle(world, began, 2, 1).await;
         }
         assert_eq!(events(world).await, told);
     });
 }
 
 #[test]
-fn a_spec_that_changes_while_no_operator_runs_is_told_as_unseen_and_one_that_asks_for_nothing_is_taken_without_a_word()
-{
-    story("restart", async |world| {
+fn reports_spec_changes_made_without_an_operator() {
+    run_test("restart", async |world| {
         let mut spec = services(&SMALL);
         let operator = world.operator().start().await;
         world.apply(&spec).await;
         world.until_ready().await;
-        poke(world, &mut spec).await;
+        trigger(world, &mut spec).await;
         assert!(operator.stop().await.success());
 
         let (began, told) = (now(), events(world).await);
@@ -137,8 +136,8 @@ fn a_spec_that_changes_while_no_operator_runs_is_told_as_unseen_and_one_that_ask
 
         let _operator = world.operator().start().await;
         world.until_ready().await;
-        poke(world, &mut spec).await;
-        was_quiet(world, began, 2, 2).await;
+        trigger(world, &mut spec).await;
+        check_idle(world, began, 2, 2).await;
         assert_eq!(events(world).await, told);
     });
 }

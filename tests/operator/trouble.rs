@@ -1,4 +1,4 @@
-//! What is missing, lost, or elsewhere.
+//! Missing, failed and external parts of a cloud.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use osdpl_core::api::{ComponentHealth, reason};
 use serde_json::json;
 
 use crate::approval::copy;
-use crate::cloud::{NAME, Told, services, with_values};
-use crate::world::{now, story};
+use crate::cloud::{NAME, StatusAccess, services, with_values};
+use crate::world::{now, run_test};
 
 #[test]
-fn a_missing_chart_and_one_with_a_wrong_digest_hold_their_releases_alone() {
-    story("charts", async |world| {
+fn missing_or_invalid_chart_blocks_only_its_release() {
+    run_test("charts", async |world| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let (charts, catalogue) = (world.folder.path().join("charts"), world.folder.path().join("catalogue"));
         for chart in ["mariadb", "memcached", "stand-in"] {
@@ -42,8 +42,8 @@ fn a_missing_chart_and_one_with_a_wrong_digest_hold_their_releases_alone() {
 }
 
 #[test]
-fn a_daemon_set_without_nodes_is_told_until_a_node_has_its_label() {
-    story("no-nodes", async |world| {
+fn reports_daemon_set_without_matching_nodes() {
+    run_test("no-nodes", async |world| {
         let nowhere = json!({"labels": {"ovs": {"node_selector_key": "nowhere"}}});
         let _operator = world.operator().start().await;
         world.apply(&with_values(services(&["openvswitch"]), "openvswitch", nowhere)).await;
@@ -61,9 +61,10 @@ fn a_daemon_set_without_nodes_is_told_until_a_node_has_its_label() {
 }
 
 #[test]
-fn a_component_that_is_lost_is_told_until_it_is_back_and_helm_has_no_part_in_it() {
-    story("unhealthy", async |world| {
-        // Kubernetes' times are whole seconds: memcached is lost in a later one than it started in, for mariadb takes longer.
+fn reports_a_failed_component_without_running_helm() {
+    run_test("unhealthy", async |world| {
+        // Kubernetes' timestamps have whole seconds: memcached must fail in a later second than it started, and mariadb
+        // takes longer.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();
@@ -77,15 +78,15 @@ fn a_component_that_is_lost_is_told_until_it_is_back_and_helm_has_no_part_in_it(
         assert_eq!((health.status, health.ready.as_str()), (ComponentHealth::Unhealthy, "0/1"));
         assert_eq!(cloud.condition("Degraded").unwrap().status, "True");
         assert_eq!((cloud.status().components.as_str(), cloud.child("memcached").ready), ("2/3", false));
-        world.cluster().mend("lost").await.unwrap();
+        world.cluster().remove_rule("lost").await.unwrap();
         world.until_ready().await;
         assert_eq!(world.helm_runs().len(), 2);
     });
 }
 
 #[test]
-fn a_lost_credential_is_restored_and_not_made_anew() {
-    story("lost", async |world| {
+fn restores_a_lost_credential() {
+    run_test("lost", async |world| {
         let operator = world.operator().start().await;
         world.apply(&services(&["mariadb", "memcached"])).await;
         world.until_ready().await;
@@ -108,8 +109,8 @@ fn a_lost_credential_is_restored_and_not_made_anew() {
 }
 
 #[test]
-fn pods_wait_for_a_database_and_a_broker_outside_by_the_services_that_osdpl_makes() {
-    story("external", async |world| {
+fn pods_use_external_backends_through_services() {
+    run_test("external", async |world| {
         let given: Secret = serde_json::from_value(json!({
             "metadata": {"name": "outside"}, "stringData": {"database": "0utside-database", "broker": "0utside-broker"},
         }))
@@ -137,7 +138,7 @@ fn pods_wait_for_a_database_and_a_broker_outside_by_the_services_that_osdpl_make
         assert_eq!(
             (kept.spec, kept.metadata.uid),
             (foreign.spec, foreign.metadata.uid),
-            "nothing of somebody else is taken"
+            "foreign objects are not changed"
         );
         world.api::<Service>().delete("mariadb", &DeleteParams::default()).await.unwrap();
         let cloud = world.until_ready().await;
@@ -151,13 +152,13 @@ fn pods_wait_for_a_database_and_a_broker_outside_by_the_services_that_osdpl_make
 
         world.delete().await;
         world.until_gone().await;
-        world.until_object::<Service>("the Service is gone", "mariadb", |found| found.is_none()).await;
+        world.until_object::<Service>("the Service is deleted", "mariadb", |found| found.is_none()).await;
     });
 }
 
 #[test]
-fn a_host_outside_that_is_no_longer_found_is_told_and_takes_nothing_from_what_an_operator_before_made() {
-    story("renamed", async |world| {
+fn unresolvable_external_host_keeps_existing_endpoints() {
+    run_test("renamed", async |world| {
         let metadata = json!({"name": "memcached", "labels": {"osdpl.dev/deployment": NAME}, "annotations": {"osdpl.dev/host": "cache.invalid"}});
         let ports = json!([{"name": "memcache", "port": 11211}]);
         let made = json!({"metadata": metadata, "spec": {"clusterIP": "None", "ports": ports}});
@@ -184,8 +185,8 @@ fn a_host_outside_that_is_no_longer_found_is_told_and_takes_nothing_from_what_an
 }
 
 #[test]
-fn a_service_moves_outside_and_back_only_after_its_uninstall_was_approved() {
-    story("moves", async |world| {
+fn switching_to_an_external_backend_needs_approval() {
+    run_test("moves", async |world| {
         let inside = services(&["keystone", "mariadb", "memcached", "rabbitmq"]);
         let _operator = world.operator().start().await;
         world.apply(&inside).await;
@@ -203,7 +204,7 @@ fn a_service_moves_outside_and_back_only_after_its_uninstall_was_approved() {
         world.apply(&outside).await;
         let waiting = world.until_reason(reason::APPROVAL).await;
         assert_eq!(waiting.child("keystone").revision, Some(1), "{:?}", waiting.child("keystone"));
-        assert_eq!(addresses().await, own, "nothing is taken from under what runs");
+        assert_eq!(addresses().await, own, "running pods keep their addresses");
         world.osdpl(&["approve"]);
         assert_eq!(world.until_ready().await.status().releases, "3/3");
         assert_eq!(addresses().await, ["192.0.2.9"]);
@@ -215,8 +216,8 @@ fn a_service_moves_outside_and_back_only_after_its_uninstall_was_approved() {
 }
 
 #[test]
-fn a_release_in_another_namespace_and_under_another_name_is_found_by_those_that_need_it() {
-    story("elsewhere", async |world| {
+fn finds_a_release_with_another_name_and_namespace() {
+    run_test("elsewhere", async |world| {
         let elsewhere = format!("{}-cache", world.namespace);
         let mut spec = services(&["keystone", "mariadb", "memcached", "rabbitmq"]);
         spec["services"]["memcached"]["releases"]["memcached"] = json!({"namespace": elsewhere, "name": "tokens"});

@@ -1,4 +1,4 @@
-//! Two clouds in one cluster: the older rules.
+//! Two clouds in one cluster: the older one takes precedence.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use kube::{Api, Client, ResourceExt};
 use osdpl_core::api::{OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{NAME, Told, services};
-use crate::world::{patience, story};
+use crate::cloud::{NAME, StatusAccess, services};
+use crate::world::{run_test, with_timeout};
 
 #[test]
-fn of_two_clouds_the_older_rules_and_the_other_is_promoted_when_it_is_gone() {
-    story("two", async |world| {
-        // Two of the same second: the one with the smaller uid counts as older.
+fn older_cloud_takes_precedence_until_deleted() {
+    run_test("two", async |world| {
+        // If both have the same second, the one with the smaller uid is the older one.
         let age = |cloud: &OpenStackDeployment| (cloud.creation_timestamp(), cloud.uid());
         let mut clouds = [
             (world.apply_as(NAME, &services(&["memcached"])).await, "memcached"),
@@ -26,7 +26,7 @@ fn of_two_clouds_the_older_rules_and_the_other_is_promoted_when_it_is_gone() {
         let _operator = world.operator().start().await;
         world.until_of(&older, "the older rules", |cloud| cloud.is_ready().then_some(())).await;
         let told = world
-            .until_of(&younger, "the other is told so", |cloud| {
+            .until_of(&younger, "the other one reports it", |cloud| {
                 (cloud.reason() == reason::OLDER_RESOURCE).then(|| cloud.status().message)
             })
             .await;
@@ -41,8 +41,8 @@ fn of_two_clouds_the_older_rules_and_the_other_is_promoted_when_it_is_gone() {
 }
 
 #[test]
-fn one_that_waits_is_promoted_though_the_other_leaves_nothing_whose_end_is_told() {
-    story("nothing", async |world| {
+fn promotes_the_next_cloud_after_a_silent_deletion() {
+    run_test("nothing", async |world| {
         let mut spec = services(&["memcached"]);
         spec["paused"] = json!(true);
         let mut clouds = [world.apply_as(NAME, &spec).await, world.apply_as("cumulus", &spec).await];
@@ -51,21 +51,21 @@ fn one_that_waits_is_promoted_though_the_other_leaves_nothing_whose_end_is_told(
         let _operator = world.operator().start().await;
         let is = |wanted| move |cloud: &OpenStackDeployment| (cloud.reason() == wanted).then_some(());
         world.until_of(&older, "the older rules", is(reason::PAUSED)).await;
-        world.until_of(&younger, "the other is told so", is(reason::OLDER_RESOURCE)).await;
+        world.until_of(&younger, "the other one reports it", is(reason::OLDER_RESOURCE)).await;
         world.delete_of(&older).await;
         world.until_of(&younger, "it rules", is(reason::PAUSED)).await;
         assert!(world.helm_runs().is_empty());
     });
 }
 
-/// Waits until the cloud of a namespace answers like this.
+/// Waits until the cloud of a namespace satisfies the predicate.
 async fn until(client: &Client, namespace: &str, what: &str, is: impl Fn(&OpenStackDeployment) -> bool) {
     let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), namespace);
     let found = await_condition(api, NAME, |cloud: Option<&OpenStackDeployment>| cloud.is_some_and(&is));
-    drop(patience(what, found).await.unwrap());
+    drop(with_timeout(what, found).await.unwrap());
 }
 
-/// What holds data in a namespace: claims by their uid, credentials by their values.
+/// Returns the data in a namespace: claims by uid, credentials by value.
 async fn data(client: &Client, namespace: &str) -> BTreeMap<String, Value> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
     let claims = claims.list(&ListParams::default()).await.unwrap().items.into_iter();
@@ -77,8 +77,8 @@ async fn data(client: &Client, namespace: &str) -> BTreeMap<String, Value> {
 }
 
 #[test]
-fn a_cloud_that_leaves_its_data_in_its_namespace_gives_none_of_it_to_the_one_that_is_promoted_in_another() {
-    story("first", async |world| {
+fn promoted_cloud_gets_no_data_of_another_namespace() {
+    run_test("first", async |world| {
         let (client, first, second) = (&world.client, &world.namespace, format!("{}-second", world.namespace));
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let namespace = serde_json::from_value(json!({"metadata": {"name": second}})).unwrap();
@@ -94,32 +94,33 @@ fn a_cloud_that_leaves_its_data_in_its_namespace_gives_none_of_it_to_the_one_tha
         });
         let clouds: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &second);
         clouds.patch(NAME, &PatchParams::apply("story").force(), &Patch::Apply(object)).await.unwrap();
-        until(client, &second, "the other is told so", |cloud| cloud.reason() == reason::OLDER_RESOURCE).await;
+        until(client, &second, "the other one reports it", |cloud| cloud.reason() == reason::OLDER_RESOURCE).await;
         let kept = data(client, first).await;
         assert!(kept.contains_key("mysql-data-mariadb-server-0"), "{:?}", kept.keys());
         assert_eq!(data(client, &second).await, BTreeMap::new());
 
         world.delete().await;
         world.until_gone().await;
-        until(client, &second, "it rules", Told::is_ready).await;
+        until(client, &second, "it rules", StatusAccess::is_ready).await;
         assert_eq!(data(client, first).await, kept);
         let own = data(client, &second).await;
         assert_eq!(own.keys().collect::<Vec<_>>(), kept.keys().collect::<Vec<_>>());
         assert!(own.iter().all(|(name, value)| kept[name] != *value), "nothing is shared but names");
-        let given = held(client, &second, "sh.helm.release.v1.mariadb.v1", osdpl_core::release::SECRET_KEY).await;
+        let given =
+            secret_value(client, &second, "sh.helm.release.v1.mariadb.v1", osdpl_core::release::SECRET_KEY).await;
         let values = osdpl_core::release::decode(&given).unwrap().config;
-        let root = held(client, &second, &format!("{NAME}-credentials-mariadb"), "root").await;
+        let root = secret_value(client, &second, &format!("{NAME}-credentials-mariadb"), "root").await;
         let root = String::from_utf8(root).unwrap();
         assert_eq!(values.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!(root)));
         clouds.delete(NAME, &DeleteParams::default()).await.unwrap();
         let gone = await_condition(clouds, NAME, |cloud: Option<&OpenStackDeployment>| cloud.is_none());
-        drop(patience("the second is gone", gone).await.unwrap());
+        drop(with_timeout("the second one is deleted", gone).await.unwrap());
         namespaces.delete(&second, &DeleteParams::default()).await.unwrap();
     });
 }
 
-/// What a Secret holds under a key.
-async fn held(client: &Client, namespace: &str, secret: &str, key: &str) -> Vec<u8> {
+/// Returns the value of a key in a Secret.
+async fn secret_value(client: &Client, namespace: &str, secret: &str, key: &str) -> Vec<u8> {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
     secrets.get(secret).await.unwrap().data.unwrap()[key].0.clone()
 }

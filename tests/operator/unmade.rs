@@ -1,4 +1,4 @@
-//! Faults of what was never made: pods that are refused, volumes that no provisioner makes.
+//! Objects that are never created: pods that a quota refuses, volumes that no provisioner creates.
 
 use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -7,15 +7,15 @@ use kube::api::{DeleteParams, PostParams};
 use osdpl_core::api::ComponentHealth;
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services};
-use crate::world::{World, story};
+use crate::cloud::{StatusAccess, services};
+use crate::world::{World, run_test};
 
 fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
 impl World {
-    /// A quota that lets no more pods in than `pods`.
+    /// Creates a quota for `pods` pods.
     async fn allow_pods(&self, pods: u32) {
         let quota = json!({"metadata": {"name": "few"}, "spec": {"hard": {"pods": pods.to_string()}}});
         self.api::<ResourceQuota>().create(&PostParams::default(), &read(quota)).await.unwrap();
@@ -27,20 +27,20 @@ impl World {
 }
 
 #[test]
-fn pods_that_a_quota_refuses_are_told_with_the_quota_and_its_numbers() {
-    story("quota", async |world| {
+fn reports_pods_refused_by_a_quota() {
+    run_test("quota", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         world.until_ready().await;
         world.allow_pods(1).await;
-        // A StatefulSet says why in events alone, a Deployment in a condition.
+        // A StatefulSet reports the reason only in events, a Deployment in a condition.
         world.delete_pods("memcached-").await;
-        let (health, _) = world.until_told("memcached", "server", "exceeded quota: few").await;
+        let (health, _) = world.until_reason_contains("memcached", "server", "exceeded quota: few").await;
         assert_eq!(health.status, ComponentHealth::Unhealthy);
         let begins = "no pod can be created: forbidden: exceeded quota: few, requested: pods=1, used: pods=";
         assert!(health.reason.starts_with(begins) && health.reason.ends_with("limited: pods=1"), "{}", health.reason);
         world.delete_pods("keystone-api-").await;
-        let (health, cloud) = world.until_told("keystone", "api", "exceeded quota: few").await;
+        let (health, cloud) = world.until_reason_contains("keystone", "api", "exceeded quota: few").await;
         assert!(health.reason.starts_with(begins), "{}", health.reason);
         let causes = cloud.status().causes;
         let told = |label: &str| causes.iter().any(|cause| cause.message.starts_with(&format!("{label}: {begins}")));
@@ -54,8 +54,8 @@ fn pods_that_a_quota_refuses_are_told_with_the_quota_and_its_numbers() {
 }
 
 #[test]
-fn a_volume_that_its_provisioner_cannot_make_is_told_in_the_provisioners_words() {
-    story("no-capacity", async |world| {
+fn reports_the_provisioner_error_of_a_volume() {
+    run_test("no-capacity", async |world| {
         let class = world.namespace.as_str();
         let classes: Api<StorageClass> = Api::all(world.client.clone());
         let slow = json!({"metadata": {"name": class}, "provisioner": "full.example.com"});
@@ -73,7 +73,7 @@ fn a_volume_that_its_provisioner_cannot_make_is_told_in_the_provisioners_words()
             "lastTimestamp": crate::world::now().to_string(),
         });
         world.api::<Event>().create(&PostParams::default(), &read(event)).await.unwrap();
-        let (health, cloud) = world.until_told("mariadb", "server", "no capacity").await;
+        let (health, cloud) = world.until_reason_contains("mariadb", "server", "no capacity").await;
         let why = format!("is pending: StorageClass {class:?} (full.example.com) creates no volume: {words}");
         assert!(health.reason.contains(&why), "{}", health.reason);
         assert!(cloud.status().causes[0].message.ends_with(words), "{:?}", cloud.status().causes);

@@ -1,4 +1,4 @@
-//! The webhook: the API server asks the operator before it takes a resource.
+//! The webhook: the API server calls the operator before it accepts a resource.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -14,11 +14,11 @@ use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 
 use crate::cloud::NAME;
-use crate::world::{World, patience, story};
+use crate::world::{World, run_test, with_timeout};
 
 const HOOK: &str = "osdpl-story";
 
-/// A certificate for this machine with its key in these files; the certificate is its own authority.
+/// Writes a self-signed certificate for this machine and its key into these files.
 fn certify(certificate: &Path, key: &Path) -> String {
     let pair = KeyPair::generate().unwrap();
     let made = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap().self_signed(&pair).unwrap();
@@ -27,8 +27,8 @@ fn certify(certificate: &Path, key: &Path) -> String {
     made.pem()
 }
 
-/// What kubectl says of a resource that the server is asked to take, and whether it would.
-fn tried(world: &World, spec: &Value) -> (bool, String) {
+/// Returns the output of kubectl for a dry run of the resource, and whether it was accepted.
+fn dry_run(world: &World, spec: &Value) -> (bool, String) {
     let object = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
         "metadata": {"name": NAME, "namespace": world.namespace}, "spec": spec,
@@ -42,18 +42,18 @@ fn tried(world: &World, spec: &Value) -> (bool, String) {
     (output.status.success(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// The API server learns of a configuration, and of its change, when it does: nothing tells.
+/// The API server applies a changed configuration after a delay and reports nothing.
 async fn until_refused(world: &World, spec: &Value) -> String {
     let refused = async {
         loop {
-            let (taken, said) = tried(world, spec);
+            let (taken, said) = dry_run(world, spec);
             if !taken {
                 return said;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    patience("the webhook is asked", refused).await
+    with_timeout("the webhook is called", refused).await
 }
 
 async fn register(world: &World, address: &str, authority: &str) {
@@ -70,8 +70,8 @@ async fn register(world: &World, address: &str, authority: &str) {
 }
 
 #[test]
-fn what_is_wrong_is_refused_when_it_is_applied_and_what_is_doubtful_is_shown() {
-    story("webhook", async |world| {
+fn webhook_refuses_errors_and_shows_warnings() {
+    run_test("webhook", async |world| {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let [certificate, key] = ["tls.crt", "tls.key"].map(|name| world.folder.path().join(name));
         let authority = certify(&certificate, &key);
@@ -90,18 +90,18 @@ fn what_is_wrong_is_refused_when_it_is_applied_and_what_is_doubtful_is_shown() {
         );
 
         let doubtful = json!({"openstackRelease": "2026.1", "presets": ["compute"], "publicDomain": "cloud", "storageClass": "nowhere"});
-        let (taken, said) = tried(world, &doubtful);
+        let (taken, said) = dry_run(world, &doubtful);
         assert!(taken && said.contains("Warning: spec.publicDomain: cloud is a single label"), "{said}");
         assert!(said.contains("Warning: spec.storageClass: there is no StorageClass \"nowhere\""), "{said}");
 
-        // Renewed: the API server trusts the new certificate alone.
+        // Renewed: the API server trusts only the new certificate.
         let authority = certify(&certificate, &key);
         register(world, &address, &authority).await;
         assert!(until_refused(world, &wrong).await.contains("there is no preset"));
 
-        // Without an answer resources are taken unjudged.
+        // Without a response the API server accepts resources without validation.
         operator.kill();
-        let (taken, said) = tried(world, &wrong);
+        let (taken, said) = dry_run(world, &wrong);
         assert!(taken, "{said}");
         let api: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
         api.delete(HOOK, &DeleteParams::default()).await.unwrap();

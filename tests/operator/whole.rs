@@ -1,4 +1,5 @@
-//! Everything that `OpenStack` has, from upstream's own charts: volumes, images and shares on Ceph, three of each, under the operator's own rights.
+//! Every `OpenStack` service with upstream's own charts: volumes, images and shares on Ceph, three replicas, with the
+//! operator's own rights.
 
 mod apart;
 mod others;
@@ -15,24 +16,24 @@ use osdpl_core::catalog::Catalog;
 use serde_json::{Map, Value, json};
 
 use crate::ceph::{NEWER, SECRET, SHARES};
-use crate::cloud::Told;
-use crate::world::{World, patience, story};
+use crate::cloud::StatusAccess;
+use crate::world::{World, run_test, with_timeout};
 
-/// What is said to run a whole cloud.
+/// The settings of a whole cloud.
 struct Whole {
     /// Helm's major version.
     helm: u8,
     /// The release of `OpenStack`.
     openstack: &'static str,
-    /// The service that stores objects: a cloud has one.
+    /// The object store service: a cloud has one.
     objects: &'static str,
-    /// The backend of networks.
+    /// The network backend.
     network: &'static str,
-    /// The services that have a broker of their own.
+    /// The services with a dedicated broker.
     dedicated: &'static [&'static str],
 }
 
-/// One for each release of `OpenStack`, each of another making.
+/// One cloud for each release of `OpenStack`, each with different settings.
 const WHOLE: [Whole; 3] = [
     Whole { helm: 3, openstack: "2025.1", objects: CEPHS, network: "ovs", dedicated: &[] },
     Whole { helm: 4, openstack: "2025.2", objects: CEPHS, network: "ovn", dedicated: &["cinder", "neutron", "nova"] },
@@ -41,41 +42,41 @@ const WHOLE: [Whole; 3] = [
 
 const SWIFT: &str = "swift";
 
-/// Ceph's own store of objects; its gateways run elsewhere, so that all of it here are Jobs that register it.
+/// Ceph's object store; its gateways run elsewhere, so here it only has Jobs that register it.
 const CEPHS: &str = "ceph_rgw";
 
-/// Kinds of others that charts have objects of, as their installation teaches Kubernetes: group, plural, kind, and whether they lie in namespaces.
+/// Kinds of other projects that charts have objects of: group, plural, kind, and whether they are namespaced.
 const KINDS: [(&str, &str, &str, bool); 3] = [
     ("gateway.networking.k8s.io", "httproutes", "HTTPRoute", true),
     ("cert-manager.io", "issuers", "Issuer", true),
     ("cert-manager.io", "clusterissuers", "ClusterIssuer", false),
 ];
 
-/// Where upstream's charts lie.
+/// Returns the folder of upstream's charts.
 fn charts() -> PathBuf {
     let named = std::env::var_os("CHARTS").filter(|folder| !folder.is_empty());
-    PathBuf::from(named.expect("CHARTS is not set: this story needs OpenStack-Helm's charts; name their folder"))
+    PathBuf::from(named.expect("CHARTS is not set: this test needs OpenStack-Helm's charts; set it to their folder"))
 }
 
-/// The shipped catalogue.
+/// Returns the shipped catalogue.
 fn shipped() -> Catalog {
     osdpl_core::files::load_catalog(None).unwrap()
 }
 
 impl Whole {
-    /// The one of this release of `OpenStack`.
+    /// Returns the cloud of this release of `OpenStack`.
     fn of(openstack: &str) -> &'static Self {
         WHOLE.iter().find(|whole| whole.openstack == openstack).unwrap()
     }
 
-    /// Every service of the catalogue but those that stand apart, and the other store of objects.
+    /// Returns every service of the catalogue except for the excluded ones and the other object store.
     fn services(&self, catalog: &Catalog) -> BTreeSet<String> {
         let other = if self.objects == CEPHS { SWIFT } else { CEPHS };
-        let is_in = |name: &&String| *name != other && !apart::is_apart(catalog, name);
+        let is_in = |name: &&String| *name != other && !apart::is_excluded(catalog, name);
         catalog.services.keys().filter(is_in).cloned().collect()
     }
 
-    /// The presets together, and every service.
+    /// Returns the combined presets and every service.
     fn spec(&self, catalog: &Catalog) -> Value {
         let services = self.services(catalog).into_iter();
         let services: Map<_, _> = services.map(|name| (name, json!({"enabled": true}))).collect();
@@ -95,7 +96,7 @@ impl Whole {
     }
 }
 
-/// How far a release is: a step for each thing that helm and its workloads have behind them.
+/// Returns the progress of a release: the number of completed steps of helm and its workloads.
 fn steps(child: &HelmReleaseStatus) -> usize {
     let helm = match child.status.as_str() {
         "deployed" => 2,
@@ -106,8 +107,8 @@ fn steps(child: &HelmReleaseStatus) -> usize {
 }
 
 impl World {
-    /// Kubernetes learns of others' kinds; nothing looks at their objects.
-    async fn learns_of_kinds(&self) {
+    /// Creates the CRDs of other projects; no controller handles their objects.
+    async fn create_crds(&self) {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
         for (group, plural, kind, is_namespaced) in KINDS {
@@ -125,20 +126,20 @@ impl World {
             });
             api.create(&PostParams::default(), &serde_json::from_value(definition).unwrap()).await.unwrap();
             let served = await_condition(api.clone(), &name, conditions::is_crd_established());
-            patience(&format!("{name} are known"), served).await.unwrap();
+            with_timeout(&format!("{name} are known"), served).await.unwrap();
         }
     }
 
-    /// It forgets them: no other story expects them.
-    async fn forgets_kinds(&self) {
+    /// Deletes these CRDs, because other tests do not expect them.
+    async fn delete_crds(&self) {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         for (group, plural, _, _) in KINDS {
             drop(api.delete(&format!("{plural}.{group}"), &DeleteParams::default()).await.unwrap());
         }
     }
 
-    /// Waits until the cloud is Ready for as long as releases come forward: slow is no failure, and stuck is one.
-    async fn until_ready_by_and_by(&self) -> OpenStackDeployment {
+    /// Waits until the cloud is Ready, as long as releases make progress: being slow is not a failure, being stuck is.
+    async fn until_ready_with_progress(&self) -> OpenStackDeployment {
         let mut behind = 0;
         loop {
             let further = |cloud: &OpenStackDeployment| {
@@ -154,11 +155,11 @@ impl World {
     }
 }
 
-/// A whole cloud comes up, each release at once.
-fn comes_up(name: &str, whole: &Whole) {
+/// Installs a whole cloud, each release with one helm run.
+fn install_whole(name: &str, whole: &Whole) {
     let (charts, catalog) = (charts(), shipped());
-    story(name, async |world| {
-        world.learns_of_kinds().await;
+    run_test(name, async |world| {
+        world.create_crds().await;
         let granted = apart::granted(&whole.services(&catalog));
         world.is_granted(&granted.iter().map(String::as_str).collect::<Vec<_>>());
         let keys = json!({
@@ -166,24 +167,24 @@ fn comes_up(name: &str, whole: &Whole) {
             "rgw_internal": "http://rgw.example.org:7480",
         });
         world.describe_ceph(keys).await;
-        // Behind the Services stand simulated pods, which answer nobody.
+        // The simulated pods behind the Services do not respond.
         let setup = world.operator().helm(whole.helm).charts(&charts);
         let operator = setup.arguments(&["--probes", "false"]).start().await;
         world.apply(&whole.spec(&catalog)).await;
-        let status = world.until_ready_by_and_by().await.status();
+        let status = world.until_ready_with_progress().await.status();
 
-        world.was_made_at_once(&status);
-        whole.is_in(&catalog, &status);
+        world.check_single_revision(&status);
+        whole.check_complete(&catalog, &status);
 
         assert!(operator.stop().await.success());
         world.is_granted(&[]);
-        world.forgets_kinds().await;
+        world.delete_crds().await;
     });
 }
 
 impl Whole {
-    /// Every release that is wanted is there, and every service that has components has some.
-    fn is_in(&self, catalog: &Catalog, status: &OpenStackDeploymentStatus) {
+    /// Checks that every desired release exists, and that every service with components has some.
+    fn check_complete(&self, catalog: &Catalog, status: &OpenStackDeploymentStatus) {
         let selection = apart::selection(self, catalog);
         let wanted: BTreeSet<&String> = selection.releases.keys().collect();
         assert_eq!(status.children.keys().collect::<BTreeSet<_>>(), wanted);
@@ -201,13 +202,13 @@ impl Whole {
 }
 
 impl World {
-    /// Each release is there after one helm of its own, and as helm left it.
-    fn was_made_at_once(&self, status: &OpenStackDeploymentStatus) {
+    /// Checks that each release is deployed by one helm run and has no drift.
+    fn check_single_revision(&self, status: &OpenStackDeploymentStatus) {
         let count = status.children.len();
         assert_eq!(status.releases, format!("{count}/{count}"));
         for (release, child) in &status.children {
             assert!(child.ready && child.status == "deployed", "{release}: {child:?}");
-            // Facts, which would bring a second one, are written by programs that run, and none does here.
+            // Facts would add a second revision, but the programs that write them do not run here.
             assert_eq!(child.revision, Some(1), "{release}: {child:?}");
             assert!(child.drift.is_empty(), "{release}: {child:?}");
         }
@@ -217,18 +218,18 @@ impl World {
 
 #[test]
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test operator whole -- --ignored"]
-fn the_whole_cloud_with_every_service_comes_up_from_upstreams_charts() {
-    comes_up("whole", Whole::of("2026.1"));
+fn installs_every_service_from_upstream_charts() {
+    install_whole("whole", Whole::of("2026.1"));
 }
 
 #[test]
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test operator whole -- --ignored"]
-fn the_whole_cloud_on_ovn_with_brokers_of_their_own_comes_up_on_the_openstack_between() {
-    comes_up("between", Whole::of("2025.2"));
+fn installs_ovn_with_dedicated_brokers() {
+    install_whole("between", Whole::of("2025.2"));
 }
 
 #[test]
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test operator whole -- --ignored"]
-fn the_whole_cloud_of_the_oldest_openstack_with_cephs_object_store_comes_up_by_helm_3() {
-    comes_up("oldest", Whole::of("2025.1"));
+fn installs_the_oldest_release_with_helm_3() {
+    install_whole("oldest", Whole::of("2025.1"));
 }

@@ -1,4 +1,4 @@
-//! Whether an operator that left something behind still lives, by its pod.
+//! Whether the operator of an earlier pod still lives.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
@@ -10,9 +10,9 @@ use serde_json::json;
 use crate::world::World;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operators_pod_that_was_evicted_holds_nothing_any_more() {
+async fn evicted_operator_pod_is_dead() {
     let world = World::new("tasks-fence").await;
-    // No scheduler has that name: the pod stays as it is made.
+    // No scheduler has this name, so the pod stays pending.
     let pod: Pod = world
         .create(json!({
             "metadata": {"name": "osdpl", "labels": {"app.kubernetes.io/name": "osdpl"}},

@@ -1,4 +1,4 @@
-//! helm's records, written by the real helm.
+//! Records written by the real helm.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 
 use crate::world::{ALIVE, World, cluster};
 
-/// A chart with one Deployment, one plain Job and one hook, whose Job behaves as told.
+/// Returns a chart with one Deployment, one plain Job and one hook, whose Job has this behaviour.
 fn chart(behaviour: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| std::fs::write(folder.path().join(path), text).unwrap();
@@ -40,7 +40,7 @@ fn chart(behaviour: &str) -> TempDir {
     folder
 }
 
-/// helm, which works for the operator process `instance`.
+/// Runs helm for the operator process `instance`.
 async fn helm(world: &World, arguments: &[&str]) -> Child {
     let cluster = cluster().await;
     let mut command = Command::new(cluster.helm(4).unwrap());
@@ -64,7 +64,7 @@ fn labels(instance: &str, revision: i64) -> String {
     )
 }
 
-/// Lets the hanging pod go, once it is there: its Job is there before it.
+/// Releases the hanging pod once it exists: its Job exists before it.
 async fn release_pod(world: &World) {
     let pods = world.api::<Pod>();
     let hanging = watcher::Config::default().labels("kwok.osdpl.dev/behaviour=hang");
@@ -75,7 +75,7 @@ async fn release_pod(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_release_is_followed_from_its_first_hook_through_foreign_hands_to_its_end() {
+async fn follows_a_release_through_foreign_upgrades() {
     let world = World::new("tasks-release").await;
     let hanging = chart("hang");
     let mut child = upgrade(&world, hanging.path(), &labels(ALIVE, 1)).await;
@@ -104,7 +104,7 @@ async fn a_release_is_followed_from_its_first_hook_through_foreign_hands_to_its_
     world.workload("demo-api", |api| api.ready == 1 && api.release == "demo").await;
     world.job("demo-setup", |job| job.complete && job.release == "demo").await;
 
-    // Someone else's upgrade inherits our labels, but not our authorship.
+    // A manual upgrade inherits our labels, but not our field manager.
     let working = chart("works");
     assert!(upgrade(&world, working.path(), "").await.wait().await.unwrap().success());
     let foreign = world.release("demo", |seen| seen.revision == 2 && seen.status == "deployed").await;
@@ -117,7 +117,7 @@ async fn a_release_is_followed_from_its_first_hook_through_foreign_hands_to_its_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_operation_is_told_with_the_hook_that_failed() {
+async fn failed_operation_names_its_hook() {
     let world = World::new("tasks-failed").await;
     let failing = chart("fail");
     let mut child = upgrade(&world, failing.path(), &labels(ALIVE, 1)).await;
@@ -135,13 +135,13 @@ async fn a_failed_operation_is_told_with_the_hook_that_failed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_helm_leaves_a_pending_record_of_a_dead_owner() {
+async fn killed_helm_leaves_a_pending_record_of_a_dead_owner() {
     let world = World::new("tasks-killed").await;
     let hanging = chart("hang");
     let mut child = upgrade(&world, hanging.path(), &labels("pdead.1", 1)).await;
     world.release("demo", |seen| seen.body.as_ref().is_some_and(|body| body.hook.is_some())).await;
     child.kill().await.unwrap();
-    // Whoever starts anew sees the same at once.
+    // Tasks that start later see the same.
     let later = World::new("tasks-killed").await;
     later.tasks.ready().await;
     let seen = later.tasks.observe();
@@ -151,7 +151,7 @@ async fn a_killed_helm_leaves_a_pending_record_of_a_dead_owner() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_that_cannot_be_read_is_told_and_the_others_go_on() {
+async fn skips_and_reports_an_unreadable_record() {
     let world = World::new("tasks-broken").await;
     let record = |release: &str, version: &str, more: serde_json::Value| {
         let mut labels = json!({"owner": "helm", "name": release, "version": version, "status": "deployed"});
@@ -174,5 +174,5 @@ async fn a_record_that_cannot_be_read_is_told_and_the_others_go_on() {
         assert!(told.contains(message), "{told}");
     }
     let seen = world.release("never-ours", |seen| seen.status == "deployed").await;
-    assert_eq!((seen.attempt, seen.body, seen.undecodable), (None, None, None), "its body is nobody's business");
+    assert_eq!((seen.attempt, seen.body, seen.undecodable), (None, None, None), "its body is not read");
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::world::{PASSWORD, World, cluster, workload};
 
-fn steer(key: &str, value: &str) -> Value {
+fn setting(key: &str, value: &str) -> Value {
     json!({format!("kwok.osdpl.dev/{key}"): value})
 }
 
@@ -20,12 +20,12 @@ fn none() -> Value {
     json!({})
 }
 
-fn verdict_of(workload: &osdpl_core::observed::Workload) -> ComponentHealth {
+fn component_verdict(workload: &osdpl_core::observed::Workload) -> ComponentHealth {
     health::assess(workload).status
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workloads_become_ready_and_say_why_they_do_not() {
+async fn workloads_become_ready_or_report_a_reason() {
     let world = World::new("tasks-workloads").await;
     let init = json!({"initContainers": [{"name": "init", "image": "example.com/entrypoint:1",
         "env": [{"name": "DEPENDENCY_SERVICE", "value": "tasks-workloads:nothing-like-it"}]}]});
@@ -34,8 +34,8 @@ async fn workloads_become_ready_and_say_why_they_do_not() {
     world.create::<StatefulSet>(workload("stateful", &none(), &none())).await;
     world.create::<DaemonSet>(workload("everywhere", &none(), &none())).await;
     world.create::<DaemonSet>(workload("nowhere", &none(), &nowhere)).await;
-    world.create::<Deployment>(workload("no-image", &steer("behaviour", "image-pull-error"), &none())).await;
-    world.create::<StatefulSet>(workload("crashing", &steer("behaviour", "crash-loop"), &none())).await;
+    world.create::<Deployment>(workload("no-image", &setting("behaviour", "image-pull-error"), &none())).await;
+    world.create::<StatefulSet>(workload("crashing", &setting("behaviour", "crash-loop"), &none())).await;
     world.create::<Deployment>(workload("homeless", &none(), &nowhere)).await;
     world.create::<Deployment>(workload("waiting", &none(), &init)).await;
     for (name, verdict, ready, reason) in [
@@ -66,35 +66,35 @@ async fn workloads_become_ready_and_say_why_they_do_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lost_readiness_is_unhealthy_until_it_is_regained() {
+async fn lost_readiness_is_unhealthy_until_regained() {
     let world = World::new("tasks-lost").await;
     world.create::<Deployment>(workload("api", &none(), &none())).await;
-    world.workload("api", |api| verdict_of(api) == ComponentHealth::Ready && api.was_available).await;
+    world.workload("api", |api| component_verdict(api) == ComponentHealth::Ready && api.was_available).await;
     let pods = world.api::<Pod>();
     let pod = pods.list(&ListParams::default()).await.unwrap().items[0].metadata.name.clone().unwrap();
     let ready = |value: Value| Patch::Merge(json!({"metadata": {"labels": {"kwok.osdpl.dev/ready": value}}}));
     pods.patch(&pod, &PatchParams::default(), &ready(json!("false"))).await.unwrap();
-    let lost = world.workload("api", |api| verdict_of(api) == ComponentHealth::Unhealthy).await;
+    let lost = world.workload("api", |api| component_verdict(api) == ComponentHealth::Unhealthy).await;
     assert!(!health::is_available(&lost));
     pods.patch(&pod, &PatchParams::default(), &ready(Value::Null)).await.unwrap();
-    world.workload("api", |api| verdict_of(api) == ComponentHealth::Ready).await;
+    world.workload("api", |api| component_verdict(api) == ComponentHealth::Ready).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rollout_is_not_done_while_an_older_pod_serves() {
+async fn rollout_is_incomplete_while_old_pods_serve() {
     let world = World::new("tasks-rollout").await;
     world.create::<Deployment>(workload("api", &none(), &none())).await;
-    world.workload("api", |api| verdict_of(api) == ComponentHealth::Ready).await;
-    let broken = json!({"spec": {"template": {"metadata": {"labels": steer("behaviour", "hang")}}}});
+    world.workload("api", |api| component_verdict(api) == ComponentHealth::Ready).await;
+    let broken = json!({"spec": {"template": {"metadata": {"labels": setting("behaviour", "hang")}}}});
     let api = world.api::<Deployment>();
     api.patch("api", &PatchParams::default(), &Patch::Merge(broken)).await.unwrap();
     let rolling = world.workload("api", |api| api.updated == 1 && api.outdated_pods == 1 && api.ready == 1).await;
     assert!(health::is_available(&rolling), "the older pod serves those that need it");
-    assert_eq!(verdict_of(&rolling), ComponentHealth::Progressing);
+    assert_eq!(component_verdict(&rolling), ComponentHealth::Progressing);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failing_job_is_explained_by_the_scrubbed_end_of_its_log() {
+async fn failing_job_is_explained_by_its_scrubbed_log() {
     let world = World::new("tasks-job").await;
     let log = format!("connecting\nmysql://root:{PASSWORD}@mariadb\naccess denied");
     let pod = json!({
@@ -125,32 +125,32 @@ async fn a_failing_job_is_explained_by_the_scrubbed_end_of_its_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changes_no_verdict_pokes_nobody() {
+async fn unchanged_health_triggers_nothing() {
     let world = World::new("tasks-quiet").await;
     world.create::<Deployment>(workload("api", &none(), &none())).await;
     world.create::<Deployment>(workload("other", &none(), &none())).await;
-    world.workload("api", |api| verdict_of(api) == ComponentHealth::Ready && api.was_available).await;
-    world.workload("other", |api| verdict_of(api) == ComponentHealth::Ready && api.was_available).await;
+    world.workload("api", |api| component_verdict(api) == ComponentHealth::Ready && api.was_available).await;
+    world.workload("other", |api| component_verdict(api) == ComponentHealth::Ready && api.was_available).await;
     let before = world.tasks.observe();
     let api = world.api::<Deployment>();
     for number in 0..20 {
         let noted = Patch::Merge(json!({"metadata": {"labels": {"note": number.to_string()}}}));
         api.patch("api", &PatchParams::default(), &noted).await.unwrap();
     }
-    // The watch is in order: when the deletion is seen, the notes were.
+    // The watch is ordered: when the deletion is seen, the notes were seen before.
     api.delete("other", &DeleteParams::default()).await.unwrap();
     let mut pokes = 0;
     while world.tasks.observe().workloads().iter().any(|workload| workload.name == "other") {
         world.poke.notified().await;
         pokes += 1;
     }
-    // One for the deletion, and one that may have been left from before.
+    // One for the deletion, and possibly one from before.
     assert!(pokes <= 2, "{pokes} pokes");
     assert_eq!(before.workloads()[0], world.tasks.observe().workloads()[0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn missing_rights_are_told_and_the_tasks_go_on_once_they_are_granted() {
+async fn continues_after_missing_rights_are_granted() {
     let kubeconfig = cluster().await.kubeconfig_for("default", "default").await.unwrap();
     let world = World::seen_as("tasks-rights", &kubeconfig).await;
     let problem = loop {

@@ -1,4 +1,4 @@
-//! One control plane for all tests, and for each test a namespace and tasks of its own.
+//! One control plane for all tests, and for each test a namespace and its own tasks.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -18,16 +18,16 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, watch};
 
-/// How long anything may take before a test gives up.
+/// The timeout of every wait in a test.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The operator process that lives, as far as the tests' fence knows.
+/// The live operator process for the tests' liveness check.
 pub const ALIVE: &str = "palive.1";
 
-/// What must not show.
+/// A password that must not be shown.
 pub const PASSWORD: &str = "correct-horse-battery-staple";
 
-/// The control plane, with a runtime that outlives every test's; it ends with the process.
+/// The control plane, with a runtime that outlives every test's; it stops with the process.
 static CLUSTER: LazyLock<(Runtime, Cluster)> = LazyLock::new(|| {
     let start = || {
         let runtime = Runtime::new().unwrap();
@@ -35,23 +35,23 @@ static CLUSTER: LazyLock<(Runtime, Cluster)> = LazyLock::new(|| {
         let cluster = runtime.block_on(Cluster::start(options)).unwrap();
         (runtime, cluster)
     };
-    // A test's runtime is no place to block.
+    // Blocking is not possible in a test's runtime.
     std::thread::spawn(start).join().unwrap()
 });
 
-/// The control plane.
+/// Returns the control plane.
 pub async fn cluster() -> &'static Cluster {
     &tokio::task::spawn_blocking(|| &*CLUSTER).await.unwrap().1
 }
 
-/// A client of this test's runtime.
+/// Returns a client of this test's runtime.
 pub async fn client(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     Client::try_from(config).unwrap()
 }
 
-/// A namespace, and the tasks that look at it.
+/// A namespace, and the tasks that observe it.
 pub struct World {
     pub client: Client,
     pub namespace: String,
@@ -61,12 +61,12 @@ pub struct World {
 }
 
 impl World {
-    /// A new namespace, seen with all rights.
+    /// Returns a new namespace, observed with all rights.
     pub async fn new(namespace: &str) -> Self {
         Self::seen_as(namespace, cluster().await.kubeconfig()).await
     }
 
-    /// A new namespace, seen by whoever the kubeconfig says.
+    /// Returns a new namespace, observed with the rights of this kubeconfig.
     pub async fn seen_as(namespace: &str, kubeconfig: &Path) -> Self {
         let client = client(cluster().await.kubeconfig()).await;
         let created: Namespace = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
@@ -104,7 +104,7 @@ impl World {
         self.api::<K>().create(&PostParams::default(), &object).await.unwrap()
     }
 
-    /// The API of a kind in the namespace.
+    /// Returns the API of a kind in the namespace.
     pub fn api<K>(&self) -> Api<K>
     where
         K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
@@ -112,7 +112,7 @@ impl World {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Waits until the tasks see something; what they see is asked for only when they poke, as the operator does it.
+    /// Waits until `look` returns a value; the state is read only when the tasks trigger, like in the operator.
     pub async fn until<T>(&self, what: &str, mut look: impl FnMut(&Observation) -> Option<T>) -> T {
         let wait = async {
             self.tasks.ready().await;
@@ -131,13 +131,13 @@ impl World {
         }
     }
 
-    /// Waits until a workload is as described.
+    /// Waits until a workload satisfies the predicate.
     pub async fn workload(&self, name: &str, mut is: impl FnMut(&Workload) -> bool) -> Workload {
         self.until(name, |seen| seen.workloads().iter().find(|workload| workload.name == name && is(workload)).cloned())
             .await
     }
 
-    /// Waits until a Job is as described.
+    /// Waits until a Job satisfies the predicate.
     pub async fn job(&self, name: &str, mut is: impl FnMut(&ObservedJob) -> bool) -> ObservedJob {
         self.until(name, |seen| seen.jobs().iter().find(|job| job.name == name && is(job)).cloned()).await
     }
@@ -151,7 +151,7 @@ impl World {
     }
 }
 
-/// A workload as helm installs one, with a steering label for its pods.
+/// Returns a workload like helm installs one, with a control label for its pods.
 pub fn workload(name: &str, steering: &Value, pod: &Value) -> Value {
     let mut labels = json!({"application": "demo", "component": name, "release_group": "demo"});
     labels.as_object_mut().unwrap().extend(steering.as_object().unwrap().clone());

@@ -1,15 +1,15 @@
-//! Certificates in the files beside a resource.
+//! Certificates in the files next to a resource.
 
 use std::fmt::Write as _;
 
 use rcgen::generate_simple_self_signed;
 
-use super::judged;
+use super::checked;
 
 const HEAD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  \
                     openstackRelease: '2026.1'\n  presets: [core]\n  publicDomain: cloud.example.org\n  features:\n";
 
-/// A Secret with a certificate for these names, which is its own authority.
+/// Returns a Secret with a self-signed certificate for these names.
 fn secret(namespace: &str, name: &str, names: &[&str]) -> String {
     let made = generate_simple_self_signed(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
     let mut text =
@@ -25,21 +25,21 @@ fn secret(namespace: &str, name: &str, names: &[&str]) -> String {
     text
 }
 
-/// What is said of certificates; all of the Secrets are said to be judged.
-fn said(features: &str, secrets: &[String]) -> Vec<String> {
-    let report = judged(&[("cloud.yaml", &format!("{HEAD}{features}{}", secrets.concat()))]);
-    assert_eq!(report.notes, Vec::<String>::new(), "each Secret was looked at");
+/// Returns the findings about certificates; all of the Secrets are reported as checked.
+fn findings_of(features: &str, secrets: &[String]) -> Vec<String> {
+    let report = checked(&[("cloud.yaml", &format!("{HEAD}{features}{}", secrets.concat()))]);
+    assert_eq!(report.notes, Vec::<String>::new(), "each Secret was checked");
     let found = report.findings.iter().filter(|found| found.rule == "certificate");
     found.map(|found| format!("{} {}: {}", found.level, found.field, found.message)).collect()
 }
 
 #[test]
-fn the_public_certificate_is_looked_for_in_the_gateways_namespace() {
+fn finds_public_certificate_in_the_gateway_namespace() {
     let features = "    publicEndpoints: {enabled: true, gateway: {name: public, namespace: gateways}}\n    \
                     tls: {public: {secretName: public-tls, issuer: {name: acme}}}\n";
     let wrong = |namespace| secret(namespace, "public-tls", &["elsewhere.example.org"]);
-    assert_eq!(said(features, &[wrong("openstack")]), Vec::<String>::new(), "nobody asks for that one");
-    let found = said(features, &[wrong("gateways")]);
+    assert_eq!(findings_of(features, &[wrong("openstack")]), Vec::<String>::new(), "nothing uses that one");
+    let found = findings_of(features, &[wrong("gateways")]);
     let place = "error spec.features.tls.public.secretName: Secret gateways/public-tls: tls.crt is not valid for";
     assert!(found.len() == 1 && found[0].starts_with(&format!("{place} ")), "{found:?}");
     assert!(
@@ -47,34 +47,34 @@ fn the_public_certificate_is_looked_for_in_the_gateways_namespace() {
         "{found:?}"
     );
     let right = secret("gateways", "public-tls", &["*.cloud.example.org"]);
-    assert_eq!(said(features, &[right]), Vec::<String>::new());
+    assert_eq!(findings_of(features, &[right]), Vec::<String>::new());
 }
 
 #[test]
-fn certificates_inside_of_the_cluster_are_judged_where_they_are_given() {
+fn checks_provided_internal_certificates() {
     let features = "    tls: {internal: {enabled: true, given: true}}\n";
     let host = "keystone-api.openstack.svc.cluster.local";
     let right = ["keystone-api", "keystone-api.openstack", host];
-    assert_eq!(said(features, &[secret("openstack", "keystone-api-tls", &right)]), Vec::<String>::new());
-    let found = said(features, &[secret("openstack", "keystone-api-tls", &right[..2])]);
+    assert_eq!(findings_of(features, &[secret("openstack", "keystone-api-tls", &right)]), Vec::<String>::new());
+    let found = findings_of(features, &[secret("openstack", "keystone-api-tls", &right[..2])]);
     let place = "error spec.features.tls.internal.given: Secret openstack/keystone-api-tls: tls.crt is not valid for";
     assert!(found.len() == 1 && found[0].starts_with(&format!("{place} {host}: ")), "{found:?}");
     let stranger = secret("openstack", "keystone-api-tls", &right).replace("  ca.crt:", "  authority.crt:");
-    let found = said(features, &[stranger]);
+    let found = findings_of(features, &[stranger]);
     assert!(found.len() == 1 && found[0].contains("there is no ca.crt in it; add it"), "{found:?}");
 }
 
 #[test]
-fn certificates_of_the_database_and_its_clients_are_judged_where_they_are_given() {
+fn checks_provided_database_certificates() {
     let features = "    tls: {given: true, database: true}\n";
     let host = "mariadb.openstack.svc.cluster.local";
     let server = |names: &[&str]| secret("openstack", "mariadb-tls-direct", names);
-    assert_eq!(said(features, &[server(&["mariadb", "mariadb.openstack", host])]), Vec::<String>::new());
-    let found = said(features, &[server(&["mariadb", "mariadb.openstack"])]);
+    assert_eq!(findings_of(features, &[server(&["mariadb", "mariadb.openstack", host])]), Vec::<String>::new());
+    let found = findings_of(features, &[server(&["mariadb", "mariadb.openstack"])]);
     let place = "error spec.features.tls.given: Secret openstack/mariadb-tls-direct: tls.crt is not valid for";
     assert!(found.len() == 1 && found[0].starts_with(&format!("{place} {host}: ")), "{found:?}");
     let client = secret("openstack", "keystone-client", &["anybody"]);
-    assert_eq!(said(features, std::slice::from_ref(&client)), Vec::<String>::new(), "nobody looks for its names");
-    let found = said(features, &[client.replace("  tls.key:", "  key:")]);
+    assert_eq!(findings_of(features, std::slice::from_ref(&client)), Vec::<String>::new(), "its names are not checked");
+    let found = findings_of(features, &[client.replace("  tls.key:", "  key:")]);
     assert!(found.len() == 1 && found[0].contains("openstack/keystone-client: there is no tls.key in it"), "{found:?}");
 }

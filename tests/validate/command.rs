@@ -1,4 +1,4 @@
-//! The command: what it reads, how it ends, what it prints.
+//! The command: its inputs, exit codes and output.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -19,7 +19,7 @@ pub fn validate(arguments: &[&str], input: &str) -> (i32, String, String) {
 }
 
 #[test]
-fn the_code_says_whether_anything_is_refused_or_could_not_be_read() {
+fn exit_code_tells_errors_from_unreadable_input() {
     let (code, said, _) = validate(&[], WRONG);
     assert_eq!(code, 1, "{said}");
     assert!(
@@ -33,7 +33,7 @@ fn the_code_says_whether_anything_is_refused_or_could_not_be_read() {
 }
 
 #[test]
-fn what_can_not_be_read_hides_nothing_and_ends_with_a_code_of_its_own() {
+fn unreadable_input_hides_no_finding() {
     let unread =
         "/nowhere/cloud.yaml:1: error: can't be read: there is no such file; name an existing one [resource]\n";
     let (code, said, _) = validate(&["/nowhere/cloud.yaml", "-"], WRONG);
@@ -49,13 +49,13 @@ fn what_can_not_be_read_hides_nothing_and_ends_with_a_code_of_its_own() {
 }
 
 #[test]
-fn a_variable_that_names_no_catalogue_is_told_by_its_name() {
+fn names_the_variable_of_a_missing_catalogue() {
     let (code, _, why) = validate(&["--catalog", "", "-"], SOUND);
     assert!(code == 2 && why.contains("in the variable OSDPL_CATALOG; name one, or unset the variable"), "{why}");
 }
 
 #[test]
-fn a_folder_is_read_whole_and_programs_are_told_in_json_and_sarif() {
+fn reads_folders_and_prints_json_and_sarif() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("clouds")).unwrap();
     std::fs::write(folder.path().join("clouds/one.yaml"), WRONG).unwrap();
@@ -77,7 +77,7 @@ fn a_folder_is_read_whole_and_programs_are_told_in_json_and_sarif() {
 pub const SOUND: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [core]}\n";
 const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: more}\nstringData: {values.yaml: 'a: 1'}\n";
 
-/// A folder with these files, and its path.
+/// Returns a folder with these files, and its path.
 pub fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -89,7 +89,7 @@ pub fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, String) {
 }
 
 #[test]
-fn what_holds_nothing_to_judge_is_one_clear_error() {
+fn input_without_resources_is_one_error() {
     let (_folder, place) = folder(&[
         ("cloud.yaml", SOUND),
         ("secret.yaml", SECRET),
@@ -115,13 +115,13 @@ fn what_holds_nothing_to_judge_is_one_clear_error() {
     }
     let (code, said, _) = validate(&[], "");
     assert!(code == 1 && said.starts_with("stdin:1: error: there is no resource of osdpl"), "{said}");
-    assert_eq!(validate(&[&place], "").0, 0, "other manifests beside ours are nobody's business");
-    assert_eq!(validate(&[&at("cloud.yaml"), &at("secret.yaml")], "").0, 0, "what it takes values from may be named");
+    assert_eq!(validate(&[&place], "").0, 0, "other manifests are ignored");
+    assert_eq!(validate(&[&at("cloud.yaml"), &at("secret.yaml")], "").0, 0, "its value sources may be named");
     assert_eq!(validate(&[&at("cloud.yaml"), &at("foreign.yaml")], "").0, 1);
 }
 
 #[test]
-fn what_is_no_yaml_is_told_with_its_line_and_refused_where_it_was_named() {
+fn invalid_yaml_has_a_line_and_is_refused_if_named() {
     let (_folder, place) = folder(&[("cloud.yaml", SOUND), ("other.yaml", "kind: Job\na: [1\n")]);
     let (code, said, _) = validate(&[&format!("{place}/other.yaml")], "");
     assert_eq!(code, 1, "{said}");
@@ -142,12 +142,12 @@ fn what_is_no_yaml_is_told_with_its_line_and_refused_where_it_was_named() {
 }
 
 #[test]
-fn what_is_told_of_the_cluster_must_be_what_is_wanted() {
+fn cluster_description_must_be_valid() {
     for (option, value, told) in [
         ("--pod-network", "10.0.0.0", "the prefix length is missing; expected a network, such as 10.244.0.0/16"),
-        ("--service-network", "services", "this is no address; wanted is a network"),
+        ("--service-network", "services", "this is not an IP address; expected a network"),
         ("--nodes", "three", "invalid digit"),
-        ("--storage-class", "A b", "this is no name of a StorageClass"),
+        ("--storage-class", "A b", "this is not the name of a StorageClass"),
     ] {
         let (code, said, why) = validate(&[option, value, "-"], SOUND);
         assert!((code, said.as_str()) == (2, "") && why.contains(told), "{why}");
@@ -157,7 +157,7 @@ fn what_is_told_of_the_cluster_must_be_what_is_wanted() {
 }
 
 #[test]
-fn what_stands_beside_a_resource_and_can_not_be_used_is_told_where_it_is_named() {
+fn reports_unusable_documents_at_their_location() {
     let cloud = format!(
         "{}services:\n    keystone: {{credentials: {{admin: {{name: keys, key: admin}}}}}}\n    nova: {{releases: {{nova: {{valuesFrom: [{{kind: Secret, name: more}}]}}}}}}\n",
         SOUND.replace(

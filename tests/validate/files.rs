@@ -1,8 +1,9 @@
-//! What files hold: several documents, lists, kinds, names that come twice, `ConfigMap`s of the catalogue; and how files are come by.
+//! The content of files: several documents, lists, kinds, duplicate names, `ConfigMap`s of the catalogue; and how files
+//! are found.
 
 use super::command::{SOUND, folder, validate};
 
-/// A `ConfigMap` with this label's value that adds a preset.
+/// Returns a `ConfigMap` with this label value that adds a preset.
 fn addition(label: &str, preset: &str) -> String {
     format!(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: edge\n  labels: {{osdpl.dev/catalog: {label}}}\ndata:\n  presets.edge.yaml: |\n{preset}"
@@ -10,7 +11,7 @@ fn addition(label: &str, preset: &str) -> String {
 }
 
 #[test]
-fn what_stands_behind_a_marker_is_refused_as_kubectl_does() {
+fn refuses_text_after_a_document_marker() {
     let (code, said, _) =
         validate(&[], &format!("{SOUND}--- {{kind: OpenStackDeployment, apiVersion: osdpl.dev/v1alpha1}}\n"));
     assert_eq!(code, 1, "{said}");
@@ -24,7 +25,7 @@ fn what_stands_behind_a_marker_is_refused_as_kubectl_does() {
 }
 
 #[test]
-fn what_is_most_likely_ours_is_told_with_what_to_write() {
+fn suggests_fixes_for_almost_matching_documents() {
     let wrong = SOUND.replace("kind: OpenStackDeployment", "kind: OpenstackDeployment");
     let (code, said, _) = validate(&[], &format!("{SOUND}---\n{wrong}"));
     let kind = "stdin:7: error: kind: there is no kind \"OpenstackDeployment\" of osdpl, did you mean \"OpenStackDeployment\"?; there are OpenStackDeployment and NodeMaintenance: correct it [resource]\n";
@@ -37,14 +38,14 @@ fn what_is_most_likely_ours_is_told_with_what_to_write() {
 }
 
 #[test]
-fn a_whole_number_with_a_point_is_as_good_as_one_without_and_hides_nothing() {
+fn whole_number_with_a_point_is_valid() {
     let text = SOUND.replace("[core]", "[core, nope], nodes: {rollout: {pauseSeconds: 60.0}}");
     let (code, said, _) = validate(&[], &text);
     assert!(code == 1 && said.contains("there is no preset \"nope\"") && said.contains(": 1 error"), "{said}");
 }
 
 #[test]
-fn the_items_of_a_list_are_judged_each_with_its_lines() {
+fn checks_list_items_with_their_lines() {
     let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: osdpl.dev/v1alpha1\n  kind: OpenStackDeployment\n  metadata: {name: cloud}\n  spec:\n    openstackRelease: '2026.1'\n    presets: [core]\n    regoin: x\n";
     let (code, said, _) = validate(&[], list);
     assert!(
@@ -54,7 +55,7 @@ fn the_items_of_a_list_are_judged_each_with_its_lines() {
 }
 
 #[test]
-fn of_two_of_one_name_the_second_is_told() {
+fn reports_duplicate_names() {
     let (code, said, _) = validate(&[], &format!("{SOUND}---\n{SOUND}"));
     let told = "stdin:8: error: metadata.name: OpenStackDeployment cloud is already defined on line 3, and ";
     assert!(code == 1 && said.starts_with(told), "{said}");
@@ -62,7 +63,7 @@ fn of_two_of_one_name_the_second_is_told() {
 }
 
 #[test]
-fn a_wrong_config_map_is_told_at_its_line_beside_everything_else() {
+fn locates_errors_in_config_maps() {
     let cloud = SOUND.replace("[core]", "[core], regoin: x");
     let (code, said, _) =
         validate(&[], &format!("{cloud}{}", addition("'true'", "    preset: edge\n    presset: x\n")));
@@ -83,7 +84,7 @@ fn a_wrong_config_map_is_told_at_its_line_beside_everything_else() {
 }
 
 #[test]
-fn what_rules_say_of_an_added_preset_names_each_value_its_release_and_where_it_stands() {
+fn rule_findings_of_added_presets_have_locations() {
     let cloud = SOUND.replace("[core]", "[core, edge]");
     let values = "keystone: {values: {jobs: {fernet_rotate: {cron: one}, credential_rotate: {cron: two}}, pod: {replicas: {api: -3}}}}";
     let preset = format!(
@@ -107,7 +108,7 @@ fn what_rules_say_of_an_added_preset_names_each_value_its_release_and_where_it_s
 }
 
 #[test]
-fn what_a_feature_was_given_hides_no_other_schedule_of_its_own() {
+fn checks_every_schedule_of_a_feature() {
     let cloud = SOUND.replace("[core]", "[core], features: {mine: {schedule: bad, name: x}}");
     let feature = "    feature: mine\n    description: Mine.\n    schema: {type: object, properties: {schedule: {type: string, maxLength: 20}, name: {type: string, maxLength: 9}}}\n    default: {schedule: '@daily', name: one}\n    fragments:\n    - releases:\n        keystone: {values: {jobs: {fernet_rotate: {cron: '${features.mine.schedule}'}, credential_rotate: {cron: worse}}}}\n";
     let addition = addition("'true'", feature).replace("presets.edge.yaml", "features.mine.yaml");
@@ -120,7 +121,7 @@ fn what_a_feature_was_given_hides_no_other_schedule_of_its_own() {
 }
 
 #[test]
-fn a_label_that_keeps_a_config_map_out_is_told() {
+fn reports_a_label_that_excludes_a_config_map() {
     let preset = "    preset: edge\n    description: One.\n";
     for label in ["true", "'yes'"] {
         let (code, said, _) = validate(&[], &format!("{SOUND}{}", addition(label, preset)));
@@ -135,7 +136,7 @@ fn a_label_that_keeps_a_config_map_out_is_told() {
 }
 
 #[test]
-fn what_is_named_and_not_there_is_noted_and_what_was_read_is_not() {
+fn notes_missing_references_only() {
     let cloud = SOUND
         .replace("[core]", "[core], services: {nova: {releases: {nova: {valuesFrom: [{kind: Secret, name: more}]}}}}");
     let (code, said, _) = validate(&[], &cloud);
@@ -149,7 +150,7 @@ fn what_is_named_and_not_there_is_noted_and_what_was_read_is_not() {
 }
 
 #[test]
-fn a_folder_whose_files_can_not_be_read_is_not_green() {
+fn unreadable_files_fail_a_folder() {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
     let (_folder, place) = folder(&[("chart.yaml", "{{ if .Values.x }}\na: [1\n"), ("map.yaml", map)]);
     let (code, said, _) = validate(&[&place], "");
@@ -157,7 +158,7 @@ fn a_folder_whose_files_can_not_be_read_is_not_green() {
 }
 
 #[test]
-fn links_are_followed_once_and_what_is_no_text_is_told_so() {
+fn follows_links_once_and_reports_binary_files() {
     let (_folder, place) = folder(&[("a/cloud.yaml", SOUND), ("latin.txt", "")]);
     for link in ["b", "a/c"] {
         std::os::unix::fs::symlink(&place, format!("{place}/{link}")).unwrap();
@@ -170,7 +171,7 @@ fn links_are_followed_once_and_what_is_no_text_is_told_so() {
 }
 
 #[test]
-fn images_that_an_object_beside_the_cloud_names_stay_behind_where_the_release_moves() {
+fn images_of_extra_objects_stay_in_a_moved_release() {
     let own = "services: {keystone: {releases: {keystone: {valuesFrom: [{kind: ConfigMap, name: pins}]}}}}}\nstatus: {openstackRelease: {deployed: '2025.2'}}";
     let cloud = SOUND.replace("[core]}", &format!("[core], {own}"));
     let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: pins}\ndata: {values.yaml: 'images: {tags: {keystone_api: a/b:c}}'}\n";

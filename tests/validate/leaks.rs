@@ -1,4 +1,4 @@
-//! Nothing secret of a file is printed, whatever is said of it and by whichever command.
+//! No secret of a file is printed, in any finding and by any command.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use super::command::validate;
 
 const HEAD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  openstackRelease: \"2026.1\"\n  presets: [core]\n  features: {storage: {backend: local}}\n";
 
-/// What commands print of a file with this text, all of it.
+/// Returns the complete output of commands for a file with this text.
 fn printed(text: &str, commands: &[&[&str]]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("cloud.yaml"), text).unwrap();
@@ -20,7 +20,7 @@ fn printed(text: &str, commands: &[&[&str]]) -> Vec<String> {
 }
 
 #[test]
-fn a_secret_among_extra_objects_is_hidden_in_a_map_a_list_and_a_text() {
+fn hides_secrets_in_extra_objects() {
     let services = "  services:\n    keystone:\n      releases:\n        keystone:\n          values:\n            extraObjects:\n              one: {apiVersion: v1, kind: Secret, metadata: {name: one}, stringData: {config: hunter2}}\n              two: |\n                apiVersion: v1\n                kind: Secret\n                metadata: {name: two}\n                stringData: {config: hunter2}\n    glance:\n      releases:\n        glance:\n          values:\n            extraObjects:\n            - {apiVersion: v1, kind: Secret, metadata: {name: one}, stringData: {config: hunter2}}\n";
     let commands: [&[&str]; 5] = [
         &["render", "-f", "cloud.yaml", "keystone", "glance"],
@@ -37,7 +37,7 @@ fn a_secret_among_extra_objects_is_hidden_in_a_map_a_list_and_a_text() {
 }
 
 #[test]
-fn a_block_of_text_where_values_belong_is_not_repeated() {
+fn misplaced_text_is_not_repeated() {
     let services = "  services:\n    keystone:\n      releases:\n        keystone:\n          values: |\n            endpoints: {identity: {auth: {admin: {password: hunter2}}}}\n";
     let commands: [&[&str]; 5] = [
         &["plan", "--offline", "-f", "cloud.yaml"],
@@ -47,14 +47,14 @@ fn a_block_of_text_where_values_belong_is_not_repeated() {
         &["validate", "cloud.yaml"],
     ];
     for said in printed(&format!("{HEAD}{services}"), &commands) {
-        assert!(said.contains("text") && !said.contains("hunter2"), "{said}");
+        assert!(said.contains("found a string") && !said.contains("hunter2"), "{said}");
     }
     let case = "cases:\n- name: a\n  spec: |\n    services: {keystone: {password: hunter2}}\n";
     let said = &printed(case, &[&["test", "cloud.yaml"]])[0];
     assert!(said.contains("`spec` takes a map") && !said.contains("hunter2"), "{said}");
 }
 
-/// A cloud that takes values of a release from a Secret, and the Secret.
+/// Returns a cloud with values of a release from a Secret, and the Secret.
 fn with_secret(service: &str, values: &str) -> String {
     let services = format!(
         "  services: {{{service}: {{releases: {{{service}: {{valuesFrom: [{{kind: Secret, name: more}}]}}}}}}}}\n"
@@ -66,7 +66,7 @@ fn with_secret(service: &str, values: &str) -> String {
 }
 
 #[test]
-fn what_a_rule_says_of_a_value_out_of_a_secret_does_not_repeat_it() {
+fn rule_findings_hide_values_from_secrets() {
     let (code, said, _) = validate(&[], &with_secret("nova", "jobs: {cell_setup: {cron: hunter2}}"));
     let place =
         "stdin:7: error: spec.services.nova.releases.nova.valuesFrom[0].jobs.cell_setup.cron: this is not a schedule; ";
@@ -81,7 +81,7 @@ fn what_a_rule_says_of_a_value_out_of_a_secret_does_not_repeat_it() {
 }
 
 #[test]
-fn what_a_hazard_says_of_a_value_out_of_a_secret_does_not_repeat_it() {
+fn lint_warnings_hide_values_from_secrets() {
     let values = "pod: {replicas: {conductor: hunter2a}}, endpoints: {compute: {port: {api: {default: hunter2b}}}}, conf: {nova: {DEFAULT: hunter2c}}, manifests: [hunter2d]";
     let commands: [&[&str]; 5] = [
         &["validate", "cloud.yaml"],
@@ -91,7 +91,7 @@ fn what_a_hazard_says_of_a_value_out_of_a_secret_does_not_repeat_it() {
         &["render", "-f", "cloud.yaml", "nova"],
     ];
     let said = printed(&with_secret("nova", &format!("{{{values}}}")), &commands);
-    assert!(said[0].contains("pod.replicas.conductor: this is no number of pods"), "{}", said[0]);
+    assert!(said[0].contains("pod.replicas.conductor: this is not a number of pods"), "{}", said[0]);
     assert!(said[0].contains("port.api.default: is a text where the"), "{}", said[0]);
     for said in said {
         assert!(!said.contains("hunter2"), "{said}");
@@ -99,7 +99,7 @@ fn what_a_hazard_says_of_a_value_out_of_a_secret_does_not_repeat_it() {
 }
 
 #[test]
-fn a_secret_within_a_text_or_below_a_password_is_hidden_and_the_text_of_a_chart_is_not() {
+fn hides_secrets_in_texts_and_below_passwords() {
     let values = "            conf:\n              keystone:\n                ldap: {password: {x: hunter2a}, url: ldap://plain}\n              one: |\n                smtp_auth_password: 'hunter2b'\n              two: |\n                bind_password = \"hunter2c\"\n              three: |\n                password: {{ .Values.plain }}\n            endpoints: {identity: {auth: {admin: {password: {x: hunter2d}}}}}\n";
     let services =
         format!("  services:\n    keystone:\n      releases:\n        keystone:\n          values:\n{values}");
@@ -117,7 +117,7 @@ fn a_secret_within_a_text_or_below_a_password_is_hidden_and_the_text_of_a_chart_
 }
 
 #[test]
-fn the_password_of_an_address_is_not_repeated() {
+fn hides_passwords_in_urls() {
     let proxy = HEAD.replace("backend: local}", "backend: local}, proxy: {http: \"http://me:hunter2@proxy:3128\"}");
     let charts = format!("{HEAD}  charts: {{repository: \"https://me:hunter2@charts.example.org\"}}\n");
     for text in [&proxy, &charts] {

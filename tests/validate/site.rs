@@ -1,4 +1,4 @@
-//! What is said of a cloud that its cluster can't carry.
+//! Findings for a cloud that its cluster can't run.
 
 use std::sync::LazyLock;
 
@@ -6,17 +6,17 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::observed::{Class, ClusterInfo, NodeCount, Range};
 use osdpl_lint::rule::Schemas;
 
-use super::{judged_at, resource};
+use super::{checked_at, resource};
 
-/// What the rules about clusters say of a spec, each with its field.
-fn said(input: &str, site: &ClusterInfo) -> Vec<String> {
+/// Returns the findings of the cluster rules for a spec, each with its field.
+fn findings_of(input: &str, site: &ClusterInfo) -> Vec<String> {
     static KNOWN: LazyLock<(Catalog, Schemas)> = LazyLock::new(|| {
         let catalog = osdpl_core::files::load_catalog(None).unwrap();
         let schemas = Schemas::new(&catalog).unwrap();
         (catalog, schemas)
     });
     let (catalog, schemas) = &*KNOWN;
-    let report = judged_at(&[("cloud.yaml", &resource(input))], catalog, schemas, site);
+    let report = checked_at(&[("cloud.yaml", &resource(input))], catalog, schemas, site);
     let found =
         report.findings.iter().filter(|found| ["controllers", "storage-class", "address"].contains(&found.rule));
     found.map(|found| format!("{} {}: {}", found.level, found.field, found.message)).collect()
@@ -39,8 +39,8 @@ const FEWER: &str =
     "give more nodes the label (spec.nodes.roles), or run fewer (a smaller size, without the preset ha)";
 
 #[test]
-fn servers_that_insist_on_a_node_each_are_counted_against_the_nodes() {
-    let found = said("presets: [compute, ha]", &nodes(&[("openstack-control-plane", 2)]));
+fn counts_servers_against_nodes() {
+    let found = findings_of("presets: [compute, ha]", &nodes(&[("openstack-control-plane", 2)]));
     assert_eq!(
         found[0],
         format!(
@@ -57,50 +57,50 @@ fn servers_that_insist_on_a_node_each_are_counted_against_the_nodes() {
         )
     );
     assert_eq!(found.len(), 2, "{found:?}");
-    assert_eq!(said("presets: [compute, ha]", &nodes(&[("openstack-control-plane", 3)])), Vec::<String>::new());
-    let unknown = said("presets: [compute, ha]", &ClusterInfo::default());
-    assert_eq!(unknown, Vec::<String>::new(), "nobody has counted");
+    assert_eq!(findings_of("presets: [compute, ha]", &nodes(&[("openstack-control-plane", 3)])), Vec::<String>::new());
+    let unknown = findings_of("presets: [compute, ha]", &ClusterInfo::default());
+    assert_eq!(unknown, Vec::<String>::new(), "the nodes are not known");
     let named = "presets: [compute, ha]\nnodes: {roles: {control-plane: {names: [n1]}}}";
-    let found = said(named, &ClusterInfo::default());
+    let found = findings_of(named, &ClusterInfo::default());
     let of_spec = "are wanted, and spec.nodes.roles names 1 node for openstack-control-plane=enabled: each needs a node of its own";
     assert!(found[0].contains(of_spec), "{found:?}");
     let three = nodes(&[("openstack-control-plane", 3)]);
-    assert_eq!(said(named, &three), Vec::<String>::new(), "they were counted");
+    assert_eq!(findings_of(named, &three), Vec::<String>::new(), "they were counted");
     for enough in ["{names: [n1, n2, n3]}", "{names: [n1], selector: {matchLabels: {a: b}}}"] {
         let spec = format!("presets: [compute, ha]\nnodes: {{roles: {{control-plane: {enough}}}}}");
-        assert_eq!(said(&spec, &ClusterInfo::default()), Vec::<String>::new(), "{enough}");
+        assert_eq!(findings_of(&spec, &ClusterInfo::default()), Vec::<String>::new(), "{enough}");
     }
 }
 
 #[test]
-fn a_majority_on_one_node_and_none_at_all_are_told_apart() {
+fn distinguishes_one_node_from_no_majority() {
     let own = "services: {mariadb: {releases: {mariadb: {values: {pod: {replicas: {server: 3}}}}}}}";
     let at = "spec.services.mariadb.releases.mariadb.values.pod.replicas.server";
     assert_eq!(
-        said(own, &nodes(&[("openstack-control-plane", 1)])),
+        findings_of(own, &nodes(&[("openstack-control-plane", 1)])),
         [format!(
             "warning {at}: 3 database servers (mariadb) are wanted, and 1 node carries openstack-control-plane=enabled: some share a node, and if it fails the \
              majority is lost; {FEWER}"
         )]
     );
     assert_eq!(
-        said(own, &nodes(&[("openstack-control-plane", 0)])),
+        findings_of(own, &nodes(&[("openstack-control-plane", 0)])),
         [
             "warning spec.nodes.roles: 3 database servers (mariadb), RabbitMQ servers (rabbitmq) are wanted, and no node carries openstack-control-plane=enabled: none of \
              them starts; give nodes the label (spec.nodes.roles)"
         ]
     );
-    let one = said("presets: [compute]", &nodes(&[("openstack-control-plane", 0)]));
+    let one = findings_of("presets: [compute]", &nodes(&[("openstack-control-plane", 0)]));
     assert!(
         one[0].starts_with("warning spec.nodes.roles: RabbitMQ servers (rabbitmq), database servers (mariadb) are"),
         "one that can't run is one too many: {one:?}"
     );
-    assert_eq!(said("presets: [compute]", &nodes(&[("openstack-control-plane", 1)])), Vec::<String>::new());
+    assert_eq!(findings_of("presets: [compute]", &nodes(&[("openstack-control-plane", 1)])), Vec::<String>::new());
     let elsewhere = "services: {mariadb: {releases: {mariadb: {values: {labels: {server: {node_selector_key: db}}, pod: {replicas: {server: 3}}}}}}}";
-    let found = said(elsewhere, &nodes(&[("openstack-control-plane", 1), ("db", 3)]));
+    let found = findings_of(elsewhere, &nodes(&[("openstack-control-plane", 1), ("db", 3)]));
     assert_eq!(found, Vec::<String>::new(), "they run elsewhere");
     let ovn = "presets: [compute, ha]\nfeatures: {network: {backend: ovn}}";
-    let found = said(ovn, &nodes(&[("openstack-control-plane", 3), ("openstack-network-node", 1)]));
+    let found = findings_of(ovn, &nodes(&[("openstack-control-plane", 3), ("openstack-network-node", 1)]));
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
         found[0].contains("3 northbound databases of OVN (ovn), 3 southbound databases of OVN (ovn) are wanted, and 1 node carries openstack-network-node=enabled"),
@@ -109,11 +109,11 @@ fn a_majority_on_one_node_and_none_at_all_are_told_apart() {
 }
 
 #[test]
-fn a_class_that_is_not_there_is_told_with_those_that_are() {
+fn unknown_class_lists_known_ones() {
     let wait = "so that volume claims, and the pods that mount them, wait for ever";
     let known = classes(&[class("fast", "example.com/disks", false), class("generals", "example.com/disks", true)]);
     assert_eq!(
-        said("region: one", &known),
+        findings_of("region: one", &known),
         [format!(
             "warning spec.storageClass: there is no StorageClass \"general\", did you mean \"generals\"?, {wait}; the cluster has fast, generals; name one of them, or make \
              it"
@@ -121,19 +121,23 @@ fn a_class_that_is_not_there_is_told_with_those_that_are() {
     );
     let none = classes(&[]);
     assert_eq!(
-        said("storageClass: fast", &none),
+        findings_of("storageClass: fast", &none),
         [format!(
             "warning spec.storageClass: there is no StorageClass \"fast\", {wait}; the cluster has none at all; make one"
         )]
     );
-    assert_eq!(said("storageClass: default", &known), Vec::<String>::new(), "the charts leave it to the cluster");
+    assert_eq!(
+        findings_of("storageClass: default", &known),
+        Vec::<String>::new(),
+        "the charts leave it to the cluster"
+    );
     let without_default = classes(&[class("fast", "example.com/disks", false)]);
-    assert_eq!(said("storageClass: default", &without_default).len(), 1, "which has none by default");
-    assert_eq!(said("features: {storage: {backend: local}}", &none), Vec::<String>::new(), "no claim is made");
+    assert_eq!(findings_of("storageClass: default", &without_default).len(), 1, "which has none by default");
+    assert_eq!(findings_of("features: {storage: {backend: local}}", &none), Vec::<String>::new(), "no claim is made");
     let claimless = "presets: []\nservices: {memcached: {enabled: true}}";
-    assert_eq!(said(claimless, &none), Vec::<String>::new(), "of that class none is made");
+    assert_eq!(findings_of(claimless, &none), Vec::<String>::new(), "of that class none is made");
     let own = "storageClass: fast\nservices: {mariadb: {releases: {mariadb: {values: {volume: {class_name: slow}}}}}}";
-    let found = said(own, &known);
+    let found = findings_of(own, &known);
     assert_eq!(found.len(), 1, "{found:?}");
     let at =
         "warning spec.services.mariadb.releases.mariadb.values.volume.class_name: there is no StorageClass \"slow\"";
@@ -141,12 +145,12 @@ fn a_class_that_is_not_there_is_told_with_those_that_are() {
 }
 
 #[test]
-fn a_claim_that_pods_share_needs_a_class_whose_volumes_can_be_shared() {
+fn shared_claims_need_a_shareable_class() {
     let disks = classes(&[
         class("general", "rook-ceph.rbd.csi.ceph.com", true),
         class("shared", "rook-ceph.cephfs.csi.ceph.com", false),
     ]);
-    let found = said("services: {tacker: {enabled: true}, gnocchi: {enabled: true}}", &disks);
+    let found = findings_of("services: {tacker: {enabled: true}, gnocchi: {enabled: true}}", &disks);
     let told = |release: &str, path: &str| {
         format!(
             "warning spec.services.{release}: pods of {release} on several nodes mount one volume (ReadWriteMany), and StorageClass \"general\" \
@@ -159,31 +163,38 @@ fn a_claim_that_pods_share_needs_a_class_whose_volumes_can_be_shared() {
         [told("gnocchi", "extraObjects.measures.spec.storageClassName"), told("tacker", "storage.storageClass")]
     );
     let shared = "services: {tacker: {enabled: true, releases: {tacker: {values: {storage: {storageClass: shared}}}}}}";
-    assert_eq!(said(shared, &disks), Vec::<String>::new());
+    assert_eq!(findings_of(shared, &disks), Vec::<String>::new());
     let images = |mode: &str| {
         let values = format!("{{storage: pvc, volume: {{accessModes: [{mode}]}}, pod: {{replicas: {{api: 3}}}}}}");
         format!("services: {{glance: {{releases: {{glance: {{values: {values}}}}}}}}}")
     };
-    let found = said(&images("ReadWriteMany"), &disks);
+    let found = findings_of(&images("ReadWriteMany"), &disks);
     assert_eq!(found.len(), 1, "{found:?}");
     let glance = "warning spec.services.glance: pods of glance on several nodes mount one volume (ReadWriteMany), and StorageClass \"general\" ";
     assert!(found[0].starts_with(glance), "{found:?}");
-    assert_eq!(said(&images("ReadWriteOnce"), &disks), Vec::<String>::new(), "a rule says what is wrong with that");
+    assert_eq!(findings_of(&images("ReadWriteOnce"), &disks), Vec::<String>::new(), "another rule reports that");
 }
 
 #[test]
-fn networks_of_the_cloud_that_are_the_clusters_are_told() {
-    let range = |what: &str, is_of_pods, cidr: &str| Range { description: what.into(), is_of_pods, cidr: cidr.into() };
+fn reports_networks_that_overlap_the_cluster() {
+    let range = |description: &str, is_of_pods, cidr: &str| Range {
+        description: description.into(),
+        is_of_pods,
+        cidr: cidr.into(),
+    };
     let services = range("Services (ServiceCIDR kubernetes)", false, "10.96.0.0/12");
     let networks = vec![range("the pods of node n1", true, "10.244.1.0/24"), services];
     let site = ClusterInfo { networks, ..ClusterInfo::default() };
     let input = "features: {network: {backend: ovs, tunnelNetwork: 10.96.10.0/24}, networkPolicies: {enabled: true, clients: [10.244.0.0/16]}}";
     assert_eq!(
-        said(input, &site),
+        findings_of(input, &site),
         [
             "warning spec.features.network.tunnelNetwork: 10.96.10.0/24 overlaps 10.96.0.0/12 of Services (ServiceCIDR kubernetes): pods of the cloud can reach only one of \
              the two; choose another range"
         ]
     );
-    assert_eq!(said("features: {network: {backend: ovs, tunnelNetwork: 172.16.0.0/24}}", &site), Vec::<String>::new());
+    assert_eq!(
+        findings_of("features: {network: {backend: ovs, tunnelNetwork: 172.16.0.0/24}}", &site),
+        Vec::<String>::new()
+    );
 }

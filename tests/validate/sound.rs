@@ -1,4 +1,4 @@
-//! What is sound is taken without a word: the samples, and every kind of cloud that presets and features make.
+//! Valid input has no findings: the samples, and every kind of cloud of presets and features.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use osdpl_lint::hazard::{Cloud, lint_warnings};
 use osdpl_lint::rule::Schemas;
 use serde_json::json;
 
-use super::{judged, judged_by, path, resource};
+use super::{checked, checked_by, path, resource};
 
 fn samples() -> Vec<(String, String)> {
     let entries = std::fs::read_dir(path("deploy/samples")).unwrap();
@@ -19,9 +19,9 @@ fn samples() -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_samples_are_free_of_errors_and_hazards() {
+fn samples_have_no_errors_or_lint_warnings() {
     for (name, text) in samples() {
-        let report = judged(&[(&name, &text)]);
+        let report = checked(&[(&name, &text)]);
         let doubted: Vec<_> =
             report.findings.iter().filter(|found| found.level == "error" || found.rule != "catalogue").collect();
         assert!(doubted.is_empty(), "{name}: {doubted:?}");
@@ -30,13 +30,13 @@ fn the_samples_are_free_of_errors_and_hazards() {
 }
 
 #[test]
-fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
+fn presets_and_backends_have_no_lint_warnings() {
     let catalog = osdpl_core::files::load_catalog(None).unwrap();
     for presets in [&["compute"][..], &["compute", "ha"], &["compute", "storage"], &["compute", "storage", "ha"]] {
         for network in ["ovs", "ovn"] {
             let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
             let storage = if presets.contains(&"storage") { ceph } else { json!({"backend": "pvc"}) };
-            // What cinder and octavia can do nothing without.
+            // The settings without which cinder and octavia do nothing.
             let image = json!({"url": "https://images.example.org/amphora.qcow2", "checksum": format!("sha256:{}", "0".repeat(64))});
             let balancers = json!({"providers": ["amphora"], "amphora": {"image": image}});
             let mut features = json!({"network": {"backend": network}, "storage": storage, "loadBalancer": balancers});
@@ -58,49 +58,50 @@ fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
 }
 
 #[test]
-fn what_is_applied_beside_a_resource_is_read() {
+fn reads_objects_next_to_a_resource() {
     let cloud = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  \
                  openstackRelease: '2026.1'\n  presets: [core]\n  services:\n    nova:\n      releases:\n        nova:\n          \
                  valuesFrom: [{kind: ConfigMap, name: sizes}]\n";
     let sizes = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sizes, namespace: openstack}\ndata:\n  values.yaml: |\n    pod: {replicas: 3}\n";
-    let report = judged(&[("cloud.yaml", cloud), ("sizes.yaml", sizes)]);
+    let report = checked(&[("cloud.yaml", cloud), ("sizes.yaml", sizes)]);
     let found: Vec<_> = report.findings.iter().map(|found| (found.line, found.rule, found.field.as_str())).collect();
     assert_eq!(found, [(11, "hidden-key", "spec.services.nova.releases.nova.valuesFrom[0].pod.replicas")]);
     assert_eq!(report.notes, Vec::<String>::new(), "it was read");
-    let alone = judged(&[("cloud.yaml", cloud)]);
+    let alone = checked(&[("cloud.yaml", cloud)]);
     assert_eq!((alone.summary.errors, alone.notes.len()), (0, 1), "{:?} {:?}", alone.findings, alone.notes);
 }
 
 #[test]
-fn what_a_broker_of_ones_own_and_its_service_are_told_alike_contradicts_nobody() {
+fn dedicated_broker_values_do_not_conflict() {
     let spec = "features: {messaging: {dedicated: [nova]}}\nservices:\n  rabbitmq:\n    releases:\n      rabbitmq-nova:\n        values:\n          \
                 pod: {replicas: {server: 3}}\n          endpoints:\n            oslo_messaging: {auth: {user: {username: own}}, port: {amqp: {default: 5673}}}\n  \
                 nova:\n    releases:\n      nova:\n        values:\n          endpoints:\n            oslo_messaging:\n              statefulset: {replicas: 3}\n              \
                 auth: {admin: {username: own}}\n              port: {amqp: {default: 5673}}\n";
-    let report = judged(&[("cloud.yaml", &resource(spec))]);
+    let report = checked(&[("cloud.yaml", &resource(spec))]);
     assert!(!report.findings.iter().any(|found| found.rule == "contradiction"), "{:?}", report.findings);
 }
 
 #[test]
-fn how_long_the_largest_sample_takes_is_printed() {
+fn prints_validation_time_of_largest_sample() {
     let catalog = osdpl_core::files::load_catalog(None).unwrap();
     let schemas = Schemas::new(&catalog).unwrap();
     let largest = samples().into_iter().max_by_key(|(_, text)| text.len()).unwrap();
     let begun = Instant::now();
-    let report = judged_by(&[(&largest.0, &largest.1)], &catalog, &schemas);
+    let report = checked_by(&[(&largest.0, &largest.1)], &catalog, &schemas);
     println!("{}: {:?} in a debug build", largest.0, begun.elapsed());
     assert_eq!(report.summary.errors, 0);
 }
 
 #[test]
-fn couplings_and_rules_name_keys_that_their_charts_have() {
+fn couplings_and_rules_use_existing_keys() {
     let catalog = osdpl_core::files::load_catalog(None).unwrap();
     let of_couplings = catalog.cross_checks.couplings.iter().flat_map(|coupling| &coupling.places);
     let of_couplings = of_couplings.filter_map(|place| Some((place.release.as_ref()?, &place.path)));
     let of_rules = catalog.cross_checks.rules.iter().filter_map(|rule| Some((rule.releases.first()?, &rule.path)));
     let is_known = |(release, path): &(&String, &osdpl_values::Path)| {
         let chart = catalog.release(release).map(|(_, release)| release.chart.as_str());
-        // A section of a configuration takes options that the chart does not list, and `extraObjects` takes anything.
+        // A section of a configuration accepts options that the chart does not list, and `extraObjects` accepts
+        // anything.
         let above: osdpl_values::Path = match path.keys() {
             keys if keys[0] == "extraObjects" => keys[..1].iter().cloned().collect(),
             keys if keys[0] == "conf" => keys[..keys.len().min(3)].iter().cloned().collect(),

@@ -94,8 +94,8 @@ mod tests {
         ));
         let expected = "\
 warning: 4 passwords are publicly known defaults of upstream's charts. Once a release is adopted, write a new one to:
-    heat conf.heat.DEFAULT.auth_encryption_key: a Secret referenced by spec.services.heat.credentials.encryption_key (rewrite the database first, with heat-manage update_params)
-    keystone endpoints.identity.auth.admin.password: Secret own, key admin (keystone's db-sync takes it over; until they are upgraded, the other charts hold the old one)
+    heat conf.heat.DEFAULT.auth_encryption_key: a Secret referenced by spec.services.heat.credentials.encryption_key (re-encrypt the database first, with heat-manage update_params)
+    keystone endpoints.identity.auth.admin.password: Secret own, key admin (keystone's db-sync sets it; the other charts use the old one until they are upgraded)
     keystone endpoints.oslo_db.auth.keystone.password: Secret own, key database (db-init does not change the password of an account that exists; run ALTER USER first)
     cinder endpoints.identity.auth.nova.password: Secret cloud-adopted-cinder, its values (set by the next upgrade; the pods read it from a Secret that is not in their hash and must be restarted)
 ";

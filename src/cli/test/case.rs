@@ -269,7 +269,7 @@ mod tests {
                 "cases.yaml:6: a refused cloud has no releases, so this can't fail; give it a case",
             ),
             (with("{refused: x}\n  - {warns: y}"), "it is right"),
-            (with("{release: a, path: b..c, exists: true}"), "cases.yaml:5: \"b..c\" is no path"),
+            (with("{release: a, path: b..c, exists: true}"), "cases.yaml:5: \"b..c\" is not a valid path"),
             (with("{release: a, path: b, equals: null}"), "it is right"),
             (with("{release: a, path: b, matches: '([a'}"), "cases.yaml:5: `matches` is not a regular expression: "),
             (with("{release: a, holds: 'a ==='}"), "cases.yaml:5: `a ===` is not a valid CEL expression"),

@@ -128,7 +128,7 @@ mod tests {
                 json!({"computer": {"names": ["a"]}}),
                 "computer: there is no role \"computer\", did you mean \"compute\"?; there are compute, and a role of your own needs `labels`",
             ),
-            (json!({"compute": {}}), "compute: names nobody who plays the role"),
+            (json!({"compute": {}}), "compute: has no nodes for the role"),
             (json!({"own": {"names": ["a"], "labels": {"a b": "x"}}}), "own.labels: \"a b\" is not a valid label key"),
             (json!({"own": {"names": ["a"], "labels": {"A/b": "x"}}}), "own.labels: \"A/b\" is not a valid label key"),
             (

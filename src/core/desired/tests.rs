@@ -222,7 +222,7 @@ fn an_unusable_layer_blocks_only_its_release() {
     let desired = resolved(json!({"services": {"front": {"releases": {"front": {"unset": ["a..b"]}}}}}));
     let blocked = desired.releases["front"].blocked.as_ref().unwrap();
     assert!(
-        blocked.message.starts_with("spec.services.front.releases.front.unset[0]: \"a..b\" is no path"),
+        blocked.message.starts_with("spec.services.front.releases.front.unset[0]: \"a..b\" is not a valid path"),
         "{blocked:?}"
     );
     assert!(desired.releases["store"].blocked.is_none());

@@ -272,8 +272,8 @@ mod tests {
         let releases = [osdpl_core::observed::ReleaseKey::new("openstack", "nova")].into();
         let needed = Needed { releases, labels: true, external, ..Needed::default() };
         let note = told(&needed, 2).unwrap().note;
-        let kept = "the labels of roles on 2 nodes, Service openstack/mariadb; ";
-        assert!(note.contains(&format!("openstack/nova; with it stays what its pods may live on: {kept}")), "{note}");
+        let kept = "the labels of roles on 2 nodes, Service openstack/mariadb, which was kept too";
+        assert!(note.contains(&format!("openstack/nova; their pods may need {kept}")), "{note}");
         assert_eq!(told(&Needed { external: [].into(), ..needed }, 0), None);
         assert_eq!(told(&Needed::default(), 2), None);
     }

@@ -210,7 +210,9 @@ mod tests {
 
     #[test]
     fn what_is_no_name_and_what_is_too_long_are_told_as_they_are_elsewhere() {
-        assert!(compiled("vales.x == 1").unwrap_err().contains("uses `vales`, which does not exist; there are spec,"));
+        assert!(
+            compiled("vales.x == 1").unwrap_err().contains("uses `vales`, which does not exist; available are spec,")
+        );
         assert!(compiled(&"!".repeat(5000)).unwrap_err().contains("it may have 4096 bytes"));
     }
 }

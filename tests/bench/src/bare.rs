@@ -1,4 +1,4 @@
-//! Bare helm, as people script it.
+//! Plain helm, as in users' scripts.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::cloud::Cloud;
 use crate::cpu::Cpu;
 use crate::report::Cost;
 
-/// One after another.
+/// Installs one release after another.
 pub async fn sequential(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     measured(cloud, async {
         for name in cloud.in_order() {
@@ -23,7 +23,7 @@ pub async fn sequential(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     .await
 }
 
-/// Everything at once.
+/// Installs everything at once.
 pub async fn at_once(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     measured(cloud, async {
         try_join_all(cloud.releases.keys().map(|name| helm(cloud, name))).await?;
@@ -32,7 +32,8 @@ pub async fn at_once(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     .await
 }
 
-/// Each as soon as its needs' processes have ended and their pods are ready; as many at once as can be.
+/// Installs each release as soon as the helm processes of its dependencies have exited and their pods are ready, with
+/// maximum concurrency.
 pub async fn ordered(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     measured(cloud, async {
         let (mut started, mut done) = (BTreeSet::new(), BTreeSet::new());

@@ -1,4 +1,4 @@
-//! What is installed, and where: charts, values and order as the operator has them, a fresh namespace each time.
+//! The cloud to install: charts, values and order like the operator's, in a new namespace each time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,42 +15,42 @@ use osdpl_core::desired::{Desired, Facts, Provider, resolve, select};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::judge::Judge;
+use crate::judge::ReadinessWatch;
 
-/// The namespace of the operator's own chart, and the name of its release and service account.
+/// The namespace of the operator's chart, and the name of its release and service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 
-/// What charts install outside of namespaces.
+/// Cluster-scoped kinds that charts install.
 const CLUSTER_SCOPED: [(&str, &str, &str); 3] = [
     ("rbac.authorization.k8s.io", "v1", "ClusterRole"),
     ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"),
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
 ];
 
-/// What all runs share.
+/// The environment that all runs share.
 pub struct World {
-    /// With all rights.
+    /// A client with all rights.
     pub client: Client,
-    /// With all rights.
+    /// A kubeconfig with all rights.
     pub kubeconfig: PathBuf,
-    /// With the rights of the operator's chart.
+    /// A kubeconfig with the rights of the operator's chart.
     pub operator_kubeconfig: PathBuf,
     /// helm 4.
     pub helm: PathBuf,
     /// The operator's program.
     pub osdpl: PathBuf,
-    /// Where the operator takes charts from: archives, the same as bare helm's.
+    /// The charts for the operator: the same archives as for plain helm.
     pub charts: PathBuf,
-    /// Where the operator takes its catalogue from instead of the one that is built in.
+    /// A catalogue for the operator instead of the built-in one.
     pub catalog: Option<PathBuf>,
     /// The resource, as JSON.
     pub sample: Value,
-    /// Scratch space, and the operator's cache.
+    /// Temporary files, and the operator's cache.
     pub scratch: tempfile::TempDir,
 }
 
 impl World {
-    /// Packs the charts and installs the operator's own.
+    /// Packages the charts and installs the operator's own.
     pub async fn new(cluster: &Cluster, osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(sample).with_context(|| sample.display().to_string())?;
         let sample = osdpl_values::yaml::parse::<Value>(&sample.display().to_string(), &text)?;
@@ -80,7 +80,7 @@ impl World {
         Ok(world)
     }
 
-    /// Archives of the charts, so that neither way packs while the clock runs.
+    /// Packages the charts before the measurement.
     async fn pack(&self, folder: &Path) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.charts)?;
         for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())?.flatten() {
@@ -95,7 +95,7 @@ impl World {
         Ok(())
     }
 
-    /// Runs helm with all rights, its own files in the scratch space.
+    /// Runs helm with all rights and its own files in the scratch folder.
     pub async fn helm(&self, arguments: impl IntoIterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
         let arguments: Vec<_> = arguments.into_iter().collect();
         let output = self.command().args(&arguments).output().await?;
@@ -105,7 +105,7 @@ impl World {
         Ok(())
     }
 
-    /// helm, with nothing to do yet.
+    /// Returns a helm command without arguments.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.helm);
         let home = |part: &str| self.scratch.path().join(part);
@@ -117,7 +117,7 @@ impl World {
         command
     }
 
-    /// The archive of a chart.
+    /// Returns the archive of a chart.
     fn archive(&self, chart: &str) -> anyhow::Result<PathBuf> {
         let names = std::fs::read_dir(&self.charts)?.flatten().map(|entry| entry.path());
         let is_its = |path: &PathBuf| {
@@ -130,32 +130,32 @@ impl World {
     }
 }
 
-/// A release as bare helm needs it.
+/// A release for plain helm.
 pub struct Release {
     /// The archive.
     pub chart: PathBuf,
-    /// The file of values.
+    /// The file with the values.
     pub values: PathBuf,
-    /// The releases that provide what it needs.
+    /// The releases that it depends on.
     pub needs: BTreeSet<String>,
 }
 
-/// One installation.
+/// An installation.
 pub struct Cloud<'a> {
-    /// What all share.
+    /// The shared environment.
     pub world: &'a World,
     /// The namespace.
     pub namespace: String,
-    /// By name.
+    /// The releases by name.
     pub releases: BTreeMap<String, Release>,
     /// The resource, for the operator.
     pub deployment: OpenStackDeployment,
-    /// Whether everything is up.
-    pub judge: Judge,
+    /// Checks whether everything is up.
+    pub judge: ReadinessWatch,
 }
 
 impl<'a> Cloud<'a> {
-    /// A namespace, and what goes into it.
+    /// Creates a namespace and the inputs of the releases.
     pub async fn fresh(world: &'a World, namespace: &str) -> anyhow::Result<Self> {
         let mut resource = world.sample.clone();
         resource["metadata"]["namespace"] = json!(namespace);
@@ -182,16 +182,16 @@ impl<'a> Cloud<'a> {
         }
         let object = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
         Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &object).await?;
-        let judge = Judge::watch(&world.client, namespace);
+        let judge = ReadinessWatch::watch(&world.client, namespace);
         Ok(Self { world, namespace: namespace.to_owned(), releases, deployment, judge })
     }
 
-    /// The resource.
+    /// Returns the API of the resource.
     pub fn api(&self) -> Api<OpenStackDeployment> {
         Api::namespaced(self.world.client.clone(), &self.namespace)
     }
 
-    /// Releases with those that they need before them.
+    /// Returns the releases in the order of their dependencies.
     pub fn in_order(&self) -> Vec<&str> {
         let mut order: Vec<&str> = Vec::new();
         while order.len() < self.releases.len() {
@@ -206,7 +206,8 @@ impl<'a> Cloud<'a> {
         order
     }
 
-    /// Removes the namespace, and what its charts left outside of it. No helm: the next run shall not wait for hooks.
+    /// Removes the namespace and the cluster-scoped objects of its charts, without helm, so that the next run does not
+    /// wait for hooks.
     pub async fn remove(self) -> anyhow::Result<()> {
         let client = &self.world.client;
         for resource in self.api().list(&ListParams::default()).await?.items {
@@ -230,7 +231,7 @@ impl<'a> Cloud<'a> {
     }
 }
 
-/// The releases and their edges, as the operator sees them.
+/// Returns the releases and their dependencies as the operator computes them.
 fn desired(deployment: &OpenStackDeployment) -> anyhow::Result<Desired> {
     let catalog = osdpl_core::files::load_catalog(None)?;
     let name = deployment.name_any();

@@ -1,27 +1,27 @@
-//! Processor time and memory of processes, as `/proc` tells (`proc_pid_stat(5)`, `proc_pid_status(5)`).
+//! CPU time and memory of processes, as in `/proc` (`proc_pid_stat(5)`, `proc_pid_status(5)`).
 
 use std::time::Duration;
 
 use anyhow::Context as _;
 
-/// What the kernel counts in: `USER_HZ`, 100 a second on every architecture that Rust runs on.
+/// The kernel's unit: `USER_HZ`, 100 per second on every architecture that Rust supports.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Processor time of a process, user and system together.
+/// CPU time of a process, user and system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu {
-    /// Its own.
+    /// Its own time.
     pub own: Duration,
-    /// That of its children which have ended and were waited for, and of theirs.
+    /// The time of its children that have exited and were waited for, and of their children.
     pub children: Duration,
 }
 
 impl Cpu {
-    /// What a process has used so far.
+    /// Returns the CPU time of a process so far.
     pub fn of(pid: u32) -> anyhow::Result<Self> {
         let path = format!("/proc/{pid}/stat");
         let stat = std::fs::read_to_string(&path).with_context(|| path.clone())?;
-        // Counted behind the program's name, which may hold anything: utime is field 14 of all, the 12th of these.
+        // Counted after the program's name, which may contain anything: utime is field 14 of all, the 12th of these.
         let fields: Vec<&str> =
             stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default().split_whitespace().collect();
         let ticks = |index: usize| -> anyhow::Result<u64> {
@@ -34,18 +34,18 @@ impl Cpu {
         Ok(Self { own: time(ticks(11)? + ticks(12)?)?, children: time(ticks(13)? + ticks(14)?)? })
     }
 
-    /// What was used since `earlier`.
+    /// Returns the difference to `earlier`.
     pub fn since(self, earlier: Self) -> Self {
         Self { own: self.own.saturating_sub(earlier.own), children: self.children.saturating_sub(earlier.children) }
     }
 }
 
-/// Resident memory of a process in KiB.
+/// Returns the resident memory of a process in KiB.
 pub fn resident(pid: u32) -> anyhow::Result<u64> {
     field(pid, "VmRSS:")
 }
 
-/// The highest resident memory a process ever had, in KiB.
+/// Returns the peak resident memory of a process in KiB.
 pub fn peak(pid: u32) -> anyhow::Result<u64> {
     field(pid, "VmHWM:")
 }
@@ -57,7 +57,7 @@ fn field(pid: u32, name: &str) -> anyhow::Result<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// The command lines of a process's children.
+/// Returns the command lines of a process's children.
 pub fn children(pid: u32) -> Vec<(u32, Vec<String>)> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());

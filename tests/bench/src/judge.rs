@@ -1,4 +1,4 @@
-//! Whether what charts installed is up: the same judge for every way.
+//! Checks whether the objects of charts are up, in the same way for every measurement.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -20,25 +20,25 @@ use tokio::task::JoinSet;
 /// A watched workload or Job.
 #[derive(Clone, Debug)]
 struct Seen {
-    /// The helm release that it belongs to; hooks say so too.
+    /// The helm release that it belongs to, also for hooks.
     release: String,
-    /// Whether pods wait for nothing more.
+    /// Whether it is available or complete.
     up: bool,
     job: bool,
 }
 
-/// Watches one namespace.
-pub struct Judge {
-    place: Place,
+/// Watches a namespace.
+pub struct ReadinessWatch {
+    place: Observed,
     changed: watch::Receiver<u64>,
     _watches: JoinSet<()>,
 }
 
-impl Judge {
-    /// Begins to watch `namespace`.
+impl ReadinessWatch {
+    /// Starts watching `namespace`.
     pub fn watch(client: &Client, namespace: &str) -> Self {
         let (sender, changed) = watch::channel(0);
-        let place = Place { client: client.clone(), namespace: namespace.to_owned(), seen: Arc::default(), sender };
+        let place = Observed { client: client.clone(), namespace: namespace.to_owned(), seen: Arc::default(), sender };
         let mut watches = JoinSet::new();
         place.spawn::<Deployment>(&mut watches);
         place.spawn::<StatefulSet>(&mut watches);
@@ -47,18 +47,18 @@ impl Judge {
         Self { place, changed, _watches: watches }
     }
 
-    /// Waits until every workload of a release is available, its Jobs aside: what "its pods are ready" means.
+    /// Waits until every workload of a release is available, except for Jobs.
     pub async fn available(&mut self, release: &str) -> anyhow::Result<()> {
         self.until(|seen| !seen.job && seen.release == release).await
     }
 
-    /// Waits until every workload is available and every Job complete.
+    /// Waits until every workload is available and every Job is complete.
     pub async fn all_up(&mut self) -> anyhow::Result<()> {
         self.until(|_| true).await
     }
 
     async fn until(&mut self, counts: impl Fn(&Seen) -> bool) -> anyhow::Result<()> {
-        // A watch may lag behind the helm that has just ended; a list does not.
+        // A watch may lag behind helm; a list does not.
         self.place.list::<Deployment>().await?;
         self.place.list::<StatefulSet>().await?;
         self.place.list::<DaemonSet>().await?;
@@ -71,20 +71,20 @@ impl Judge {
     }
 }
 
-impl Clone for Judge {
+impl Clone for ReadinessWatch {
     fn clone(&self) -> Self {
         Self { place: self.place.clone(), changed: self.changed.clone(), _watches: JoinSet::new() }
     }
 }
 
-/// What can be up.
+/// A kind of object that can be up.
 trait Work:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
 {
     /// Whether it is a Job, not a workload.
     const JOB: bool = false;
 
-    /// Whether all that its newest spec asks for is there.
+    /// Whether the newest spec is fully rolled out.
     fn is_up(&self) -> bool;
 }
 
@@ -124,16 +124,16 @@ fn current<K: Resource>(object: &K, observed: Option<i64>) -> bool {
     observed >= object.meta().generation
 }
 
-/// Where to look, what was seen there, and whom to tell.
+/// The watched namespace, the observed objects, and the receiver of changes.
 #[derive(Clone)]
-struct Place {
+struct Observed {
     client: Client,
     namespace: String,
     seen: Arc<Mutex<BTreeMap<String, Seen>>>,
     sender: watch::Sender<u64>,
 }
 
-impl Place {
+impl Observed {
     fn first(&self, counts: impl Fn(&Seen) -> bool) -> Option<String> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.iter().find(|(_, seen)| counts(seen)).map(|(name, _)| name.clone())

@@ -1,9 +1,9 @@
-//! `make bench`: what the operator costs beside bare helm, interleaved in one run on one control plane.
+//! `make bench`: compares the operator with plain helm, alternating in one run on one control plane.
 //!
-//! The same charts with the same values go into a fresh namespace each time, in four ways: helm one after another; helm in
-//! the order of the releases; helm all at once; the operator. A run ends when everything is up: each helm has ended, each
-//! workload is available, each Job complete, and for the operator the resource says so as well. Upstream's waits between
-//! pods are played; without them order would cost nothing.
+//! The same charts with the same values are installed into a new namespace each time, in four ways: helm one release
+//! after another; helm in the order of the releases; helm all at once; the operator. A run ends when everything is up:
+//! each helm has exited, each workload is available, each Job is complete, and for the operator the resource is Ready
+//! as well. Upstream's waits between pods are simulated; without them the order would have no effect.
 
 mod bare;
 mod cloud;
@@ -26,7 +26,7 @@ use cluster::{Audit, Cluster, Options, Program};
 use cloud::{Cloud, World};
 use report::{Report, Way};
 
-/// Measures the operator beside bare helm.
+/// Compares the operator with plain helm.
 #[derive(Parser)]
 struct Arguments {
     /// A folder of charts: archives, or chart directories.
@@ -38,19 +38,19 @@ struct Arguments {
     /// The resource to install.
     #[arg(long)]
     sample: PathBuf,
-    /// How often each way is measured; the median counts.
+    /// How often each way is measured; the median is reported.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Only these ways.
+    /// Measure only these ways.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Way::ALL)]
     ways: Vec<Way>,
-    /// Leave out what is measured on the standing cloud: memory, no-op, one key.
+    /// Skip the measurements on the installed cloud: memory, no-op, one key.
     #[arg(long)]
     no_steady: bool,
     /// Measure a large cloud instead.
     #[arg(long)]
     scale: bool,
-    /// Measure what a pass computes instead; no cluster, no charts.
+    /// Measure the computation of a pass instead; no cluster, no charts.
     #[arg(long)]
     plan: bool,
 }
@@ -86,7 +86,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let world = World::new(&cluster, &arguments.osdpl, &arguments.charts, &arguments.sample).await?;
     let mut report = Report::default();
     for round in 0..arguments.rounds {
-        // Each round begins with another way, so that what drifts drifts for all.
+        // Each round starts with another way, to spread any drift.
         for index in 0..arguments.ways.len() {
             let way = arguments.ways[(index + round) % arguments.ways.len()];
             let cloud = Cloud::fresh(&world, &format!("bench-{round}-{index}")).await?;

@@ -1,4 +1,4 @@
-//! The operator as a process under the rights of its chart.
+//! The operator as a process with the rights of its chart.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -16,16 +16,16 @@ use crate::cloud::{Cloud, World};
 use crate::cpu::Cpu;
 use crate::report::Cost;
 
-/// A running operator; it ends, with its helms, when this is dropped.
+/// A running operator; it and its helm processes are stopped when this is dropped.
 pub struct Operator {
     _child: Child,
     address: SocketAddr,
-    /// Its process.
+    /// Its process ID.
     pub pid: u32,
 }
 
 impl Operator {
-    /// Starts it and waits until it has seen the cluster.
+    /// Starts it and waits until it has read the cluster's state.
     pub async fn start(world: &World) -> anyhow::Result<Self> {
         let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let log = std::fs::File::options().create(true).append(true).open(world.scratch.path().join("operator.log"))?;
@@ -41,7 +41,8 @@ impl Operator {
         let mut child = command.kill_on_drop(true).spawn()?;
         let pid = child.id().context("it has ended already")?;
         let operator = |child| Self { _child: child, address, pid };
-        // A probe is asked, as a kubelet does: the operator tells nobody else that it is ready. Nothing is measured before.
+        // Polls the readiness probe like a kubelet: the operator signals readiness in no other way. Nothing is measured
+        // before.
         for _ in 0..300 {
             if get(address, "/readyz").await.is_ok() {
                 return Ok(operator(child));
@@ -54,7 +55,7 @@ impl Operator {
         bail!("the operator does not become ready: {}", tail(world))
     }
 
-    /// How many helm processes it has started so far.
+    /// Returns the number of helm processes that it has started so far.
     pub async fn helm_started(&self) -> anyhow::Result<u64> {
         let text = get(self.address, "/metrics").await?;
         let counts = text.lines().filter(|line| line.starts_with("osdpl_helm_starts_total{"));
@@ -73,14 +74,14 @@ pub async fn install(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     Ok(Cost { wall, helm: spent.children, operator: spent.own })
 }
 
-/// `kubectl apply --server-side` of the resource.
+/// Runs `kubectl apply --server-side` for the resource.
 pub async fn apply(cloud: &Cloud<'_>) -> anyhow::Result<()> {
     let name = cloud.deployment.name_any();
     cloud.api().patch(&name, &PatchParams::apply("bench").force(), &Patch::Apply(&cloud.deployment)).await?;
     Ok(())
 }
 
-/// Waits until the resource says Ready for its newest spec, and everything is up by the same judge as for bare helm.
+/// Waits until the resource is Ready for its newest generation, and everything is up as for plain helm.
 pub async fn until_ready(cloud: &Cloud<'_>) -> anyhow::Result<()> {
     let name = cloud.deployment.name_any();
     let ready = await_condition(cloud.api(), &name, |resource: Option<&OpenStackDeployment>| {
@@ -104,7 +105,7 @@ fn tail(world: &World) -> String {
     lines[lines.len().saturating_sub(15)..].join("\n")
 }
 
-/// What a plain HTTP request is answered with; an error unless it is 200.
+/// Returns the body of a plain HTTP response; an error unless the status is 200.
 async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let mut stream = tokio::net::TcpStream::connect(address).await?;
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes()).await?;

@@ -1,4 +1,5 @@
-//! What a pass computes: a catalogue is loaded, a spec selected, resolved and planned, for clouds of 60 and of 1 000 releases side by side.
+//! The computation of a pass: a catalogue is loaded, and a spec is selected, resolved and planned, for clouds of 60 and
+//! of 1 000 releases.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,7 +23,7 @@ const MANY: usize = 1000;
 const ROUNDS: usize = 9;
 const GOAL: Duration = Duration::from_millis(5);
 
-/// How long each part took.
+/// The duration of each part.
 #[derive(Clone, Copy, Default)]
 struct Times {
     load: Duration,
@@ -31,7 +32,7 @@ struct Times {
     plan: Duration,
 }
 
-/// Measures and prints; the sizes take turns, so that what drifts drifts for both.
+/// Measures and prints; the sizes alternate, to spread any drift.
 pub fn measure(sample: &Path) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(sample).with_context(|| format!("reading {}", sample.display()))?;
     let deployment: OpenStackDeployment = yaml::parse(&sample.display().to_string(), &text)?;
@@ -65,7 +66,7 @@ pub fn measure(sample: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a goal is met, as the other reports say it.
+/// Returns the mark for a goal, as in the other reports.
 pub fn mark(is_met: bool) -> char {
     if is_met { '✔' } else { '✘' }
 }
@@ -84,13 +85,13 @@ fn median(taken: &[Times]) -> Times {
     }
 }
 
-/// The median.
+/// Returns the median.
 pub fn middle(mut taken: Vec<Duration>) -> Duration {
     taken.sort_unstable();
     taken.get(taken.len() / 2).copied().unwrap_or_default()
 }
 
-/// One pass, with what is read when it is first asked for read already, as in an operator that has run for a while.
+/// Runs one pass after all lazily read data is loaded, as in an operator that has run for a while.
 fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> {
     let (catalog, load) = timed(|| Catalog::load(files));
     let catalog = catalog?;
@@ -112,14 +113,15 @@ fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> 
     Ok(Times { load, select, resolve, plan })
 }
 
-/// How long something took.
+/// Returns the result and the duration of a function.
 pub fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let made = run();
     (made, start.elapsed())
 }
 
-/// A catalogue of this many services, each with a release that needs two others and says about as much as one of OpenStack's.
+/// Returns a catalogue of this many services, each with a release that needs two others and is about as large as one of
+/// OpenStack's.
 fn synthetic(count: usize) -> Files {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for index in 0..count {

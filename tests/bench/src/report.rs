@@ -1,4 +1,4 @@
-//! Medians, ratios, and whether the goals are met.
+//! Medians, ratios, and the goals.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,11 +13,11 @@ use crate::steady::Steady;
 /// A way to install the cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Way {
-    /// Bare helm, one release after another.
+    /// Plain helm, one release after another.
     Sequential,
-    /// Bare helm, each release as soon as its needs' processes have ended and their pods are ready.
+    /// Plain helm, each release as soon as the helm processes of its dependencies have exited and their pods are ready.
     Ordered,
-    /// Bare helm, everything at once.
+    /// Plain helm, everything at once.
     AtOnce,
     /// The operator.
     Operator,
@@ -39,14 +39,14 @@ impl fmt::Display for Way {
     }
 }
 
-/// What one installation took.
+/// The cost of an installation.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// From the first command until everything was up.
+    /// The time from the first command until everything was up.
     pub wall: Duration,
-    /// Processor time of helm's processes.
+    /// CPU time of helm's processes.
     pub helm: Duration,
-    /// Processor time of the operator itself.
+    /// CPU time of the operator itself.
     pub operator: Duration,
 }
 
@@ -58,28 +58,28 @@ impl fmt::Display for Cost {
     }
 }
 
-/// What is wanted.
+/// The goals.
 mod goals {
     pub const OF_ORDERED: f64 = 0.9;
     pub const OF_AT_ONCE: f64 = 1.25;
     pub const RESIDENT_KIB: u64 = 25 * 1024;
     pub const DELAY_MS: f64 = 200.0;
     pub const RESIDENT_AT_SCALE_KIB: u64 = 40 * 1024;
-    pub const TOLD_MS: f64 = 1000.0;
+    pub const STATUS_DELAY_MS: f64 = 1000.0;
     pub const IDLE: f64 = 0.01;
 }
 
-/// Everything that was measured.
+/// All measurements.
 #[derive(Default)]
 pub struct Report {
     costs: BTreeMap<Way, Vec<Cost>>,
-    /// What was measured on the standing cloud.
+    /// The measurements on the installed cloud.
     pub steady: Option<Steady>,
-    /// What was measured on a large cloud.
+    /// The measurements on a large cloud.
     pub scale: Option<Scale>,
 }
 
-/// A figure beside its goal.
+/// A value and its goal.
 struct Line {
     what: String,
     measured: String,
@@ -121,7 +121,7 @@ impl Report {
         lines
     }
 
-    /// 2 where a goal is missed.
+    /// Returns 2 if a goal is missed.
     pub fn code(&self) -> ExitCode {
         if self.lines().iter().all(|line| line.good) { ExitCode::SUCCESS } else { ExitCode::from(2) }
     }
@@ -176,10 +176,10 @@ fn scale_lines(scale: &Scale) -> Vec<Line> {
             scale.resident <= goals::RESIDENT_AT_SCALE_KIB,
         ),
         line(
-            "from a pod that is not ready to the status that says so",
+            "from an unready pod to the updated status",
             format!("{delay:.0} ms (of {}, at most {worst:.0})", scale.delays.len()),
             "≤ 1 s",
-            worst <= goals::TOLD_MS,
+            worst <= goals::STATUS_DELAY_MS,
         ),
         line(
             "of one core, in a minute of nothing",
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_and_the_lower_one_of_two() {
+    fn median_is_the_lower_middle_of_even_counts() {
         assert_eq!(median(vec![9, 1, 5]), Some(5));
         assert_eq!(median(vec![2, 1]), Some(1));
         assert_eq!(median::<u8>(vec![]), None);

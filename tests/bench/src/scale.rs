@@ -1,7 +1,7 @@
-//! `make bench-scale`: a large cloud: how much memory the operator holds, how soon it tells, and what nothing costs.
+//! `make bench-scale`: the operator's memory, latency and idle load with a large cloud.
 //!
-//! The sample with the releases that it names, and as many small ones of our own as are missing; nodes enough that the agents on them are
-//! half of all pods.
+//! The cloud has the releases of the sample and as many small ones as are missing, and so many nodes that half of all
+//! pods are agents on them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,40 +20,40 @@ use tokio::sync::Notify;
 
 use crate::cloud::{Cloud, World};
 use crate::cpu::{self, Cpu};
-use crate::judge::Judge;
+use crate::judge::ReadinessWatch;
 use crate::operator::{self, Operator};
 
 /// Simulated nodes.
 const NODES: usize = 300;
 
-/// Releases, those of the sample included.
+/// The number of releases, including those of the sample.
 const RELEASES: usize = 60;
 
-/// Pods, those of the sample included, Jobs' aside.
+/// The number of pods, including those of the sample, without Jobs.
 const PODS: usize = 5_000;
 
-/// How many of the pods the sample makes on that many nodes, about.
+/// The approximate number of the sample's pods on that many nodes.
 const PODS_OF_THE_SAMPLE: usize = 7 * NODES + 30;
 
-/// How many releases the sample has.
+/// The number of the sample's releases.
 const RELEASES_OF_THE_SAMPLE: usize = 13;
 
 /// How often a pod loses its readiness.
 const EVENTS: usize = 5;
 
-/// What was measured.
+/// The measurements.
 pub struct Scale {
     /// Releases that helm installed.
     pub releases: usize,
-    /// Pods that the API server has.
+    /// Pods in the API server.
     pub pods: usize,
     /// Resident memory a minute after the install, in KiB.
     pub resident: u64,
-    /// The highest that it ever was, in KiB.
+    /// The peak resident memory in KiB.
     pub peak: u64,
-    /// Processor time of a minute of nothing, as a part of one core.
+    /// CPU time of an idle minute, as a fraction of one core.
     pub idle: f64,
-    /// From a pod that is seen not ready to a status that says so.
+    /// The time from a pod that is observed unready to the updated status.
     pub delays: Vec<Duration>,
 }
 
@@ -93,7 +93,7 @@ pub async fn measure(osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Resu
     Ok(Scale { releases, pods, resident, peak, idle, delays })
 }
 
-/// The catalogue with a service for each name.
+/// Writes the catalogue with a service for each name.
 fn catalog(folder: &Path, names: &[String]) -> anyhow::Result<std::path::PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let catalog = folder.join("catalog");
@@ -111,7 +111,7 @@ fn catalog(folder: &Path, names: &[String]) -> anyhow::Result<std::path::PathBuf
     Ok(catalog)
 }
 
-/// The charts, and one for each name that is memcached in all but its name.
+/// Writes the charts, and a renamed copy of memcached for each name.
 fn charts(from: &Path, folder: &Path, names: &[String]) -> anyhow::Result<std::path::PathBuf> {
     let charts = folder.join("charts");
     copy(from, &charts)?;
@@ -125,7 +125,7 @@ fn charts(from: &Path, folder: &Path, names: &[String]) -> anyhow::Result<std::p
     Ok(charts)
 }
 
-/// A copy of a folder; what links lead to is copied.
+/// Copies a folder; the targets of links are copied.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let status = Command::new("cp").args(["-RL", "--"]).arg(from).arg(to).status()?;
     if !status.success() {
@@ -134,7 +134,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The sample with the small services, each with its part of the pods.
+/// Returns the sample with the small services, each with its share of the pods.
 async fn cloud<'a>(world: &'a World, names: &[String]) -> anyhow::Result<Cloud<'a>> {
     let namespace = "bench-scale";
     let replicas = (PODS - PODS_OF_THE_SAMPLE) / names.len();
@@ -147,11 +147,11 @@ async fn cloud<'a>(world: &'a World, names: &[String]) -> anyhow::Result<Cloud<'
     let deployment: OpenStackDeployment = serde_json::from_value(resource)?;
     let object = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
     Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &object).await?;
-    let judge = Judge::watch(&world.client, namespace);
+    let judge = ReadinessWatch::watch(&world.client, namespace);
     Ok(Cloud { world, namespace: namespace.into(), releases: BTreeMap::new(), deployment, judge })
 }
 
-/// A pod of a release loses its readiness: how long the status takes longer to say so than the pod.
+/// Makes a pod of a release unready, and returns the delay of the status after the pod.
 async fn delay(cloud: &Cloud<'_>, cluster: &Cluster, name: &str) -> anyhow::Result<Duration> {
     let pod = format!("{name}-memcached-0");
     let pods: Api<Pod> = Api::namespaced(cloud.world.client.clone(), &cloud.namespace);
@@ -176,12 +176,12 @@ async fn delay(cloud: &Cloud<'_>, cluster: &Cluster, name: &str) -> anyhow::Resu
         anyhow::Ok(Instant::now())
     };
     let rule = async {
-        // The watches above have to be there first.
+        // The watches above must be established first.
         tokio::join!(sees_pod.notified(), sees_resource.notified());
         anyhow::Ok(cluster.behaviour("down", &down).await?)
     };
     let (seen, told, ()) = tokio::try_join!(pod_seen, told, rule)?;
-    cluster.mend("down").await?;
+    cluster.remove_rule("down").await?;
     operator::until_ready(cloud).await?;
     Ok(told.saturating_duration_since(seen))
 }

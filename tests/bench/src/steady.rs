@@ -1,4 +1,4 @@
-//! What is measured on a cloud that stands: memory, a minute of nothing, the change of one key.
+//! The measurements on an installed cloud: memory, an idle minute, the change of one key.
 
 use std::time::{Duration, Instant};
 
@@ -16,19 +16,19 @@ use crate::operator::{self, Operator};
 /// How often one key is changed.
 const CHANGES: u32 = 5;
 
-/// What was measured.
+/// The measurements.
 pub struct Steady {
     /// Resident memory 60 s after the install, in KiB.
     pub resident: u64,
-    /// The highest that it ever was, in KiB.
+    /// The peak resident memory in KiB.
     pub peak: u64,
-    /// helm processes started in the minute of nothing.
+    /// helm processes started in the idle minute.
     pub idle_helm: u64,
-    /// Writes of the operator or its helms in that minute.
+    /// Writes of the operator or its helm processes in that minute.
     pub idle_writes: u64,
-    /// From just before a change of one key was sent until a helm process was there.
+    /// The time from just before a change of one key was sent until a helm process was running.
     pub delays: Vec<Duration>,
-    /// helm processes that each change took.
+    /// The number of helm processes for each change.
     pub change_helm: Vec<u64>,
 }
 
@@ -37,7 +37,7 @@ pub async fn measure(cloud: &Cloud<'_>, cluster: &Cluster) -> anyhow::Result<Ste
     let operator = Operator::start(cloud.world).await?;
     operator::apply(cloud).await?;
     operator::until_ready(cloud).await?;
-    println!("the cloud stands; 60 s until its memory is read, 60 s of nothing, {CHANGES} changes of one key");
+    println!("the cloud is installed; 60 s until its memory is measured, 60 s idle, {CHANGES} changes of one key");
     tokio::time::sleep(Duration::from_mins(1)).await;
     let (resident, peak) = (cpu::resident(operator.pid)?, cpu::peak(operator.pid)?);
     let (helm, writes) = (operator.helm_started().await?, writes(cluster)?);
@@ -69,8 +69,8 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
             if children.iter().any(|(_, words)| words.iter().any(|word| word == "upgrade")) {
                 return Ok(began.elapsed());
             }
-            // The kernel tells of other processes' children only to root. This is as fine as what is measured, and costs the operator nothing, as a
-            // helm that tells would.
+            // The kernel reports processes of others only to root. Polling is precise enough, and does not load the
+            // operator, unlike a helm wrapper.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         bail!("no helm within a minute of a change of one key")
@@ -79,7 +79,7 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
     Ok(delay)
 }
 
-/// Writes by the operator's service account so far, its helms' included.
+/// Returns the number of writes by the operator's service account so far, including those of its helm processes.
 fn writes(cluster: &Cluster) -> anyhow::Result<u64> {
     let (namespace, account) = SYSTEM;
     let user = format!("system:serviceaccount:{namespace}:{account}");

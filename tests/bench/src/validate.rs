@@ -1,4 +1,4 @@
-//! `osdpl validate` as a user has it: the whole process, from its start to its end, for every sample.
+//! `osdpl validate` as users run it: the whole process for every sample.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use super::plan::{mark, middle, timed};
 const ROUNDS: usize = 15;
 const GOAL: Duration = Duration::from_millis(100);
 
-/// Measures and prints; the samples take turns, so that what drifts drifts for all.
+/// Measures and prints; the samples alternate, to spread any drift.
 pub fn measure(osdpl: &Path, folder: &Path) -> anyhow::Result<()> {
     let samples = samples(folder)?;
     let mut taken = vec![Vec::new(); samples.len()];

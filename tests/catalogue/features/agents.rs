@@ -1,13 +1,13 @@
-//! Who serves the agents of networks, and what filters their ports.
+//! The servers of network agents, and the filters of their ports.
 
 use serde_json::json;
 
-use super::{says, sets};
+use super::{reports, sets};
 use crate::clouds::{at, catalogue, kit, resolved};
 
-/// OVN's own parts speak through its databases; agents beside them report to RPC servers, which the API's processes are not.
+/// OVN's own components use its databases; other agents report to RPC servers, which the API's processes are not.
 #[test]
-fn agents_beside_ovn_have_rpc_servers() {
+fn agents_with_ovn_use_rpc_servers() {
     let sriov = json!({"devices": [{"interface": "ens1", "physicalNetwork": "external"}]});
     for (network, is_there) in [
         (json!({}), false),
@@ -27,7 +27,7 @@ fn agents_beside_ovn_have_rpc_servers() {
 }
 
 #[test]
-fn what_filters_ports_is_chosen_where_trunks_are() {
+fn trunk_ports_use_the_configured_firewall() {
     let network = |network| json!({"network": network});
     let place = "conf.plugins.openvswitch_agent.securitygroup.firewall_driver";
     let hybrid = json!("neutron.agent.linux.iptables_firewall.OVSHybridIptablesFirewallDriver");
@@ -39,7 +39,7 @@ fn what_filters_ports_is_chosen_where_trunks_are() {
         (network(json!({"firewall": "iptables"})), &[("neutron", place, hybrid)]),
     ]);
     let field = "spec.features.network.firewall";
-    says(&[
+    reports(&[
         (json!({"features": network(json!({"extensions": ["trunk"]}))}), field, &["subports", "set firewall"]),
         (
             json!({"features": network(json!({"backend": "ovn", "firewall": "iptables"}))}),

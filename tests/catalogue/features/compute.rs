@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::{says, sets};
+use super::{reports, sets};
 
 #[test]
-fn each_part_of_compute_reaches_nova_and_libvirt() {
+fn compute_settings_reach_nova_and_libvirt() {
     sets(&[
         (
             json!({"compute": {"console": "spice"}}),
@@ -81,10 +81,10 @@ fn each_part_of_compute_reaches_nova_and_libvirt() {
 }
 
 #[test]
-fn what_compute_can_t_be_is_refused_with_cause_and_remedy() {
+fn refuses_invalid_compute_settings() {
     let compute = |compute| json!({"features": {"compute": compute}});
     let move_over = json!({"interface": "eth1"});
-    says(&[
+    reports(&[
         (
             compute(json!({"cpu": {"mode": "custom"}})),
             "spec.features.compute.cpu.models",

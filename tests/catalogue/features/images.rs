@@ -3,11 +3,11 @@
 use osdpl_core::ceph::{self, Consumer, DeclaredCeph};
 use serde_json::{Value, json};
 
-use super::{cloud, says, sets};
+use super::{cloud, reports, sets};
 use crate::clouds::{at, catalogue, kit, refusals, resolved, resolved_with};
 
 #[test]
-fn images_go_where_they_are_told() {
+fn images_use_the_configured_backends() {
     let ceph = json!({"backend": "ceph"});
     sets(&[
         (
@@ -40,7 +40,7 @@ fn images_go_where_they_are_told() {
 }
 
 #[test]
-fn images_have_several_stores_at_once_with_what_each_mounts() {
+fn several_stores_have_their_mounts() {
     let ceph = json!({"backend": "ceph"});
     let (mounts, enabled) = ("pod.mounts.glance_api.glance_api.volumes", "conf.glance.DEFAULT.enabled_backends");
     let mounted = |sources: &[&Value]| json!([{"name": "ceph", "projected": {"defaultMode": 292, "sources": sources}}]);
@@ -79,9 +79,9 @@ fn images_have_several_stores_at_once_with_what_each_mounts() {
     ]);
 }
 
-/// The chart makes and mounts a claim for storage pvc alone; what it writes of the path is of a directory that nobody uses.
+/// For storage pvc only, the chart creates and mounts a claim; its setting of the path refers to an unused folder.
 #[test]
-fn a_claim_beside_cinder_is_mounted_at_its_path_with_whatever_else_is() {
+fn claim_next_to_cinder_is_mounted_at_its_path() {
     let ceph = json!({"backend": "ceph"});
     let (pvc, cinder) = (json!({"type": "pvc", "default": true}), json!({"type": "cinder"}));
     let (volumes, paths) =
@@ -132,9 +132,9 @@ fn a_claim_beside_cinder_is_mounted_at_its_path_with_whatever_else_is() {
     );
 }
 
-/// Kubernetes refuses a volume that has two files of one name.
+/// Kubernetes refuses a volume with two files of the same name.
 #[test]
-fn one_user_of_ceph_for_images_and_volumes_has_one_file() {
+fn one_ceph_user_for_images_and_volumes_has_one_file() {
     let mut one = ceph::example();
     let mut user = one.users[&Consumer::Glance].clone();
     user.pools = one.users[&Consumer::Cinder].pools.clone();
@@ -150,11 +150,11 @@ fn one_user_of_ceph_for_images_and_volumes_has_one_file() {
 }
 
 #[test]
-fn what_images_can_t_be_is_refused_with_cause_and_remedy() {
+fn refuses_invalid_image_settings() {
     let images = |images| json!({"features": {"images": images}});
     let field = "spec.features.images.backends";
     let default = json!({"type": "pvc", "default": true});
-    says(&[
+    reports(&[
         (images(json!({"backends": [{"type": "pvc"}, {"type": "swift"}]})), field, &["exactly one", "set default"]),
         (images(json!({"backends": [default, {"type": "swift", "default": true}]})), field, &["exactly one"]),
         (images(json!({"backends": [default, {"type": "pvc"}]})), field, &["listed twice", "once"]),

@@ -1,9 +1,9 @@
-//! What amphorae need: named by the spec, or made by a Job and known by what it has written down.
+//! The resources for amphorae: set in the spec, or created by a Job and known from its facts.
 
 use osdpl_core::desired::Desired;
 use serde_json::{Value, json};
 
-use super::says;
+use super::reports;
 use crate::clouds::{at, catalogue, refusals, resolved_knowing};
 
 const MADE: [(&str, &str); 6] = [
@@ -15,7 +15,7 @@ const MADE: [(&str, &str); 6] = [
     ("securityGroups", "s-1"),
 ];
 
-/// A cloud whose load balancers are amphorae, of which the spec says this.
+/// Returns a cloud with amphorae, whose spec has these settings.
 fn cloud(amphora: &Value, written: &[(&str, &str)]) -> Desired {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": {"octavia": {"enabled": true}},
                       "features": {"loadBalancer": {"providers": ["amphora"], "amphora": amphora}}});
@@ -35,7 +35,7 @@ fn value<'a>(desired: &'a Desired, path: &str) -> Option<&'a Value> {
 }
 
 #[test]
-fn amphorae_wait_for_what_a_job_makes_and_come_up_with_what_it_has_written_down() {
+fn amphorae_wait_for_the_facts_of_a_job() {
     let before = cloud(&fetched(), &[]);
     let switches = |desired: &Desired| {
         ["manifests.daemonset_worker", "manifests.daemonset_health_manager"].map(|path| value(desired, path).cloned())
@@ -60,14 +60,14 @@ fn amphorae_wait_for_what_a_job_makes_and_come_up_with_what_it_has_written_down(
     }
     let volumes = value(&after, "pod.mounts.octavia_worker.octavia_worker.volumes").unwrap();
     assert_eq!(volumes[0]["secret"]["secretName"], "octavia-amphora-certs");
-    assert_eq!(job(&after), job(&before), "the Job itself hangs on the spec alone");
+    assert_eq!(job(&after), job(&before), "the Job itself depends on the spec only");
     let moved = |name: &&String| before.releases[*name].inputs != after.releases[*name].inputs;
     assert_eq!(after.releases.keys().filter(moved).collect::<Vec<_>>(), ["octavia"]);
     assert_eq!(before.releases["octavia"].catalog, after.releases["octavia"].catalog);
 }
 
 #[test]
-fn what_the_spec_names_is_used_and_not_made() {
+fn uses_the_resources_in_the_spec() {
     let mut named = fetched();
     named["flavor"] = "mine".into();
     named["certificates"] = "my-certs".into();
@@ -85,19 +85,19 @@ fn what_the_spec_names_is_used_and_not_made() {
     let all = json!({"imageOwner": ID, "flavor": "mine", "networks": [ID], "securityGroups": [ID],
                      "controllers": ["172.31.0.11:5555"], "certificates": "my-certs"});
     let desired = cloud(&all, &[]);
-    assert_eq!(value(&desired, "extraObjects"), None, "nothing is left to make");
+    assert_eq!(value(&desired, "extraObjects"), None, "nothing is left to create");
     assert_eq!(value(&desired, "manifests.daemonset_worker"), Some(&json!(true)));
 }
 
 #[test]
-fn what_is_named_and_described_at_once_is_told() {
+fn reports_contradicting_amphora_settings() {
     let told = |more: Value| {
         let mut amphora = json!({"imageOwner": ID});
         amphora.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"services": {"octavia": {"enabled": true}}, "features": {"loadBalancer": {"providers": ["amphora"], "amphora": amphora}}})
     };
     let size = json!({"flavor": "mine", "size": {"vcpus": 1, "ramMiB": 1024, "diskGiB": 3}});
-    says(&[
+    reports(&[
         (told(fetched()), "spec.features.loadBalancer.amphora.image", &["names another project", "remove one"]),
         (told(size), "spec.features.loadBalancer.amphora.size", &["flavor names an existing flavor", "remove one"]),
         (

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{says, sets};
+use super::{reports, sets};
 use crate::clouds::{at, catalogue, kit, refusals, resolved};
 
 #[test]
-fn a_floating_network_is_made_by_neutrons_own_job_and_found_again() {
+fn neutron_job_creates_the_floating_network() {
     let script = |create: &str, pool: &str| {
         json!(format!(
             "name=public\nnetwork=$(openstack network list --external --name $name -f value -c ID)\nif [ -z \"$network\" ]; then\n\
@@ -34,7 +34,7 @@ fn a_floating_network_is_made_by_neutrons_own_job_and_found_again() {
         ),
     ]);
     let told = |network: serde_json::Value| json!({"features": {"network": {"floatingNetwork": network}}});
-    says(&[
+    reports(&[
         (
             told(json!({"subnet": {"cidr": "203.0.113.0/24", "first": "203.0.113.10"}})),
             "spec.features.network.floatingNetwork.subnet",
@@ -55,7 +55,7 @@ fn a_floating_network_is_made_by_neutrons_own_job_and_found_again() {
 }
 
 #[test]
-fn each_part_of_the_network_reaches_the_agents_that_read_it() {
+fn network_settings_reach_their_agents() {
     let plain = |backend: &str| json!({"network": {"backend": backend, "distributedRouting": true, "mtu": 9000, "tunnelNetwork": "10.1.0.0/16"}});
     let tunnels = json!({"network": {"tenantNetworks": {"types": ["geneve", "vlan"], "tunnelIds": "1:99"},
                          "providerNetworks": [{"name": "lab", "vlanRanges": ["100:199", "300:310"]}]}});
@@ -141,7 +141,7 @@ fn each_part_of_the_network_reaches_the_agents_that_read_it() {
 }
 
 #[test]
-fn each_extension_brings_its_plugin_and_its_agent() {
+fn extensions_add_plugins_and_agents() {
     let with = |backend: &str, extensions: &[&str]| json!({"network": {"backend": backend, "extensions": extensions, "dns": {"domain": "cloud.example.org"}}});
     let bgp = json!({"network": {"extensions": ["dynamicRouting"], "bgpRouterId": "10.0.0.1"}});
     sets(&[
@@ -175,12 +175,12 @@ fn each_extension_brings_its_plugin_and_its_agent() {
 }
 
 #[test]
-fn networks_that_can_t_be_are_refused_with_cause_and_remedy() {
+fn refuses_invalid_networks() {
     let network = |network| json!({"features": {"network": network}});
     let sriov = json!({"devices": [{"interface": "ens1", "physicalNetwork": "fast"}]});
     let networks = "spec.features.network.providerNetworks";
     let types = "spec.features.network.tenantNetworks.types";
-    says(&[
+    reports(&[
         (
             network(json!({"backend": "ovn", "tenantNetworks": {"types": ["vxlan"]}})),
             types,
@@ -237,9 +237,9 @@ fn networks_that_can_t_be_are_refused_with_cause_and_remedy() {
     ]);
 }
 
-/// Each waits for the agent of its own node's switch.
+/// Each of them waits for the agent of its own node's switch.
 #[test]
-fn agents_that_work_through_a_switch_are_where_the_roles_have_one() {
+fn switch_agents_run_on_nodes_with_a_switch() {
     let catalog = catalogue();
     let on = |name: &str| json!({"names": [name]});
     let of_ovs = ["agent.l3", "agent.dhcp", "agent.metadata", "netns_cleanup_cron"];

@@ -1,12 +1,12 @@
-//! What pods ask of their node, and of servers outside of the cluster.
+//! Requirements of pods on their node, and on servers outside of the cluster.
 
 use osdpl_core::ceph::{self, DeclaredCeph, Gateway};
 use serde_json::{Value, json};
 
-use super::{says, sets};
+use super::{reports, sets};
 use crate::clouds::{at, catalogue, kit, refusals, resolved, resolved_with};
 
-/// A cloud of manila with these features and nodes, and what its release has at a path.
+/// Returns a function with the values of manila's release, in a cloud with these features and nodes.
 fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
     let spec = json!({"services": {"manila": {"enabled": true}}, "features": features, "nodes": nodes});
     let desired = resolved(&catalogue(), &kit(&spec));
@@ -14,9 +14,9 @@ fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
     move |path| at(&desired.releases["manila"].values, path).cloned().unwrap_or_default()
 }
 
-/// The chart asks for the switch's folder on every node, and in a cloud of shares alone nobody makes it.
+/// The chart requires the switch's folder on every node, but in a cloud with only shares nothing creates it.
 #[test]
-fn the_folder_of_the_switch_is_made_where_shares_are_served() {
+fn share_service_creates_the_switch_folder() {
     let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
     let mounted = |mounts: &Value| mounts.as_array().unwrap().iter().any(|mount| mount["name"] == "switch");
     let place = "pod.mounts.manila_share.manila_share";
@@ -33,18 +33,18 @@ fn the_folder_of_the_switch_is_made_where_shares_are_served() {
 }
 
 #[test]
-fn servers_of_shares_are_plugged_into_a_switch_of_their_nodes() {
+fn share_servers_run_on_nodes_with_a_switch() {
     let generic =
         json!({"shares": {"backends": [{"name": "generic", "type": "generic", "image": "server", "flavor": "100"}]}});
     let roles = json!({"roles": {"control-plane": {"names": ["c1"]}, "compute": {"names": ["n1"]}}});
     let label = "labels.share.node_selector_key";
     assert_eq!(manila(&generic, &roles)(label), "openvswitch");
-    assert_eq!(manila(&generic, &json!({}))(label), Value::Null, "nodes are labelled by hand");
+    assert_eq!(manila(&generic, &json!({}))(label), Value::Null, "nodes are labelled manually");
     assert_eq!(manila(&json!({}), &roles)(label), Value::Null, "nothing is plugged in");
 }
 
 #[test]
-fn volumes_over_iscsi_reach_all_that_attach_them() {
+fn iscsi_volumes_reach_all_attaching_pods() {
     let other = json!({"name": "array", "type": "other", "iscsi": true, "secret": "array-account", "options": {"volume_driver": "a.b.C"}});
     let lvm = json!({"name": "fast", "type": "lvm", "volumeGroup": "vg0"});
     let iscsi: &[super::Set] = &[
@@ -62,7 +62,7 @@ fn volumes_over_iscsi_reach_all_that_attach_them() {
 }
 
 #[test]
-fn passwords_of_drivers_stand_in_no_values() {
+fn driver_passwords_are_not_in_values() {
     let volumes = json!({"name": "array", "type": "other", "secret": "account", "options": {"volume_driver": "a.b.C"}});
     let shares = json!({"name": "filer", "type": "other", "protocol": "NFS", "secret": "account",
                         "options": {"share_driver": "a.b.C", "driver_handles_share_servers": "false"}});
@@ -84,14 +84,14 @@ fn passwords_of_drivers_stand_in_no_values() {
         |feature: &str, backend: Value| json!({"services": services, "features": {feature: {"backends": [backend]}}});
     let nfs = json!({"name": "files", "type": "nfs", "host": "10.0.0.3", "path": "/v", "secret": "account"});
     let generic = json!({"name": "generic", "type": "generic", "image": "i", "flavor": "1", "secret": "account"});
-    says(&[
+    reports(&[
         (told("volumes", nfs), "spec.features.volumes.backends", &["for backends of type other", "remove them"]),
         (told("shares", generic), "spec.features.shares.backends", &["for backends of type other", "remove it"]),
     ]);
 }
 
 #[test]
-fn a_vlan_of_the_floating_network_is_one_that_neutron_takes() {
+fn floating_network_vlan_is_allowed_in_neutron() {
     let ranges = "conf.plugins.ml2_conf.ml2_type_vlan.network_vlan_ranges";
     let floating = |more: Value| {
         let mut network = json!({"vlan": 7, "subnet": {"cidr": "203.0.113.0/24"}});
@@ -113,7 +113,7 @@ fn a_vlan_of_the_floating_network_is_one_that_neutron_takes() {
 }
 
 #[test]
-fn servers_outside_fetch_zones_from_where_they_reach_them() {
+fn external_name_servers_use_their_masters() {
     let masters = json!([{"host": "192.0.2.9", "port": 53}, {"host": "2001:db8::1"}]);
     let spec = |bind: Value| {
         let service = json!({"nameServers": ["ns1.example.org."], "bind": bind});
@@ -130,11 +130,11 @@ fn servers_outside_fetch_zones_from_where_they_reach_them() {
     let masters = json!([{"host": "192.0.2.9", "port": 53}, {"host": "2001:db8::1", "port": 5354}]);
     assert_eq!(pools[0]["targets"][0]["masters"], masters);
     let field = "spec.features.dnsService.bind.masters";
-    says(&[(spec(bind), field, &["only nodes of the cluster can reach", "set masters"])]);
+    reports(&[(spec(bind), field, &["only nodes of the cluster can reach", "set masters"])]);
 }
 
 #[test]
-fn the_public_certificate_has_the_name_of_gateways_that_the_chart_runs() {
+fn public_certificate_covers_chart_gateways() {
     let key = b"AQABAgMEBQYHCBAApqampqampqampqampqamgQ==".to_vec();
     let held = [("bootstrap-rgw.key".to_owned(), key)].into();
     let store = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}}});
@@ -160,7 +160,7 @@ fn the_public_certificate_has_the_name_of_gateways_that_the_chart_runs() {
 }
 
 #[test]
-fn machines_that_boot_reach_the_api_that_they_call_back() {
+fn provisioned_machines_reach_the_api() {
     let provisioning = json!({"interface": "eth3", "physicalNetwork": "external", "cidr": "172.24.6.0/24", "gateway": "172.24.6.1",
                               "start": "172.24.6.100", "end": "172.24.6.200"});
     let policies = json!({"enabled": true, "nodes": ["10.0.0.0/24"]});

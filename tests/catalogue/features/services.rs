@@ -1,11 +1,11 @@
-//! The features of optional services: load balancers, shares, bare metal, DNS, instances' high availability.
+//! The features of optional services: load balancers, shares, bare metal, DNS, instance high availability.
 
 use serde_json::{Value, json};
 
-use super::{Set, says};
+use super::{Set, reports};
 use crate::clouds::{at, catalogue, kit, refusals, resolved};
 
-/// As `sets`, of a cloud that has the service.
+/// Like `sets`, for a cloud with the service.
 fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
     let catalog = catalogue();
     for (features, expected) in cases {
@@ -33,7 +33,7 @@ fn amphora() -> Value {
 }
 
 #[test]
-fn load_balancers_are_of_what_exists() {
+fn load_balancers_use_existing_resources() {
     let id = "11111111-2222-3333-4444-555555555555";
     let mount = |file: &str, path: &str| json!({"name": "octavia-certs", "mountPath": format!("/etc/octavia/certs/{path}{file}"), "subPath": file, "readOnly": true});
     let mounts = json!([
@@ -73,7 +73,7 @@ fn load_balancers_are_of_what_exists() {
 }
 
 #[test]
-fn shares_machines_names_and_monitors_are_where_they_are_told() {
+fn service_settings_reach_their_releases() {
     sets_with(
         "manila",
         &[
@@ -133,7 +133,7 @@ fn shares_machines_names_and_monitors_are_where_they_are_told() {
 }
 
 #[test]
-fn zones_are_carried_by_the_servers_that_are_named() {
+fn zones_use_the_configured_servers() {
     let bind = json!({"servers": [{"host": "10.0.0.5"}], "secret": "rndc"});
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": {"designate": {"enabled": true}, "powerdns": {"enabled": true}},
                       "features": {"network": {"dns": {"domain": "example.org"}},
@@ -153,14 +153,14 @@ fn zones_are_carried_by_the_servers_that_are_named() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
+fn refuses_invalid_service_settings() {
     let with = |service: &str, features: Value| json!({"services": {service: {"enabled": true}}, "features": features});
     let without = |features: Value| json!({"features": features});
     let network = |physical: &str| json!({"interface": "eth3", "physicalNetwork": physical, "cidr": "10.9.0.0/24", "gateway": "10.9.0.1", "start": "10.9.0.10", "end": "10.9.0.99"});
     let shares = |backend: Value| json!({"shares": {"backends": [backend]}});
     let consul = json!({"manage": "a:8500", "tenant": "a:8500", "storage": "a:8500"});
     let field = "spec.features.shares.backends";
-    says(&[
+    reports(&[
         (
             without(json!({"loadBalancer": {"providers": ["ovn"]}})),
             "spec.features.loadBalancer.providers",

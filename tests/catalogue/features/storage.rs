@@ -1,14 +1,14 @@
-//! The feature volumes, and the gateways of storage.
+//! The feature volumes, and the gateways of the feature storage.
 
 use osdpl_core::ceph::{self, DeclaredCeph, Gateway};
 use osdpl_values::{Path, get};
 use serde_json::{Value, json};
 
-use super::{says, sets};
+use super::{reports, sets};
 use crate::clouds::{at, catalogue, kit, refusals, resolved, resolved_with};
 
 #[test]
-fn volumes_and_backups_go_where_they_are_told() {
+fn volumes_and_backups_use_the_configured_backends() {
     let lvm =
         json!({"name": "fast", "type": "lvm", "volumeGroup": "vg0", "default": true, "options": {"lvm_type": "thin"}});
     let nfs =
@@ -78,13 +78,13 @@ fn volumes_and_backups_go_where_they_are_told() {
 }
 
 #[test]
-fn what_volumes_can_t_be_is_refused_with_cause_and_remedy() {
+fn refuses_invalid_volume_settings() {
     let volumes = |volumes| json!({"features": {"volumes": volumes}});
     let one = |backend: Value| json!({"features": {"volumes": {"backends": [backend]}}});
     let nfs = |name: &str| json!({"name": name, "type": "nfs", "host": "h", "path": "/p"});
     let lvm = json!({"name": "a", "type": "lvm", "volumeGroup": "vg"});
     let field = "spec.features.volumes.backends";
-    says(&[
+    reports(&[
         (volumes(json!({"backends": [nfs("a"), nfs("b")]})), field, &["exactly one", "set default"]),
         (volumes(json!({"backends": [nfs("a"), nfs("a")]})), field, &["the same name", "use different names"]),
         (one(json!({"name": "mine", "type": "ceph"})), field, &["must be named rbd1", "rename it"]),
@@ -133,9 +133,9 @@ fn what_volumes_can_t_be_is_refused_with_cause_and_remedy() {
     ]);
 }
 
-/// What the chart that runs gateways is told where users are.
+/// The chart's gateways get the URLs for users.
 #[test]
-fn gateways_that_the_chart_runs_are_public_where_the_cloud_is() {
+fn gateways_of_the_chart_are_public() {
     let key = b"AQABAgMEBQYHCBAApqampqampqampqampqamgQ==".to_vec();
     let held = [("bootstrap-rgw.key".to_owned(), key)].into();
     let store = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}}});
@@ -157,13 +157,13 @@ fn gateways_that_the_chart_runs_are_public_where_the_cloud_is() {
         assert_eq!(found("endpoints.object_store.host_fqdn_override.public.host"), host);
         assert_eq!(found("endpoints.object_store.port.api.public"), port);
         let names = found("extraObjects.object_store_route.spec.hostnames");
-        assert_eq!(names.get(0).cloned().unwrap_or_default(), host, "and what leads there");
+        assert_eq!(names.get(0).cloned().unwrap_or_default(), host, "and the route");
     }
 }
 
-/// Options of a driver are the user's own text, and passwords in them are shown by nobody, wherever they land.
+/// Options of a driver are free text of the user, and passwords in them are redacted everywhere.
 #[test]
-fn a_password_among_options_is_hidden() {
+fn passwords_in_options_are_hidden() {
     let options = json!({"volume_driver": "a.b.C", "san_login": "admin", "san_password": "hunter2"});
     let places = json!([{"name": "array", "type": "other", "options": options, "default": true}]);
     let desired = resolved(&catalogue(), &kit(&json!({"features": {"volumes": {"backends": places}}})));

@@ -1,4 +1,4 @@
-//! The API server's audit log: switched on by [`crate::Options::audit`], read back as entries.
+//! The API server's audit log: enabled by [`crate::Options::audit`] and read as entries.
 
 use std::path::Path;
 
@@ -10,44 +10,44 @@ use crate::Error;
 use crate::folder::Folder;
 use crate::options::Audit;
 
-/// What stands before the time of the answer.
-const ANSWERED: &str = "\"stageTimestamp\":\"";
+/// The text before the response time.
+const RESPONSE_TIME: &str = "\"stageTimestamp\":\"";
 
-/// One answered request.
+/// One completed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// `create`, `update`, `patch`, `delete`, `deletecollection`; for Secrets also reads, when asked for.
+    /// `create`, `update`, `patch`, `delete`, `deletecollection`; for Secrets also reads, if enabled.
     pub verb: String,
-    /// Who asked, such as `system:serviceaccount:osdpl:osdpl`.
+    /// The user, such as `system:serviceaccount:osdpl:osdpl`.
     pub user: String,
-    /// The client program's own name.
+    /// The name of the client program.
     pub user_agent: String,
-    /// API group, empty for the core group.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// Plural resource, such as `secrets`; empty for requests that concern none.
+    /// The plural resource, such as `secrets`; empty for requests without one.
     pub resource: String,
-    /// Such as `status`; else empty.
+    /// The subresource, such as `status`; empty if there is none.
     pub subresource: String,
-    /// Namespace; empty for cluster-scoped objects.
+    /// The namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Object name; empty where the server made it up or the request concerns many.
+    /// The object name; empty if the server generated it or the request affects several objects.
     pub name: String,
-    /// HTTP status code of the answer.
+    /// The HTTP status code of the response.
     pub code: u16,
-    /// When the server received the request.
+    /// The time at which the server received the request.
     pub received: Timestamp,
-    /// When it had answered.
+    /// The time at which it responded.
     pub answered: Timestamp,
 }
 
 impl AuditEntry {
-    /// Whether the request was meant to change something.
+    /// Whether the request is a write.
     pub fn is_write(&self) -> bool {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
     }
 }
 
-/// Reads what an audit log has since `since`, oldest first by the time of arrival. A last line still being written is left out.
+/// Reads the entries since `since`, ordered by arrival. Ignores an incomplete last line.
 pub fn read(path: &Path, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
     let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
     let mut entries = parse(&text, since).map_err(|reason| Error::Malformed { path: path.into(), reason })?;
@@ -57,13 +57,13 @@ pub fn read(path: &Path, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
 }
 
 fn parse(text: &str, since: Timestamp) -> Result<Vec<AuditEntry>, String> {
-    // As the API server writes a time: always as long, so that texts compare as times do.
+    // In the API server's fixed-length format, so that texts can be compared like times.
     let since = format!("{since:.6}");
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     let mut entries = Vec::new();
     for (index, line) in whole.lines().enumerate() {
-        // A log of many stories is read over and over: what was answered before is not decoded.
-        if line.split_once(ANSWERED).is_some_and(|(_, time)| time.split('"').next() < Some(since.as_str())) {
+        // The log of many tests is read repeatedly, so older lines are not decoded.
+        if line.split_once(RESPONSE_TIME).is_some_and(|(_, time)| time.split('"').next() < Some(since.as_str())) {
             continue;
         }
         let raw: Raw = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", index + 1))?;
@@ -74,7 +74,7 @@ fn parse(text: &str, since: Timestamp) -> Result<Vec<AuditEntry>, String> {
     Ok(entries)
 }
 
-/// The fields of `audit.k8s.io/v1` Event that we use.
+/// The fields of an `audit.k8s.io/v1` Event that are used.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Raw {
@@ -130,7 +130,7 @@ impl From<Raw> for AuditEntry {
     }
 }
 
-/// Metadata only: bodies would put Secrets into a log.
+/// Only metadata is logged: bodies would write Secrets into the log.
 pub(crate) fn write_policy(folder: &Folder, audit: Audit) -> Result<(), Error> {
     let mut rules = vec![json!({
         "level": "Metadata",
@@ -161,7 +161,7 @@ mod tests {
     const LINE: &str = r#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a","stage":"ResponseComplete","requestURI":"/api/v1/namespaces/openstack/secrets/x","verb":"delete","user":{"username":"admin","groups":["system:masters"]},"userAgent":"kubectl/v1","objectRef":{"resource":"secrets","namespace":"openstack","name":"x","apiVersion":"v1"},"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-11-21T00:00:00.000001Z","stageTimestamp":"2026-11-21T00:00:00.250000Z"}"#;
 
     #[test]
-    fn an_entry_says_who_did_what_to_which_object_and_when() {
+    fn entry_has_user_verb_object_and_time() {
         let entries = parse(&format!("{LINE}\n"), Timestamp::UNIX_EPOCH).unwrap();
         let [entry] = entries.as_slice() else { panic!("{entries:?}") };
         assert_eq!((entry.verb.as_str(), entry.user.as_str(), entry.code), ("delete", "admin", 200));
@@ -173,25 +173,25 @@ mod tests {
     }
 
     #[test]
-    fn a_line_still_being_written_is_left_for_later() {
+    fn ignores_an_incomplete_line() {
         assert_eq!(parse(&format!("{LINE}\n{}", &LINE[..40]), Timestamp::UNIX_EPOCH).unwrap().len(), 1);
     }
 
     #[test]
-    fn only_answered_requests_count() {
+    fn ignores_requests_without_a_response() {
         let started = LINE.replace("ResponseComplete", "ResponseStarted");
         assert!(parse(&format!("{started}\n"), Timestamp::UNIX_EPOCH).unwrap().is_empty());
     }
 
     #[test]
-    fn what_was_answered_before_is_left_out_and_what_was_answered_then_is_not() {
+    fn filters_by_response_time() {
         let since = |text: &str| parse(&format!("{LINE}\n"), text.parse().unwrap()).unwrap().len();
         assert_eq!(since("2026-11-21T00:00:00.25Z"), 1);
         assert_eq!(since("2026-11-21T00:00:00.250001Z"), 0);
     }
 
     #[test]
-    fn a_broken_line_is_named_by_number() {
+    fn names_the_number_of_an_invalid_line() {
         let error = parse(&format!("{LINE}\nnonsense\n"), Timestamp::UNIX_EPOCH).unwrap_err();
         assert!(error.starts_with("line 2: "), "{error}");
     }

@@ -7,7 +7,7 @@ use kube::{Client, Config};
 
 use crate::Error;
 
-/// A client as a kubeconfig describes it.
+/// Returns a client for a kubeconfig.
 pub(crate) async fn for_kubeconfig(path: &Path) -> Result<Client, Error> {
     let failed = |reason: String| Error::Malformed { path: path.into(), reason };
     let kubeconfig = Kubeconfig::read_from(path).map_err(|error| failed(error.to_string()))?;
@@ -15,7 +15,7 @@ pub(crate) async fn for_kubeconfig(path: &Path) -> Result<Client, Error> {
     Client::try_from(config.map_err(|error| failed(error.to_string()))?).map_err(|error| failed(error.to_string()))
 }
 
-/// Whether the API server says that it is ready.
+/// Whether the API server is ready.
 pub(crate) async fn is_ready(client: &Client) -> bool {
     let request = axum::http::Request::get("/readyz").body(Vec::new());
     let Ok(request) = request else { return false };

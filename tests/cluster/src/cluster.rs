@@ -1,4 +1,4 @@
-//! A control plane in the hands of a test, the demo, or the command line.
+//! A control plane for a test, the demo, or the command line.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,37 +11,37 @@ use crate::folder::{Folder, write_private};
 use crate::launch::Attached;
 use crate::options::Options;
 use crate::spec::{Spec, State};
-use crate::supervisor::control::{Request, ask};
+use crate::supervisor::control::{self, Request};
 use crate::{AuditEntry, Error, Program, Programs, Rule, audit, client, faults, kubeconfig, launch, programs};
 
 /// A running control plane.
 ///
-/// One that was started by [`Cluster::start`] ends when this value is dropped, when the process ends, and
-/// when it is killed; one that was brought up by [`Cluster::up`] stays until [`Cluster::down`].
+/// One that [`Cluster::start`] started is stopped when this value is dropped or the process exits, even if it is
+/// killed; one of [`Cluster::up`] runs until [`Cluster::down`].
 pub struct Cluster {
     folder: Folder,
     kubeconfig: PathBuf,
     programs: Programs,
     client: Client,
     ours: bool,
-    /// What ends when this ends: the supervisor, or a temporary folder.
+    /// The supervisor or temporary folder that is removed with this value.
     _life: Option<Life>,
 }
 
 type Life = Box<dyn Send + Sync>;
 
 impl Cluster {
-    /// Starts a control plane that lives as long as the returned value and this process, or uses the
-    /// existing one that the options name. Missing programs are built first, which takes minutes once.
+    /// Starts a control plane that runs as long as the returned value and this process, or uses the existing one in the
+    /// options. Missing programs are built first, which takes minutes once.
     ///
     /// # Errors
-    /// When a program is missing and cannot be built, or a component does not come up.
+    /// If a program is missing and cannot be built, or a component does not start.
     pub async fn start(options: Options) -> Result<Self, Error> {
         Self::bring_up(options, true).await
     }
 
-    /// Brings a control plane up that stays when this process ends. Does nothing but return it when it is
-    /// up already. Needs [`Options::folder`].
+    /// Starts a control plane that keeps running after this process. Returns it if it is already running. Needs
+    /// [`Options::folder`].
     ///
     /// # Errors
     /// As [`Cluster::start`], and without a folder.
@@ -56,10 +56,10 @@ impl Cluster {
         Self::bring_up(options, false).await
     }
 
-    /// A control plane that [`Cluster::up`] brought up earlier.
+    /// Returns a control plane that [`Cluster::up`] started.
     ///
     /// # Errors
-    /// When none runs there.
+    /// If none is running there.
     pub async fn attach(folder: &Path) -> Result<Self, Error> {
         let folder = Folder::new(folder)?;
         let spec = Spec::read(&folder)?;
@@ -70,16 +70,16 @@ impl Cluster {
         Self::new(folder.kubeconfig(), folder, spec.programs, true, None).await
     }
 
-    /// Ends the control plane in a folder and removes what it left; one that is only used is left alone.
-    /// `false` when none ran.
+    /// Stops the control plane in a folder and removes its files; an existing cluster is not changed. Returns `false`
+    /// if none was running.
     ///
     /// # Errors
-    /// When it does not end.
+    /// If it does not stop.
     pub fn down(folder: &Path) -> Result<bool, Error> {
         launch::end(&Folder::new(folder)?)
     }
 
-    /// Puts programs into the folder that an earlier `up` was not asked for.
+    /// Adds programs to the folder that an earlier `up` did not request.
     async fn add_programs(&mut self, wanted: &[Program]) -> Result<(), Error> {
         let had = self.programs.iter().map(|(program, _)| program);
         let all: Vec<Program> = had.chain(wanted.iter().copied()).collect();
@@ -121,7 +121,7 @@ impl Cluster {
             let life = temporary.map(|folder| -> Life { Box::new(folder) });
             return Self::new(kubeconfig, folder, spec.programs, false, life).await;
         }
-        // From here on the supervisor removes it, which it also does when this process is killed.
+        // From here on the supervisor removes it, even if this process is killed.
         drop(temporary.map(tempfile::TempDir::keep));
         let (place, programs) = (folder.clone(), spec.programs.clone());
         let child = blocking(move || launch::start(&place, &spec)).await?;
@@ -140,29 +140,29 @@ impl Cluster {
         Ok(Self { folder, kubeconfig, programs, client, ours, _life: life })
     }
 
-    /// A client with all rights.
+    /// Returns a client with all rights.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// The administrator's kubeconfig.
+    /// Returns the administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// A token of a service account, good for a week.
+    /// Returns a token of a service account that is valid for a week.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If the API server refuses it.
     pub async fn token(&self, namespace: &str, service_account: &str) -> Result<String, Error> {
         kubeconfig::token(&self.client, namespace, service_account).await
     }
 
-    /// A kubeconfig for a process that is to run under a service account's own rights. It names a file that
-    /// holds the token, as the one in a pod would.
+    /// Writes a kubeconfig for a process with the rights of a service account. It references a file with the token, as
+    /// in a pod.
     ///
     /// # Errors
-    /// When the API server refuses the token, or a file cannot be written.
+    /// If the API server refuses the token, or a file cannot be written.
     pub async fn kubeconfig_for(&self, namespace: &str, service_account: &str) -> Result<PathBuf, Error> {
         let token = self.token(namespace, service_account).await?;
         let file = |ending: &str| self.folder.identities().join(format!("{namespace}.{service_account}.{ending}"));
@@ -171,103 +171,102 @@ impl Cluster {
         Ok(file("kubeconfig"))
     }
 
-    /// Where everything of this cluster lies.
+    /// Returns the folder of this cluster.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// The path of a program that was asked for in the options (kubectl always is).
+    /// Returns the path of a program that the options request (kubectl always is).
     ///
     /// # Errors
-    /// When it was not asked for.
+    /// If it was not requested.
     pub fn program(&self, program: Program) -> Result<&Path, Error> {
         self.programs.path(program)
     }
 
-    /// The path of helm 3 or 4, which must have been asked for in the options.
+    /// Returns the path of helm 3 or 4, which the options must request.
     ///
     /// # Errors
-    /// When it was not asked for.
+    /// If it was not requested.
     pub fn helm(&self, major: u8) -> Result<&Path, Error> {
         self.program(if major == 3 { Program::Helm3 } else { Program::Helm4 })
     }
 
-    /// The path of kubectl.
+    /// Returns the path of kubectl.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn kubectl(&self) -> Result<&Path, Error> {
         self.program(Program::Kubectl)
     }
 
-    /// Every request in the audit log so far that arrived at `since` or later, oldest first. Needs [`Options::audit`].
+    /// Returns every request in the audit log that arrived at `since` or later, oldest first. Needs [`Options::audit`].
     ///
     /// # Errors
-    /// When the log is not switched on, or cannot be read.
+    /// If the log is disabled or cannot be read.
     pub fn audit(&self, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
         self.only_ours("reading the audit log")?;
         audit::read(&self.folder.audit_log(), since)
     }
 
-    /// Makes pods misbehave, by a rule under a name of the caller's choosing; in force on return. Replaces an
-    /// earlier rule of that name.
+    /// Makes pods misbehave with a named rule, which is in effect on return. Replaces an earlier rule of that name.
     ///
     /// # Errors
-    /// When the API server refuses, or the rule is not in force in time.
+    /// If the API server refuses, or the rule does not take effect in time.
     pub async fn behaviour(&self, name: &str, rule: &Rule) -> Result<(), Error> {
         self.only_ours("making pods misbehave")?;
         faults::set(&self.client, name, Some(rule)).await
     }
 
-    /// Takes a rule back; pods that suffer from it recover.
+    /// Removes a rule; affected pods recover.
     ///
     /// # Errors
-    /// When the API server refuses.
-    pub async fn mend(&self, name: &str) -> Result<(), Error> {
+    /// If the API server refuses.
+    pub async fn remove_rule(&self, name: &str) -> Result<(), Error> {
         self.only_ours("mending pods")?;
         faults::set(&self.client, name, None).await
     }
 
-    /// Kills a component (SIGKILL) and returns when it is gone.
+    /// Kills a component (SIGKILL) and returns when it has exited.
     ///
     /// # Errors
-    /// When the supervisor does not answer, or does not run it.
+    /// If the supervisor does not respond, or does not run it.
     pub async fn kill(&self, component: Component) -> Result<(), Error> {
-        self.ask(Request::Kill(component)).await
+        self.send(Request::Kill(component)).await
     }
 
-    /// Freezes a component (SIGSTOP): its connections stay, and nothing is answered.
+    /// Freezes a component (SIGSTOP): its connections stay open without responses.
     ///
     /// # Errors
-    /// When the supervisor does not answer, or does not run it.
+    /// If the supervisor does not respond, or does not run it.
     pub async fn freeze(&self, component: Component) -> Result<(), Error> {
-        self.ask(Request::Freeze(component)).await
+        self.send(Request::Freeze(component)).await
     }
 
-    /// Lets a frozen component go on (SIGCONT).
+    /// Continues a frozen component (SIGCONT).
     ///
     /// # Errors
-    /// When the supervisor does not answer, or does not run it.
+    /// If the supervisor does not respond, or does not run it.
     pub async fn thaw(&self, component: Component) -> Result<(), Error> {
-        self.ask(Request::Thaw(component)).await
+        self.send(Request::Thaw(component)).await
     }
 
     /// Starts a killed component again with the same command line; the API server is ready on return.
     ///
     /// # Errors
-    /// When the supervisor does not answer, or it does not come up.
+    /// If the supervisor does not respond, or the component does not start.
     pub async fn restart(&self, component: Component) -> Result<(), Error> {
-        self.ask(Request::Start(component)).await
+        self.send(Request::Start(component)).await
     }
 
-    /// Ends the control plane; the same as dropping it.
+    /// Stops the control plane; the same as dropping it.
     pub fn stop(self) {
         drop(self);
     }
 
-    async fn ask(&self, request: Request) -> Result<(), Error> {
+    async fn send(&self, request: Request) -> Result<(), Error> {
         self.only_ours("killing or freezing its programs")?;
-        ask(&self.folder, request).await
+        control::send(&self.folder, request).await
     }
 
     fn only_ours(&self, what: &'static str) -> Result<(), Error> {
@@ -286,7 +285,7 @@ fn temporary_folder() -> Result<tempfile::TempDir, Error> {
     tempfile::Builder::new().prefix(prefix).tempdir().map_err(Error::file("create", &std::env::temp_dir()))
 }
 
-/// Runs something that blocks for long off the async threads.
+/// Runs a long blocking function outside of the async threads.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,

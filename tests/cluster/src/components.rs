@@ -18,17 +18,17 @@ pub enum Component {
     Etcd,
     /// The API server.
     Apiserver,
-    /// Kubernetes' controllers.
+    /// The controllers of Kubernetes.
     ControllerManager,
     /// The scheduler.
     Scheduler,
-    /// The simulated kubelets. A killed kwok blocks its successor for up to 40 s (node leases): killing
-    /// it *is* the "kubelets are gone" test, starting it again is not for tests.
+    /// The simulated kubelets. A killed kwok blocks its successor for up to 40 s (node leases): a test can kill it to
+    /// simulate missing kubelets, but should not restart it.
     Kwok,
 }
 
 impl Component {
-    /// The program behind it.
+    /// Returns its program.
     pub fn program(self) -> Program {
         match self {
             Self::Etcd => Program::Etcd,
@@ -39,12 +39,12 @@ impl Component {
         }
     }
 
-    /// Its name in logs and kubeconfigs.
+    /// Returns its name in logs and kubeconfigs.
     pub fn name(self) -> &'static str {
         self.program().executable()
     }
 
-    /// Its arguments.
+    /// Returns its arguments.
     pub(crate) fn arguments(self, folder: &Folder, spec: &Spec, ports: Ports) -> Result<Vec<String>, Error> {
         Ok(match self {
             Self::Etcd => etcd(folder, ports),
@@ -56,7 +56,7 @@ impl Component {
     }
 }
 
-/// No fsync: the data does not outlive the folder, and tests on slow disks would wait for nothing.
+/// No fsync: the data does not outlive the folder, and tests on slow disks would only wait.
 fn etcd(folder: &Folder, ports: Ports) -> Vec<String> {
     let client = format!("http://127.0.0.1:{}", ports.etcd);
     let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
@@ -105,14 +105,14 @@ fn apiserver(folder: &Folder, spec: &Spec, ports: Ports) -> Result<Vec<String>, 
         crate::audit::write_policy(folder, audit)?;
         arguments.push(flag("--audit-policy-file", &folder.audit_policy()));
         arguments.push(flag("--audit-log-path", &folder.audit_log()));
-        // In megabytes; a rotated log would lose what tests count.
+        // In megabytes; a rotated log would lose entries that tests count.
         arguments.push("--audit-log-maxsize=4096".into());
     }
     Ok(arguments)
 }
 
-/// Everything but what needs real nodes or a cloud. The garbage collector must stay: helm, Jobs and our own
-/// deletion lean on it. No serving port: its certificate, kubeconfigs and port would have no user.
+/// All controllers except those that need real nodes or a cloud. The garbage collector is required: helm, Jobs and the
+/// operator's deletion depend on it. No serving port: nothing would use its certificate and kubeconfigs.
 fn controller_manager(folder: &Folder, spec: &Spec) -> Vec<String> {
     let mut arguments = vec![
         flag("--kubeconfig", &folder.kubeconfig_of("kube-controller-manager")),
@@ -133,7 +133,7 @@ fn controller_manager(folder: &Folder, spec: &Spec) -> Vec<String> {
     arguments
 }
 
-/// Emulates too: of an older version than its own it would watch kinds (resource claims) that it may not read.
+/// Also emulates the version: otherwise an older API server would refuse its watches of newer kinds (resource claims).
 fn scheduler(folder: &Folder, spec: &Spec) -> Vec<String> {
     let mut arguments = vec![
         flag("--kubeconfig", &folder.kubeconfig_of("kube-scheduler")),

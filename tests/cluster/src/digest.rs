@@ -1,8 +1,9 @@
-//! A short name for contents.
+//! A short digest of contents.
 
 use sha2::{Digest, Sha256};
 
-/// Sixteen hexadecimal digits that tell one sequence of parts from another. Lengths keep neighbours apart.
+/// Returns sixteen hexadecimal digits that identify a sequence of parts. The length of each part is included, so that
+/// different splits differ.
 pub(crate) fn short<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -18,7 +19,7 @@ mod tests {
     use super::short;
 
     #[test]
-    fn neighbours_do_not_run_together() {
+    fn different_splits_have_different_digests() {
         assert_ne!(short(["ab", "c"]), short(["a", "bc"]));
         assert_eq!(short(["ab"]).len(), 16);
     }

@@ -1,30 +1,30 @@
-//! What can go wrong with a local control plane, said so that the reader knows what to do.
+//! The errors of a local control plane, with a hint for the user.
 
 use std::path::{Path, PathBuf};
 
-/// Everything that starting, steering or ending a local control plane can fail with.
+/// The errors of starting, controlling or stopping a local control plane.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file or folder could not be read, written, made or removed.
+    /// A file or folder could not be read, written, created or removed.
     #[error("cannot {action} {}: {reason}", path.display())]
     File {
         /// The verb: `read`, `write`, `create` …
         action: &'static str,
-        /// What it was tried on.
+        /// The path.
         path: PathBuf,
-        /// The operating system's answer.
+        /// The error of the operating system.
         reason: std::io::Error,
     },
-    /// A file of ours does not hold what we write there.
+    /// A file of the cluster has an unexpected content.
     #[error("{} is not a file this version wrote: {reason}; run `cluster down` on its folder and start anew", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What the parser said.
+        /// The error of the parser.
         reason: String,
     },
-    /// The Go toolchain is not there or too old.
+    /// The Go toolchain is missing or too old.
     #[error(
         "cannot build {program}: {reason}; install Go {needed} or newer (the `go` command must be on PATH), or put {program} itself on PATH"
     )]
@@ -36,7 +36,7 @@ pub enum Error {
         /// The oldest Go version that `go.mod` allows.
         needed: String,
     },
-    /// Python is not there, too old, or without its venv module.
+    /// Python is missing, too old, or lacks its venv module.
     #[error(
         "cannot make the Python environment of tests: {reason}; install Python 3.10 or newer with its venv module (Debian and Ubuntu: apt-get install python3-venv)"
     )]
@@ -49,75 +49,75 @@ pub enum Error {
     Build {
         /// The program.
         program: String,
-        /// How it failed.
+        /// The reason of the failure.
         reason: String,
-        /// The last lines that Go printed.
+        /// The last lines of Go's output.
         tail: String,
     },
-    /// One of the control plane's programs did not come up.
+    /// A program of the control plane did not start.
     #[error("{component} did not come up: {reason}\n{tail}")]
     Boot {
         /// The program or step.
         component: String,
-        /// Why it is believed to have failed.
+        /// The presumed reason.
         reason: String,
         /// The last lines of its log.
         tail: String,
     },
-    /// No block of free ports was left.
+    /// There is no free block of ports.
     #[error(
         "no free ports for another cluster on 127.0.0.1 between {first} and {last}: end some with `cluster down DIR`"
     )]
     Ports {
-        /// First port looked at.
+        /// The first checked port.
         first: u16,
-        /// Last port looked at.
+        /// The last checked port.
         last: u16,
     },
-    /// A folder holds something that is not ours.
+    /// A folder contains files of others.
     #[error("{} is neither empty nor a cluster's folder: name another one, nothing was touched", path.display())]
     Foreign {
         /// The folder.
         path: PathBuf,
     },
-    /// There is no running cluster in the folder.
+    /// No cluster is running in the folder.
     #[error("no cluster runs in {}: start one with `cluster up {}`", path.display(), path.display())]
     NotRunning {
         /// The folder.
         path: PathBuf,
     },
-    /// The supervising process refused or did not answer.
+    /// The supervisor refused a request or did not respond.
     #[error("the cluster's supervisor: {reason}")]
     Supervisor {
-        /// Its answer.
+        /// Its response.
         reason: String,
     },
-    /// Asked of a cluster that was not started here.
-    #[error("{what} is not possible on a cluster that is only used, not started here: run without KUBECONFIG")]
+    /// The operation is not allowed on a cluster that was not started here.
+    #[error("{what} is not possible on an existing cluster that was not started here: run without KUBECONFIG")]
     NotOurs {
-        /// What was asked.
+        /// The operation.
         what: &'static str,
     },
-    /// A program was not among those asked for in the options.
-    #[error("{program} was not asked for: name it in the options' programs")]
+    /// The options did not request a program.
+    #[error("{program} was not requested: add it to the programs in the options")]
     NotAskedFor {
         /// The program.
         program: String,
     },
-    /// A certificate could not be made.
+    /// A certificate could not be created.
     #[error("cannot make the certificate {name}: {reason}")]
     Certificate {
-        /// File name of the certificate.
+        /// The file name of the certificate.
         name: String,
-        /// What the library said.
+        /// The error of the library.
         reason: String,
     },
-    /// The API server answered with an error, or not at all.
+    /// The API server returned an error, or did not respond.
     #[error("the API server, {action}: {reason}")]
     Api {
-        /// What was being done.
+        /// The operation.
         action: String,
-        /// Its answer.
+        /// Its response.
         reason: String,
     },
 }
@@ -132,12 +132,12 @@ impl Error {
     /// Wraps an error of the kube client, without its debug output.
     pub(crate) fn api(action: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let action = action.into();
-        move |error| Self::Api { action, reason: said(&error) }
+        move |error| Self::Api { action, reason: api_message(&error) }
     }
 }
 
-/// What the API server said, without the debug text that kube's own `Display` adds.
-pub(crate) fn said(error: &kube::Error) -> String {
+/// Returns the API server's message, without the debug text of kube's own `Display`.
+pub(crate) fn api_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),

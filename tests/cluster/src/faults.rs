@@ -1,4 +1,4 @@
-//! Writing fault rules, and waiting until they are in force.
+//! Writes fault rules and waits until they take effect.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
@@ -10,7 +10,7 @@ use crate::Error;
 use crate::waits::PREFIX;
 use crate::waits::rules::{FAULTS, FAULTS_NAMESPACE, IN_FORCE, Rule, digest};
 
-/// Sets or removes the rule of a name, and returns once pods that appear from now on obey.
+/// Sets or removes a named rule, and returns when new pods follow it.
 pub(crate) async fn set(client: &Client, name: &str, rule: Option<&Rule>) -> Result<(), Error> {
     let failed = |reason: String| Error::Api { action: format!("writing the fault rule {name}"), reason };
     let text = rule.map(serde_saphyr::to_string).transpose().map_err(|error| failed(error.to_string()))?;
@@ -21,16 +21,16 @@ pub(crate) async fn set(client: &Client, name: &str, rule: Option<&Rule>) -> Res
     };
     match api.create(&kube::api::PostParams::default(), &map).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-        created => drop(created.map_err(|error| failed(crate::error::said(&error)))?),
+        created => drop(created.map_err(|error| failed(crate::error::api_message(&error)))?),
     }
     let patch = json!({ "data": { name: text } });
     let patched = api.patch(FAULTS, &PatchParams::default(), &Patch::Merge(patch)).await;
-    patched.map_err(|error| failed(crate::error::said(&error)))?;
+    patched.map_err(|error| failed(crate::error::api_message(&error)))?;
     let seen = await_condition(api, FAULTS, is_in_force()).await;
     seen.map(drop).map_err(|error| failed(error.to_string()))
 }
 
-/// Whether the rules have been read as they stand now.
+/// Whether the current rules have been read.
 fn is_in_force() -> impl Condition<ConfigMap> {
     |map: Option<&ConfigMap>| {
         let map = map.filter(|map| map.annotations().get(&format!("{PREFIX}{IN_FORCE}")) == Some(&digest(map)));

@@ -1,94 +1,94 @@
-//! Where everything of one cluster lies: a single folder, removable as a whole.
+//! The folder of a cluster, which can be removed as a whole.
 
 use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// The folder of one cluster. All paths in it are absolute.
+/// The folder of a cluster. All its paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Names a folder; nothing is created.
+    /// Returns the folder for a path; creates nothing.
     ///
     /// # Errors
-    /// When the working directory is unknown.
+    /// If the working directory is unknown.
     pub fn new(path: &Path) -> Result<Self, Error> {
         std::path::absolute(path).map(Self).map_err(Error::file("resolve", path))
     }
 
-    /// The folder itself.
+    /// Returns the folder itself.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// What was asked for: written before anything starts, and the mark that a folder is a cluster's.
+    /// Returns the file with the settings. It is written before anything starts, and marks a folder as a cluster's.
     pub fn spec(&self) -> PathBuf {
         self.0.join("cluster.json")
     }
 
-    /// What runs: process ids with their start times, ports.
+    /// Returns the file with the running processes (IDs with start times) and ports.
     pub fn state(&self) -> PathBuf {
         self.0.join("state.json")
     }
 
-    /// The supervisor's socket. Bound and reached through `/proc/PID/cwd`, because a
-    /// socket's path may have only 107 bytes.
+    /// Returns the supervisor's socket. It is accessed through `/proc/PID/cwd`, because a socket's path is limited to
+    /// 107 bytes.
     pub fn socket(&self) -> PathBuf {
         self.0.join(SOCKET)
     }
 
-    /// The administrator's kubeconfig.
+    /// Returns the administrator's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.0.join("kubeconfig")
     }
 
-    /// A component's kubeconfig.
+    /// Returns a component's kubeconfig.
     pub fn kubeconfig_of(&self, component: &str) -> PathBuf {
         self.0.join("pki").join(format!("{component}.kubeconfig"))
     }
 
-    /// A file of certificates and keys.
+    /// Returns a file of certificates and keys.
     pub fn pki(&self, file: &str) -> PathBuf {
         self.0.join("pki").join(file)
     }
 
-    /// A component's log.
+    /// Returns a component's log.
     pub fn log(&self, component: &str) -> PathBuf {
         self.0.join("logs").join(format!("{component}.log"))
     }
 
-    /// The API server's audit log, one JSON object a line.
+    /// Returns the API server's audit log, with one JSON object per line.
     pub fn audit_log(&self) -> PathBuf {
         self.0.join("audit.log")
     }
 
-    /// The audit policy given to the API server.
+    /// Returns the API server's audit policy.
     pub fn audit_policy(&self) -> PathBuf {
         self.0.join("audit-policy.yaml")
     }
 
-    /// kwok's configuration: all stages.
+    /// Returns kwok's configuration with all stages.
     pub fn stages(&self) -> PathBuf {
         self.0.join("stages.yaml")
     }
 
-    /// etcd's data.
+    /// Returns etcd's data folder.
     pub fn etcd(&self) -> PathBuf {
         self.0.join("etcd")
     }
 
-    /// Links to kubectl and helm, to be put on PATH.
+    /// Returns the folder with links to kubectl and helm, for PATH.
     pub fn bin(&self) -> PathBuf {
         self.0.join("bin")
     }
 
-    /// Tokens and kubeconfigs of service accounts.
+    /// Returns the folder with tokens and kubeconfigs of service accounts.
     pub fn identities(&self) -> PathBuf {
         self.0.join("identities")
     }
 
-    /// Makes the folder and what is in it; refuses one that holds anything else.
+    /// Creates the folder and its subfolders; refuses one that contains other files.
     pub(crate) fn create(&self) -> Result<(), Error> {
         if self.0.exists() && !self.spec().exists() && !is_empty(&self.0)? {
             return Err(Error::Foreign { path: self.0.clone() });
@@ -98,14 +98,14 @@ impl Folder {
             let path = self.0.join(part);
             std::fs::create_dir_all(&path).map_err(Error::file("create", &path))?;
         }
-        // etcd warns about data that others may read, and keys lie here too.
+        // etcd warns if others may read its data, and keys are stored here as well.
         for part in [self.0.clone(), self.etcd(), self.0.join("pki"), self.identities()] {
             private(&part)?;
         }
         Ok(())
     }
 
-    /// Removes what a cluster leaves, logs included; a folder without our mark is left alone.
+    /// Removes the files of a cluster, including logs; a folder without our mark is not changed.
     pub(crate) fn wipe(&self) -> Result<(), Error> {
         if !self.spec().exists() {
             return Ok(());
@@ -141,7 +141,7 @@ pub(crate) fn write_private(path: &Path, contents: impl AsRef<[u8]>) -> Result<(
     file.and_then(|mut file| file.write_all(contents.as_ref())).map_err(Error::file("write", path))
 }
 
-/// The last `lines` lines of a file, for error messages; empty when it cannot be read.
+/// Returns the last `lines` lines of a file for error messages; empty if it cannot be read.
 pub(crate) fn tail(path: &Path, lines: usize) -> String {
     let text = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

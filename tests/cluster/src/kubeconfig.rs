@@ -1,4 +1,4 @@
-//! Kubeconfigs: how a client finds the API server and who it is.
+//! Kubeconfigs with the API server's address and the client's identity.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::Error;
 use crate::folder::{Folder, write_private};
 use crate::ports::Ports;
 
-/// How long a token for a service account lives, in seconds: a week, longer than any demo.
+/// The lifetime of a service account's token in seconds: a week, longer than any demo.
 const TOKEN_SECONDS: i64 = 7 * 24 * 3600;
 
-/// Writes the kubeconfig of a user with a client certificate of ours. JSON, because every JSON text is YAML.
+/// Writes the kubeconfig of a user with a client certificate. It is JSON, which is valid YAML.
 pub(crate) fn write(folder: &Folder, path: &Path, ports: Ports, certificate: &str) -> Result<(), Error> {
     let cluster = json!({
         "server": format!("https://127.0.0.1:{}", ports.apiserver),
@@ -38,7 +38,7 @@ pub(crate) fn write(folder: &Folder, path: &Path, ports: Ports, certificate: &st
     write_private(path, format!("{document:#}\n"))
 }
 
-/// A fresh token of a service account, good for a week.
+/// Returns a new token of a service account that is valid for a week.
 pub(crate) async fn token(client: &Client, namespace: &str, account: &str) -> Result<String, Error> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let spec = TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..Default::default() };
@@ -46,11 +46,11 @@ pub(crate) async fn token(client: &Client, namespace: &str, account: &str) -> Re
     let action = || format!("asking for a token of service account {namespace}/{account}");
     let answer = accounts.create_token_request(account, &PostParams::default(), &request).await;
     let status = answer.map_err(Error::api(action()))?.status;
-    let missing = || Error::Api { action: action(), reason: "the answer held no token".into() };
+    let missing = || Error::Api { action: action(), reason: "the response contains no token".into() };
     status.and_then(|status| status.token).ok_or_else(missing)
 }
 
-/// Writes a kubeconfig beside `token_file` that reaches the same API server as `base` as whoever the token is.
+/// Writes a kubeconfig next to `token_file` for the API server of `base` with that token.
 pub(crate) fn write_for_token(base: &Path, path: &Path, token_file: &Path) -> Result<(), Error> {
     let malformed = |reason: String| Error::Malformed { path: base.into(), reason };
     let mut config = Kubeconfig::read_from(base).map_err(|error| malformed(error.to_string()))?;

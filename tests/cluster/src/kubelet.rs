@@ -1,7 +1,7 @@
-//! The part of a kubelet that the API server reads pods' logs from, for all nodes.
+//! The part of a kubelet from which the API server reads pods' logs, for all nodes.
 //!
-//! What a container logs is the annotation `kwok.osdpl.dev/log` of its pod, or else a line that says so. The
-//! container `init` of a waiting pod logs what it waits for, as kubernetes-entrypoint does.
+//! The log of a container is the annotation `kwok.osdpl.dev/log` of its pod, or a default line. The container `init` of
+//! a waiting pod logs its pending dependencies, like kubernetes-entrypoint.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::Error;
 use crate::folder::Folder;
 use crate::waits::PREFIX;
 
-/// Serves until the process ends.
+/// Serves until the process exits.
 pub(crate) async fn serve(folder: &Folder, port: u16, client: Client) -> Result<(), Error> {
     let path = folder.pki("kubelet.crt");
     let inner = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(Error::file("listen for", &path))?;
@@ -54,7 +54,7 @@ impl axum::serve::Listener for Listener {
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
-            // Whoever does not speak TLS is none of our callers.
+            // Ignores clients that do not use TLS.
             if let Ok((stream, address)) = self.inner.accept().await
                 && let Ok(stream) = self.acceptor.accept(stream).await
             {
@@ -68,7 +68,7 @@ impl axum::serve::Listener for Listener {
     }
 }
 
-/// The options of a log request that are honoured (`PodLogOptions`); `follow` ends at once.
+/// The supported options of a log request (`PodLogOptions`); `follow` ends at once.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LogOptions {
@@ -124,7 +124,7 @@ fn text(pod: &Pod, container: &str) -> String {
     }
 }
 
-/// The last lines, then the first bytes, as a kubelet applies both.
+/// Returns the last lines, limited to the first bytes, in the order in which a kubelet applies them.
 fn cut(text: &str, options: &LogOptions) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let kept = lines.len().min(options.tail_lines.unwrap_or(usize::MAX));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_has_not_started_has_no_log_and_says_why() {
+    fn waiting_container_has_a_reason_instead_of_a_log() {
         let (code, text) =
             answer(&pod(&json!({"waiting": {"reason": "PodInitializing"}}), &json!({})), "db-sync", &all());
         assert_eq!(code, StatusCode::BAD_REQUEST);
@@ -166,13 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_looping_container_shows_the_log_of_its_last_run() {
+    fn crash_loop_shows_the_log_of_the_last_run() {
         let pod = pod(&json!({"waiting": {"reason": "CrashLoopBackOff"}}), &json!({"terminated": {"exitCode": 1}}));
         assert_eq!(answer(&pod, "db-sync", &all()), (StatusCode::OK, "one\ntwo\nthree\n".into()));
     }
 
     #[test]
-    fn the_tail_is_cut_by_lines_and_then_by_bytes() {
+    fn limits_by_lines_and_then_by_bytes() {
         let options = LogOptions { tail_lines: Some(2), limit_bytes: Some(5), previous: false };
         assert_eq!(cut("one\ntwo\nthree\n", &options), "two\nt");
         assert_eq!(cut("é", &LogOptions { limit_bytes: Some(1), ..all() }), "");

@@ -1,4 +1,4 @@
-//! Starting and ending a supervisor from outside.
+//! Starts and stops a supervisor from another process.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -13,15 +13,15 @@ use crate::folder::{Folder, tail};
 use crate::spec::{Spec, State};
 use crate::supervisor::Report;
 
-/// How long the programs may take to be gone.
+/// The timeout for stopping the programs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A supervisor whose life hangs on this value's.
+/// A supervisor that stops when this value is dropped.
 pub(crate) struct Attached(pub Child);
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // Closing the pipe is the sign to end; waiting leaves nothing behind when the caller goes on.
+        // Closing the pipe tells it to stop; waiting makes sure that nothing is left on return.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
@@ -40,7 +40,7 @@ pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
     let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().map_err(|error| failed(error.to_string()))?;
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {
-        // An unreadable report counts as none.
+        // An unreadable report is treated as missing.
         let _ = BufReader::new(output).read_line(&mut line);
     }
     match serde_json::from_str(&line) {
@@ -57,7 +57,7 @@ pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
     }
 }
 
-/// Ends the cluster of a folder, if one runs, and removes what it left. Returns whether one ran.
+/// Stops the cluster of a folder, if it runs, and removes its files. Returns whether it was running.
 pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
     let state = match State::read(folder) {
         Err(Error::NotRunning { .. }) => None,
@@ -69,7 +69,7 @@ pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
         if !state.supervisor.wait_until_gone(PATIENCE) {
             state.supervisor.signal(Signal::KILL);
         }
-        // The kernel kills them with their supervisor; this is for one that was killed while they were frozen.
+        // The kernel kills them together with their supervisor, except when they were frozen.
         for process in state.components.values() {
             process.signal_group(Signal::KILL);
             process.wait_until_gone(PATIENCE);
@@ -79,9 +79,9 @@ pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
     Ok(ran)
 }
 
-/// The `cluster` program: this one, or the one that cargo puts beside tests. Cargo builds no programs of a
-/// dependency, so it is asked to, once a process; up to date that takes a fraction of a second, and it
-/// rules out a supervisor older than the library that talks to it.
+/// Returns the `cluster` program: this one, or the one that cargo builds next to tests. Cargo does not build programs
+/// of a dependency, so this runs it once per process. If it is up to date, this takes a fraction of a second, and it
+/// avoids a supervisor that is older than the library.
 fn program() -> Result<PathBuf, Error> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let found = PROGRAM.get_or_init(|| {
@@ -95,15 +95,15 @@ fn program() -> Result<PathBuf, Error> {
     })
 }
 
-/// Builds `cluster` into the folder (`target/debug`) from which `me` runs. The operator's package is named too
-/// so that both are built with the same features of their dependencies, that is: only once.
+/// Builds `cluster` into the folder (`target/debug`) of `me`. The operator's package is listed as well, so that both
+/// are built once with the same features of their dependencies.
 fn build(me: &std::path::Path) -> Result<PathBuf, String> {
     let profile =
         me.ancestors().find(|folder| folder.join("deps").is_dir()).ok_or("not below cargo's target folder")?;
     let target = profile.parent().ok_or("not below cargo's target folder")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // What cargo tells tests of their package would make build scripts run again, for this build and then for the next test run.
+    // The variables that cargo sets for tests would make build scripts run again, now and in the next test run.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_") && !matches!(text.as_ref(), "CARGO_HOME" | "CARGO_TARGET_DIR") {

@@ -1,9 +1,9 @@
 //! A real Kubernetes control plane on this machine, without containers, for tests and the demo.
 //!
 //! etcd, kube-apiserver, kube-controller-manager and kube-scheduler are the real programs, built from their
-//! published Go modules ([`programs`]); kwok plays the kubelets; what it leaves out of their work, the waits before
-//! a pod starts and its logs, is played by this crate. Everything listens on 127.0.0.1, several clusters run side by
-//! side, and all of one cluster lies in one folder ([`Folder`]).
+//! published Go modules ([`programs`]). kwok simulates the kubelets; this crate simulates the parts that kwok lacks: the
+//! waits before a pod starts, and logs. Everything listens on 127.0.0.1, several clusters can run at once, and all
+//! files of a cluster are in one folder ([`Folder`]).
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), cluster::Error> {
@@ -18,46 +18,48 @@
 //! # }
 //! ```
 //!
-//! One supervisor process owns all programs of a cluster. It holds a pipe from its caller and ends everything when
-//! that closes, which the kernel sees to even when the caller is killed; should the supervisor be killed, the kernel
-//! kills the programs. A cluster that was brought up with [`Cluster::up`] (`cluster up`) has no such pipe and stays.
+//! One supervisor process owns all programs of a cluster. It has a pipe from its caller and stops everything when the
+//! pipe is closed, which the kernel does even if the caller is killed. If the supervisor is killed, the kernel kills the
+//! programs. A cluster of [`Cluster::up`] (`cluster up`) has no such pipe and keeps running.
 //!
 //! # Waits
 //!
-//! A pod on a node is held until what a kubelet and OpenStack-Helm's `kubernetes-entrypoint` would wait for is there:
-//! first its Secret and ConfigMap volumes, then every `DEPENDENCY_*` entry of its init containers, then the Secrets and
-//! ConfigMaps of its environment. While it is held, two annotations say so: `kwok.osdpl.dev/waits-in` (`volumes`, `init`
-//! or `config`) and `kwok.osdpl.dev/waits-for` (such as `service openstack/mariadb; job openstack/keystone-db-sync`),
-//! and its status is what a real one's would be. `kwok.osdpl.dev/released=true` marks a pod that was let go.
+//! A pod on a node is blocked until the dependencies of a kubelet and OpenStack-Helm's `kubernetes-entrypoint` are
+//! available: first its Secret and ConfigMap volumes, then every `DEPENDENCY_*` entry of its init containers, then the
+//! Secrets and ConfigMaps of its environment. A blocked pod has two annotations: `kwok.osdpl.dev/waits-in` (`volumes`,
+//! `init` or `config`) and `kwok.osdpl.dev/waits-for` (such as `service openstack/mariadb; job
+//! openstack/keystone-db-sync`), and the status of a real one. `kwok.osdpl.dev/released=true` marks a released pod.
 //!
-//! # Steering
+//! # Controlling pods
 //!
-//! Pods behave by words: annotations or labels `kwok.osdpl.dev/WORD`, in a template (that is, through a chart's values)
-//! or set on live pods, at any time. An annotation wins over a label. Durations are Go's (`1.5s`).
+//! Settings control the behaviour of pods: annotations or labels `kwok.osdpl.dev/SETTING`, in a template (that is,
+//! through a chart's values) or set on live pods, at any time. An annotation takes precedence over a label. Durations
+//! are in Go's format (`1.5s`).
 //!
-//! | word | value | effect |
+//! | setting | value | effect |
 //! |---|---|---|
 //! | `behaviour` | – | works: Ready, or (restart policy other than Always) completed, after 0.2 s |
-//! | | `hang` | runs, and is never Ready or never ends |
+//! | | `hang` | runs, and never becomes Ready or never completes |
 //! | | `creating` | stays in `ContainerCreating` |
 //! | | `image-pull-error` | stays in `ImagePullBackOff` |
-//! | | `crash-loop`, `fail` | fails: with restart policy Never the pod is `Failed`, else it restarts in `CrashLoopBackOff`, the count going up |
+//! | | `crash-loop`, `fail` | fails: with restart policy Never the pod is `Failed`, else it restarts in `CrashLoopBackOff` with an increasing count |
 //! | | `fail-once` | fails once, then works; by restart in place or, with restart policy Never, in the Job's next pod |
-//! | `delay` | duration | runs this long before it is Ready or has ended |
-//! | `ready` | `false` | runs and is not Ready; without the word it is Ready again |
-//! | `restart-delay` | duration | between restarts; 2 s |
-//! | `termination-delay` | duration | between deletion and end; none |
-//! | `exit-code` | number | of a failing container; 1 |
+//! | `delay` | duration | runs this long before it is Ready or completes |
+//! | `ready` | `false` | runs but is not Ready; without the setting it is Ready again |
+//! | `restart-delay` | duration | time between restarts; 2 s |
+//! | `termination-delay` | duration | time between deletion and end; none |
+//! | `exit-code` | number | exit code of a failing container; 1 |
 //! | `message` | text (annotation) | termination message of a failing container |
-//! | `log` | text (annotation) | what every container of the pod logs |
+//! | `log` | text (annotation) | log of every container of the pod |
 //!
-//! On a node, `kwok.osdpl.dev/ready=false` makes it `NotReady`, and its pods with it.
+//! On a node, `kwok.osdpl.dev/ready=false` makes it and its pods `NotReady`.
 //!
-//! Pods that nobody can label beforehand, such as those of a chart's hook Jobs, are reached by fault rules ([`Rule`],
-//! [`Cluster::behaviour`]): a ConfigMap `kwok-faults` in `kube-system` whose every key is a rule in YAML with
-//! `namespace`, `name` (a prefix), `labels`, and the words above in camel case. Rules are on a pod before it is let go.
+//! Fault rules ([`Rule`], [`Cluster::behaviour`]) control pods that can't be labelled in advance, such as those of a
+//! chart's hook Jobs. They are stored in the ConfigMap `kwok-faults` in `kube-system`: each key is a rule in YAML with
+//! `namespace`, `name` (a prefix), `labels`, and the settings above in camel case. Rules are applied to a pod before it
+//! is released.
 //!
-//! Whole programs are killed, frozen and started again with [`Cluster::kill`], [`Cluster::freeze`],
+//! Whole programs can be killed, frozen and restarted with [`Cluster::kill`], [`Cluster::freeze`],
 //! [`Cluster::thaw`] and [`Cluster::restart`].
 
 mod audit;

@@ -1,4 +1,4 @@
-//! `cluster`: the local control plane from a shell.
+//! `cluster`: manages local control planes from a shell.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 use cluster::{Audit, Cluster, Component, Folder, Node, Options, Program, programs, supervisor};
 
-/// Prints a line; a reader that has gone is no reason to panic.
+/// Prints a line; does not panic if the reader has closed the pipe.
 macro_rules! say {
     ($($argument:tt)*) => {
         drop(writeln!(std::io::stdout(), $($argument)*))
@@ -25,45 +25,46 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Bring a cluster up in a folder; it stays until `down`. Does nothing when it is up.
+    /// Start a cluster in a folder, which runs until `down`. Does nothing if it is running.
     Up(Up),
-    /// End the cluster of a folder and remove what it left.
+    /// Stop the cluster of a folder and remove its files.
     Down {
-        /// Its folder.
+        /// The cluster's folder.
         folder: PathBuf,
     },
-    /// Print what to `eval` in a shell: KUBECONFIG, and PATH with kubectl and helm.
+    /// Print the environment for `eval`: KUBECONFIG, and PATH with kubectl and helm.
     Env {
-        /// Its folder.
+        /// The cluster's folder.
         folder: PathBuf,
     },
-    /// Write a kubeconfig that acts as a service account, and print its path; or print its token.
+    /// Write a kubeconfig for a service account and print its path, or print its token.
     Token {
         /// The cluster's folder.
         folder: PathBuf,
         /// `NAMESPACE/NAME` of the service account.
         account: String,
-        /// Print the bare token instead.
+        /// Print only the token.
         #[arg(long)]
         bare: bool,
     },
     /// Find or build programs, and print their paths.
     Programs {
-        /// Which; the control plane's own when none is named.
+        /// The programs; defaults to those of the control plane.
         names: Vec<Program>,
     },
-    /// Find or make the Python environment that programs of the catalogue are tried in, and print its interpreter's path.
+    /// Find or create the Python environment for testing the catalogue's programs, and print the path of its
+    /// interpreter.
     Python,
-    /// Break or mend one of the cluster's programs.
+    /// Break or repair a program of the cluster.
     Fault {
         /// The cluster's folder.
         folder: PathBuf,
-        /// What to do.
+        /// The action.
         action: Action,
-        /// What to do it to.
+        /// The component.
         component: Component,
     },
-    /// Run a cluster in this process until standard input closes or a signal comes.
+    /// Run a cluster in this process until standard input is closed or a signal arrives.
     #[command(hide = true)]
     Supervise { folder: PathBuf },
     /// Become a program that dies with its parent.
@@ -78,9 +79,9 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Up {
-    /// Where everything of the cluster lies; made when it is not there.
+    /// The folder of the cluster; created if it does not exist.
     folder: PathBuf,
-    /// Programs beside the control plane's own.
+    /// Programs in addition to those of the control plane.
     #[arg(long = "with", value_name = "PROGRAM")]
     programs: Vec<Program>,
     /// Number of simulated nodes, each with every role.
@@ -89,13 +90,13 @@ struct Up {
     /// Write an audit log of every mutating request.
     #[arg(long)]
     audit: bool,
-    /// Audit reads of Secrets too.
+    /// Audit reads of Secrets as well.
     #[arg(long, requires = "audit")]
     audit_secret_reads: bool,
-    /// Use the cluster of this kubeconfig instead of starting one; `down` will leave it alone.
+    /// Use the cluster of this kubeconfig instead of starting one; `down` does not change it.
     #[arg(long, value_name = "PATH")]
     kubeconfig: Option<PathBuf>,
-    /// Kubernetes minor version to behave as, such as 1.34.
+    /// Kubernetes minor version to emulate, such as 1.34.
     #[arg(long, value_name = "VERSION")]
     emulated_version: Option<String>,
 }
@@ -112,7 +113,7 @@ enum Action {
     Start,
 }
 
-// One thread: the kernel ties a program's life to the thread that started it.
+// One thread: the kernel ties a program's lifetime to the thread that started it.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     match run(Arguments::parse().command).await {

@@ -1,4 +1,4 @@
-//! Keys and certificates of one cluster, made anew at every start; nothing of them outlives its folder.
+//! Keys and certificates of a cluster, created at every start and stored in its folder only.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
@@ -7,7 +7,7 @@ use rcgen::{
 use crate::Error;
 use crate::folder::{Folder, write_private};
 
-/// Names the API server answers to: what pods use, and what we use.
+/// The names of the API server, for pods and for this crate.
 const API_SERVER_NAMES: [&str; 7] = [
     "127.0.0.1",
     "10.96.0.1",
@@ -18,8 +18,8 @@ const API_SERVER_NAMES: [&str; 7] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// Client certificates: file name, user, group. kwok acts on every kind of object, as kubelets
-/// and controllers together would, and therefore is an administrator.
+/// Client certificates: file name, user, group. kwok acts on every kind of object, like kubelets and controllers
+/// together, and therefore is an administrator.
 const CLIENTS: [(&str, &str, Option<&str>); 6] = [
     ("admin", "admin", Some("system:masters")),
     ("kube-controller-manager", "system:kube-controller-manager", None),
@@ -29,7 +29,7 @@ const CLIENTS: [(&str, &str, Option<&str>); 6] = [
     ("seed", "seed", Some("system:masters")),
 ];
 
-/// Makes the authority, all certificates, and the service accounts' key pair.
+/// Creates the CA, all certificates, and the service accounts' key pair.
 pub(crate) fn write(folder: &Folder) -> Result<(), Error> {
     let key = key_pair("ca")?;
     let mut params = CertificateParams::default();

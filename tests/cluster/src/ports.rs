@@ -1,4 +1,4 @@
-//! Free ports on the loopback interface, so that several clusters run side by side.
+//! Free ports on the loopback interface, so that several clusters can run at once.
 
 use std::fs::{File, OpenOptions};
 use std::net::{Ipv4Addr, TcpListener};
@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Below Linux' ephemeral range (32768 …), so that no outgoing connection can take one of ours
-/// between our look and the program's bind.
+/// Below Linux' ephemeral range (32768 …), so that no outgoing connection can take a port between the check and the
+/// program's bind.
 const FIRST: u16 = 20_000;
-/// Blocks of [`PORTS`] ports that are looked at.
+/// The number of blocks of [`PORTS`] ports to check.
 const BLOCKS: u16 = 1_000;
 const PORTS: u16 = 4;
 
-/// The ports of one cluster, all on 127.0.0.1.
+/// The ports of a cluster, all on 127.0.0.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ports {
     /// etcd for its client, the API server.
     pub etcd: u16,
-    /// etcd for its peers, of which there are none.
+    /// etcd for its peers, although there are none.
     pub etcd_peer: u16,
     /// The API server.
     pub apiserver: u16,
-    /// The part of a kubelet that the API server reads pods' logs from.
+    /// The part of a kubelet from which the API server reads pods' logs.
     pub kubelet: u16,
 }
 
-/// Ports, and the claim on them that other clusters respect for as long as this lives.
+/// Ports, with a lock that other clusters respect while this value exists.
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub ports: Ports,
     _lock: Option<File>,
 }
 
-/// Finds a block of free ports, beginning at a place of `seed`'s choosing.
+/// Finds a block of free ports, starting at a position that depends on `seed`.
 pub(crate) fn claim(seed: u32) -> Result<Claim, Error> {
     let start = u16::try_from(seed % u32::from(BLOCKS)).unwrap_or_default();
     for step in 0..BLOCKS {
@@ -53,8 +53,8 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// `Err` when another cluster holds the block; `Ok(None)` when locks cannot be had at all
-/// (another user's folder), where a look at the ports has to do.
+/// Returns `Err` if another cluster holds the block; `Ok(None)` if locks are not available (another user's folder) and
+/// only a check of the ports is possible.
 fn lock(first: u16) -> Result<Option<File>, std::fs::TryLockError> {
     let folder = std::env::temp_dir().join("local-control-plane-ports");
     if std::fs::create_dir_all(&folder).is_err() {

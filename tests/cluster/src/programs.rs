@@ -1,10 +1,9 @@
-//! The programs of a control plane: found in the cache, found on PATH at a good version, or built
-//! from their published Go modules.
+//! The programs of a control plane: found in the cache, found in PATH with a suitable version, or built from their
+//! published Go modules.
 //!
-//! The cache lies outside any clone (`$OSDPL_CACHE`, else `$XDG_CACHE_HOME/osdpl`, else
-//! `~/.cache/osdpl`), one folder a program. A folder's name carries a key over `go.mod`, `go.sum`,
-//! the build's flags and Go's version, and it appears by a rename once the program is whole: an
-//! interrupted build never counts and two builds never mix.
+//! The cache is outside of any clone (`$OSDPL_CACHE`, else `$XDG_CACHE_HOME/osdpl`, else `~/.cache/osdpl`), with one
+//! folder per program. A folder's name contains a key of `go.mod`, `go.sum`, the build flags and Go's version. It is
+//! renamed into place when the program is complete, so interrupted builds are ignored and concurrent builds do not mix.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ mod recipe;
 pub use build::Progress;
 pub(crate) use recipe::Recipe;
 
-/// A program that runs in, or talks to, the control plane.
+/// A program of the control plane, or one of its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Program {
@@ -31,13 +30,13 @@ pub enum Program {
     Etcd,
     /// The API server.
     KubeApiserver,
-    /// Kubernetes' own controllers: Deployments, Jobs, the garbage collector …
+    /// The controllers of Kubernetes: Deployments, Jobs, the garbage collector …
     KubeControllerManager,
-    /// Puts pods on nodes.
+    /// Assigns pods to nodes.
     KubeScheduler,
     /// Simulates the kubelets.
     Kwok,
-    /// Kubernetes' command line.
+    /// The command line of Kubernetes.
     Kubectl,
     /// helm 4.
     #[value(name = "helm4")]
@@ -50,7 +49,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// What a control plane consists of; helm is for whoever asks for it.
+    /// The programs of a control plane, without helm.
     pub const CONTROL_PLANE: [Self; 6] =
         [Self::Etcd, Self::KubeApiserver, Self::KubeControllerManager, Self::KubeScheduler, Self::Kwok, Self::Kubectl];
 
@@ -66,7 +65,7 @@ impl Program {
         Self::Helm3,
     ];
 
-    /// The name of its executable file. Both helms are called `helm`, as people and scripts know it.
+    /// Returns the name of its executable file. Both versions of helm are called `helm`, as users and scripts expect.
     pub fn executable(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -90,28 +89,28 @@ impl std::fmt::Display for Program {
     }
 }
 
-/// Where the asked-for programs lie.
+/// The paths of the requested programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs(BTreeMap<Program, PathBuf>);
 
 impl Programs {
-    /// The path of a program.
+    /// Returns the path of a program.
     ///
     /// # Errors
-    /// When it was not asked for.
+    /// If it was not requested.
     pub fn path(&self, program: Program) -> Result<&Path, Error> {
         let path = self.0.get(&program).map(PathBuf::as_path);
         path.ok_or_else(|| Error::NotAskedFor { program: program.to_string() })
     }
 
-    /// Every program with its path.
+    /// Returns every program with its path.
     pub fn iter(&self) -> impl Iterator<Item = (Program, &Path)> {
         self.0.iter().map(|(program, path)| (*program, path.as_path()))
     }
 }
 
 impl Programs {
-    /// Puts kubectl and helm into the folder's `bin` under the names that people type; helm is helm 4 where both are.
+    /// Links kubectl and helm into the folder's `bin` under their usual names; helm is helm 4 if both are requested.
     pub(crate) fn link(&self, folder: &Folder) -> Result<(), Error> {
         let has_helm4 = self.0.contains_key(&Program::Helm4);
         for (program, path) in self.iter() {
@@ -124,7 +123,7 @@ impl Programs {
             };
             for name in names {
                 let link = folder.bin().join(name);
-                // One from an earlier time, to be replaced.
+                // Replaces an older link.
                 let _ = std::fs::remove_file(&link);
                 std::os::unix::fs::symlink(path, &link).map_err(Error::file("create", &link))?;
             }
@@ -133,15 +132,14 @@ impl Programs {
     }
 }
 
-/// Finds or builds `wanted`, telling `say` about every build. Blocks, on a fresh machine for minutes;
-/// warm it takes milliseconds. A second caller waits for the first one's builds.
+/// Finds or builds `wanted`, reporting every build to `say`. Blocks, for minutes on a new machine, otherwise for
+/// milliseconds. A second caller waits for the builds of the first one.
 ///
-/// The cache comes first, because it holds exactly the version that the tests were written against;
-/// then PATH, at the same minor version (etcd: 3.5.13 or newer, older ones have no watch progress);
-/// only then is anything built, hence Go is needed only where something is missing.
+/// The cache comes first, because it has exactly the tested version; then PATH, with the same minor version (etcd:
+/// 3.5.13 or newer, older ones have no watch progress). Go is only needed if something must be built.
 ///
 /// # Errors
-/// When something is missing that builds it, or a build fails.
+/// If the toolchain is missing or a build fails.
 pub fn ensure(wanted: &[Program], say: &mut dyn FnMut(&Progress)) -> Result<Programs, Error> {
     let go = build::Go::find();
     let mut found = BTreeMap::new();
@@ -158,14 +156,14 @@ pub fn ensure(wanted: &[Program], say: &mut dyn FnMut(&Progress)) -> Result<Prog
     if let Some(first) = missing.first() {
         let go = go.map_err(|reason| build::no_go(&Recipe::of(*first), reason))?;
         for (index, program) in missing.iter().enumerate() {
-            let place = build::Place { number: index + 1, of: missing.len() };
+            let place = build::Position { number: index + 1, of: missing.len() };
             found.insert(*program, build::build(&Recipe::of(*program), &go, place, say)?);
         }
     }
     Ok(Programs(found))
 }
 
-/// Prints progress on standard error, one line a step.
+/// Prints progress on standard error, one line per step.
 pub fn print_progress(progress: &Progress) {
     eprintln!("{progress}");
 }

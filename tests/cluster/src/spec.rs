@@ -1,4 +1,4 @@
-//! The two files by which a cluster's processes and its users find each other.
+//! The two files that the processes and users of a cluster share.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,27 +13,27 @@ use crate::ports::Ports;
 use crate::process::Process;
 use crate::{Error, Programs};
 
-/// What was asked for; written by whoever starts the supervisor.
+/// The settings; written by the process that starts the supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
     pub programs: Programs,
     pub nodes: Vec<Node>,
     pub audit: Option<Audit>,
     pub emulated_version: Option<String>,
-    /// End when standard input closes, that is, when the caller is gone.
+    /// Stop when standard input is closed, that is, when the caller exits.
     pub attached: bool,
     /// Remove the folder at the end.
     pub temporary: bool,
-    /// The kubeconfig of a cluster that is only used; then there is no supervisor and no state.
+    /// The kubeconfig of an existing cluster; then there is no supervisor and no state.
     pub existing: Option<PathBuf>,
 }
 
-/// What runs; written by the supervisor.
+/// The running processes; written by the supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
     pub supervisor: Process,
     pub ports: Ports,
-    /// Everything came up.
+    /// Every component is ready.
     pub ready: bool,
     pub components: BTreeMap<Component, Process>,
 }
@@ -53,14 +53,14 @@ impl State {
         read(folder, &folder.state())
     }
 
-    /// Written beside and renamed, so that a reader never sees half of it.
+    /// Writes a temporary file and renames it, so that readers never see an incomplete file.
     pub fn write(&self, folder: &Folder) -> Result<(), Error> {
         let new = folder.path().join("state.json.new");
         write_private(&new, format!("{:#}\n", serde_json::json!(self)))?;
         std::fs::rename(&new, folder.state()).map_err(Error::file("write", &folder.state()))
     }
 
-    /// The state of a cluster whose supervisor runs.
+    /// Returns the state of a cluster whose supervisor is running.
     pub fn of_running(folder: &Folder) -> Result<Self, Error> {
         let state = Self::read(folder)?;
         if state.supervisor.is_alive() { Ok(state) } else { Err(Error::NotRunning { path: folder.path().into() }) }

@@ -1,8 +1,8 @@
-//! kwok's configuration: how simulated kubelets behave, put together from the files under `stages/`.
+//! kwok's configuration: the behaviour of simulated kubelets, assembled from the files in `stages/`.
 //!
-//! kwok knows one kind of configuration, the Stage, and cannot share text between two. So the question
-//! that all pod stages ask (`pod.jq`) and the status that they all write (`pod-status.tpl`) are files of
-//! their own, and their names with a dollar sign stand for them.
+//! kwok has only one kind of configuration, the Stage, without shared parts. So the expression of all pod stages
+//! (`pod.jq`) and their common status (`pod-status.tpl`) are separate files, which replace their names with a dollar
+//! sign.
 
 use crate::Error;
 use crate::folder::Folder;
@@ -11,14 +11,14 @@ use crate::ports::Ports;
 const STAGES: [&str; 3] =
     [include_str!("../stages/node.yaml"), include_str!("../stages/pod.yaml"), include_str!("../stages/service.yaml")];
 
-/// Placeholders that stand alone on a line, for which the file's lines are put at the same indentation.
+/// Placeholders on a line of their own; the file's lines are inserted with the same indentation.
 const TEMPLATES: [(&str, &str); 3] = [
     ("$POD_DEFAULTS", include_str!("../stages/pod-defaults.tpl")),
     ("$POD_STATUS", include_str!("../stages/pod-status.tpl")),
     ("$NODE_STATUS", include_str!("../stages/node-status.tpl")),
 ];
 
-/// Placeholders inside a line, for which a jq program ending in the given function is put as a quoted string.
+/// Placeholders inside a line; replaced by a jq program that ends with the given function, as a quoted string.
 const QUERIES: [(&str, &str, &str); 3] = [
     ("$POD_ACTION", include_str!("../stages/pod.jq"), "action"),
     ("$POD_DELAY", include_str!("../stages/pod.jq"), "delay"),
@@ -54,7 +54,7 @@ fn template(line: &str) -> Vec<String> {
     }
 }
 
-/// A jq program on one line, as a JSON string, which is a YAML string too.
+/// Returns a jq program on one line as a JSON string, which is a valid YAML string.
 fn query(program: &str, function: &str) -> String {
     let lines = program.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let joined: Vec<&str> = lines.collect();
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_to_fill_in() {
+    fn replaces_every_placeholder() {
         let ports = Ports { etcd: 1, etcd_peer: 2, apiserver: 3, kubelet: 4 };
         let text = configuration(ports, "v1.36.3");
         assert!(text.contains("Port: 4}"));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jq_program_becomes_one_quoted_line() {
+    fn quotes_a_jq_program_on_one_line() {
         assert_eq!(query("# comment\ndef a: \"x\";\n", "a"), r#""def a: \"x\"; a""#);
     }
 }

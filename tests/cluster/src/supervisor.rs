@@ -1,5 +1,5 @@
-//! The one process above a cluster's programs. It starts them, obeys its control socket, and ends them all
-//! when told to or when its caller is gone; should it be killed itself, the kernel kills them.
+//! The supervisor process of a cluster. It starts the programs, handles its control socket, and stops them when
+//! requested or when its caller exits. If the supervisor is killed, the kernel kills the programs.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -25,20 +25,20 @@ mod volumes;
 
 use children::Children;
 
-/// What the supervisor tells its caller on standard output, one JSON object a line, until it is up.
+/// The messages of the supervisor to its caller on standard output, one JSON object per line, until the cluster is up.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Report {
-    /// Everything is up.
+    /// The cluster is up.
     Ready,
-    /// It will not come up; the text of the error.
+    /// The cluster does not start; the text of the error.
     Failed(String),
 }
 
-/// Runs the cluster of a folder until it is told to end. Returns the process' exit code.
+/// Runs the cluster of a folder until it is stopped. Returns the exit code.
 pub async fn run(folder: &Folder) -> u8 {
-    // A session of its own, so that Ctrl-C in the caller's terminal reaches the caller only. Fails for a
-    // process that leads a group already, which then is out of the terminal's way too.
+    // Its own session, so that Ctrl-C in the caller's terminal only affects the caller. Fails for a process that leads
+    // a group already, which is not in the terminal's group either.
     let _ = rustix::process::setsid();
     match supervise(folder).await {
         Ok(()) => 0,
@@ -72,7 +72,7 @@ async fn supervise(folder: &Folder) -> Result<(), Error> {
 }
 
 fn clean_up(folder: &Folder, spec: &Spec) {
-    // What is gone already needs no removal.
+    // Missing files need no removal.
     let _ = std::fs::remove_file(folder.state());
     let _ = std::fs::remove_file(folder.socket());
     if spec.temporary {
@@ -82,11 +82,11 @@ fn clean_up(folder: &Folder, spec: &Spec) {
 }
 
 fn report(report: &Report) {
-    // The caller may have gone; there is no one else to tell.
+    // The caller may have exited; there is no other receiver.
     let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(report));
 }
 
-/// The reasons to end: a signal, or the caller's end of the pipe closing.
+/// The reasons to stop: a signal, or the caller has closed the pipe.
 pub(crate) struct End {
     reasons: mpsc::Receiver<()>,
     is_due: bool,
@@ -104,7 +104,7 @@ impl End {
             });
         }
         if attached {
-            // A thread, because tokio's own standard input cannot be given up while it reads.
+            // A thread, because a read of tokio's standard input cannot be cancelled.
             std::thread::spawn(move || {
                 let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
                 let _ = sender.blocking_send(());
@@ -113,7 +113,7 @@ impl End {
         Ok(Self { reasons, is_due: false })
     }
 
-    /// Returns when there is a reason to end, and from then on at once.
+    /// Waits for a reason to stop; returns at once after that.
     pub async fn wait(&mut self) {
         if !self.is_due {
             self.reasons.recv().await;
@@ -122,18 +122,18 @@ impl End {
     }
 }
 
-/// The hidden subcommand that every program is started through: asks the kernel to kill this process when
-/// the supervisor dies, and becomes the program. Returns only when that fails.
+/// Asks the kernel to kill this process when the supervisor dies, and executes the program. This hidden subcommand
+/// starts every program; it returns only on failure.
 ///
-/// The kernel means the *thread* that started us; the supervisor has only one that does.
+/// The kernel ties this to the *thread* that started the process; the supervisor has only one that does.
 pub fn exec(parent: i32, program: &Path, arguments: &[String]) -> std::io::Error {
     use std::os::unix::process::CommandExt;
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return error.into();
     }
-    // Died between our start and the line above: nobody would ever end us.
+    // The parent died before the line above: no process would ever stop this one.
     if rustix::process::getppid().map(rustix::process::Pid::as_raw_nonzero).map(i32::from) != Some(parent) {
-        return std::io::Error::other("the supervisor is gone");
+        return std::io::Error::other("the supervisor has exited");
     }
     std::process::Command::new(program).args(arguments).exec()
 }
@@ -143,13 +143,13 @@ fn log_file(path: &Path) -> Result<File, Error> {
     OpenOptions::new().create(true).append(true).open(path).map_err(Error::file("open", path))
 }
 
-/// This process, as the state file names it.
+/// Returns this process for the state file.
 fn myself() -> Result<Process, Error> {
     let found = Process::find(std::process::id());
     found.ok_or_else(|| Error::Supervisor { reason: "cannot read its own /proc entry; is /proc mounted?".into() })
 }
 
-/// The state file's contents for the given children.
+/// Returns the content of the state file for the given children.
 fn state(children: &Children, ready: bool) -> Result<State, Error> {
     Ok(State { supervisor: myself()?, ports: children.ports, ready, components: children.processes() })
 }

@@ -1,12 +1,13 @@
-//! A kubelet's waiting, and `kubernetes-entrypoint`'s, played for real.
+//! The waits of a kubelet and of `kubernetes-entrypoint`.
 //!
-//! Simulated init containers succeed at once, which would hide what decides everything with OpenStack-Helm:
-//! the init container `init` holds each pod until its dependencies are there, and a real kubelet holds each
-//! pod whose Secrets or ConfigMaps are missing. This program watches what pods wait for and lets a scheduled
-//! pod go by an annotation that kwok's stages ask for. Nothing is polled: every change of the watched world
-//! is judged at once. It also puts fault rules on pods, before it lets them go.
+//! Simulated init containers succeed at once, which would hide an essential behaviour of OpenStack-Helm: the init
+//! container `init` blocks each pod until its dependencies are available, and a real kubelet blocks each pod whose
+//! Secrets or ConfigMaps are missing. This program watches these dependencies and releases a scheduled pod with an
+//! annotation that kwok's stages read. Nothing is polled: every change is evaluated at once. It also applies fault
+//! rules to pods before it releases them.
 //!
-//! `needs`, `facts`, `table`, `world`, `rules` and `judge` are plain data and functions; `watch` and this file talk to the API.
+//! `needs`, `facts`, `table`, `world`, `rules` and `judge` are plain data and functions; `watch` and this file use the
+//! API.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,33 +32,37 @@ mod world;
 use rules::{FAULTS, FAULTS_NAMESPACE, IN_FORCE};
 use world::{Touched, World};
 
-/// Begins every annotation and label by which pods and nodes are steered.
+/// The prefix of every annotation and label that controls pods and nodes.
 pub(crate) const PREFIX: &str = "kwok.osdpl.dev/";
-/// Patches under way at once; enough for a burst of pods, few enough to leave the API server to others.
+/// The number of concurrent patches: enough for a burst of pods, without overloading the API server.
 const PATCHES: usize = 32;
-/// How long after a failed patch the world is judged again. What made it fail mostly was an API server that is away or busy, and no watch tells
-/// when it is not any more.
-const AGAIN: Duration = Duration::from_millis(200);
+/// The delay of the next evaluation after a failed patch. Usually the API server was unavailable or busy, and no watch
+/// reports its recovery.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// Watches and judges until the process ends.
+/// Watches and evaluates until the process exits.
 pub(crate) async fn run(client: Client) {
     let (sender, mut failures) = mpsc::unbounded_channel();
-    let mut hand =
-        Hand { client: client.clone(), permits: Arc::new(Semaphore::new(PATCHES)), sender, sent: HashMap::new() };
+    let mut hand = ResultWriter {
+        client: client.clone(),
+        permits: Arc::new(Semaphore::new(PATCHES)),
+        sender,
+        sent: HashMap::new(),
+    };
     let mut changes = watch::Changes::new(client);
     let mut world = World::default();
     let mut touched = Touched::default();
     loop {
         tokio::select! {
-            Some(change) = changes.next() => world.learn(change, &mut touched),
+            Some(change) = changes.next() => world.apply(change, &mut touched),
             Some(uid) = failures.recv() => {
                 hand.sent.remove(&uid);
                 touched.all = true;
             }
         }
-        // A burst is judged once.
+        // A burst is evaluated once.
         while let Some(Some(change)) = changes.next().now_or_never() {
-            world.learn(change, &mut touched);
+            world.apply(change, &mut touched);
         }
         changes.watch_also(std::mem::take(&mut touched.customs));
         if world.is_known() {
@@ -66,19 +71,19 @@ pub(crate) async fn run(client: Client) {
     }
 }
 
-/// Writes judgements to pods, each once.
-struct Hand {
+/// Writes results to pods, each once.
+struct ResultWriter {
     client: Client,
     permits: Arc<Semaphore>,
     sender: mpsc::UnboundedSender<String>,
-    /// What was sent last, by the object's uid: judgements repeat until the watch has brought them back.
+    /// The last patch by the object's uid: evaluations repeat until the watch returns the change.
     sent: HashMap<String, Value>,
 }
 
-impl Hand {
+impl ResultWriter {
     fn carry_out(&mut self, world: &World, touched: &Touched) {
         for (key, pod) in world.pods().filter(|(key, pod)| touched.has(key, pod)) {
-            let annotations = judge::judge(key, pod, world);
+            let annotations = judge::evaluate(key, pod, world);
             if annotations.is_empty() {
                 self.sent.remove(&pod.uid);
             } else if let Some(patch) = self.unsent(&pod.uid, annotations) {
@@ -96,7 +101,7 @@ impl Hand {
     fn unsent(&mut self, uid: &str, annotations: judge::Annotations) -> Option<Value> {
         let annotations: HashMap<String, Option<String>> =
             annotations.into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect();
-        // The uid guards against a namesake that came after the one we judged.
+        // The uid protects a newer pod of the same name.
         let patch = json!({ "metadata": { "uid": uid, "annotations": annotations } });
         let is_new = self.sent.get(uid) != Some(&patch);
         is_new.then(|| {
@@ -117,10 +122,10 @@ impl Hand {
                 let is_gone =
                     matches!(&error, kube::Error::Api(status) if status.is_not_found() || status.is_conflict());
                 if !is_gone {
-                    eprintln!("cannot steer {name}: {}", crate::error::said(&error));
+                    eprintln!("cannot patch {name}: {}", crate::error::api_message(&error));
                 }
-                tokio::time::sleep(AGAIN).await;
-                // The receiver lives as long as the process.
+                tokio::time::sleep(RETRY_DELAY).await;
+                // The receiver exists as long as the process.
                 let _ = sender.send(uid);
             }
         });

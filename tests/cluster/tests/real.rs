@@ -1,4 +1,4 @@
-//! The control plane against itself: real processes, real API server.
+//! Tests of the control plane itself: real processes, real API server.
 
 #[path = "real/help.rs"]
 mod help;
@@ -16,6 +16,6 @@ mod nodes;
 #[path = "real/programs.rs"]
 mod programs;
 #[path = "real/steering.rs"]
-mod steering;
+mod settings;
 #[path = "real/waits.rs"]
 mod waits;

@@ -1,4 +1,5 @@
-//! What upstream's charts make of values that are to have them do what they have no switch for: of certificates that are given, and of a claim beside cinder.
+//! The effects of values on upstream's charts where the charts have no switch: provided certificates, and a claim
+//! together with cinder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,7 @@ use crate::ceph::mounts;
 use crate::clouds::{kit, refusals, resolved};
 use crate::{render, shipped};
 
-/// What helm makes of each release of a kit with this.
+/// Returns the objects of each release of a cloud with this change.
 fn rendered(change: &Value) -> BTreeMap<String, Vec<Value>> {
     let desired = resolved(&shipped(), &kit(change));
     assert_eq!(refusals(&desired), Vec::<String>::new(), "{change}");
@@ -18,7 +19,7 @@ fn rendered(change: &Value) -> BTreeMap<String, Vec<Value>> {
 
 #[test]
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test deploy upstream -- --include-ignored"]
-fn certificates_that_are_given_are_mounted_and_issued_by_nobody() {
+fn provided_certificates_are_mounted_not_issued() {
     let on = json!({"enabled": true});
     for (database, messaging, more) in [(true, true, "manila"), (false, true, "blazar")] {
         let tls = json!({"given": true, "database": database, "messaging": messaging});
@@ -44,10 +45,10 @@ fn certificates_that_are_given_are_mounted_and_issued_by_nobody() {
     }
 }
 
-/// helm keeps an object of the same name in the next revision, and changes nothing about one that says the same.
+/// helm keeps an object of the same name in the next revision, and does not change an identical one.
 #[test]
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test deploy upstream -- --include-ignored"]
-fn the_claim_of_images_stays_the_same_when_cinder_joins_it() {
+fn image_claim_is_unchanged_when_cinder_is_added() {
     let glance = |backends: Value| {
         let images = json!({"backends": backends, "claimSize": "7Gi"});
         rendered(&json!({"features": {"images": images}})).remove("glance").unwrap()
@@ -77,6 +78,6 @@ fn the_claim_of_images_stays_the_same_when_cinder_joins_it() {
     };
     let (alone, beside) = (pod(&alone), pod(&beside));
     assert_eq!(at(&alone), json!({"claimName": "glance-images"}));
-    assert_eq!(at(&beside), at(&alone), "images are where glance noted them");
+    assert_eq!(at(&beside), at(&alone), "images are where glance recorded them");
     assert_eq!((&alone["hostIPC"], &beside["hostIPC"]), (&Value::Null, &json!(true)));
 }

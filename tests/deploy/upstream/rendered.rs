@@ -1,5 +1,5 @@
-//! Every release of the catalogue whose chart is at hand, rendered by both helms for each `OpenStack` release: the same each time, and nothing that upstream
-//! ships as a secret is left in it.
+//! Every release of the catalogue whose chart is available, rendered by both helm versions for each `OpenStack`
+//! release: the output is stable, and contains no secret that upstream ships.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use super::{Kind, ON_CLAIMS, everything, restless};
 use crate::render::{found, given, helm};
 use crate::shipped;
 
-/// What upstream's values ship as secrets, beside words that are one where they follow the name of one.
+/// Secrets in upstream's values, in addition to words that follow the name of a secret.
 const LITERAL: [&str; 11] = [
     ":password@",
     "supersecret",
@@ -30,7 +30,7 @@ const LITERAL: [&str; 11] = [
     "aCtmgbcUqYUy_HNVg5BDXCaeJgJQzHJXwqbXr0Nmb2o",
 ];
 
-/// One release's values, to be rendered.
+/// The values of a release to render.
 struct Piece {
     cloud: String,
     name: String,
@@ -39,8 +39,8 @@ struct Piece {
     twice: bool,
 }
 
-/// The clouds that are rendered: on Ceph and with either network for each `OpenStack` release, without a Ceph for the newest, on which the others differ in
-/// images alone.
+/// Returns the clouds to render: on Ceph with either network for each `OpenStack` release, and without Ceph for the
+/// newest one, since the others differ in images only.
 pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
     let newest = catalog.openstack.keys().max().unwrap();
     let mut clouds = Vec::new();
@@ -51,7 +51,8 @@ pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
     clouds
 }
 
-/// Each chart at hand with each of the values that it gets. What is random is so for all: the first of each in each release is rendered twice.
+/// Returns each available chart with each of its values. Randomness does not depend on the values, so only the first of
+/// each chart is rendered twice.
 fn pieces(catalog: &Catalog) -> Vec<Piece> {
     let (mut seen, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut pieces = Vec::new();
@@ -67,10 +68,10 @@ fn pieces(catalog: &Catalog) -> Vec<Piece> {
     pieces
 }
 
-/// What is wrong with a release as helm renders it.
+/// Returns the problems of a release as helm renders it.
 fn faults(piece: &Piece) -> Vec<String> {
     let chart = found(&piece.chart).unwrap();
-    // A version of Kubernetes that the charts of other projects take.
+    // A version of Kubernetes that the charts of other projects accept.
     let arguments = ["template", &piece.name, chart.to_str().unwrap(), "--namespace", "openstack"];
     let arguments = [&arguments[..], &["--kube-version", "1.34.0", "--values", "-"]].concat();
     let place = format!("{} ({})", piece.name, piece.cloud);
@@ -84,19 +85,20 @@ fn faults(piece: &Piece) -> Vec<String> {
                 match (settle(manifest.clone()), render(Program::Helm4).and_then(settle)) {
                     (Ok(first), Ok(second)) if first == second => {}
                     (Err(stale), _) => faults.push(format!("{place}: {stale}")),
-                    _ => faults.push(format!("{place}: two renders differ; pin what is random in its values")),
+                    _ => faults.push(format!("{place}: two renders differ; set the random values")),
                 }
             }
-            faults.extend(leaks(&manifest).into_iter().map(|leak| format!("{place}: everybody knows {leak}")));
+            faults.extend(leaks(&manifest).into_iter().map(|leak| format!("{place}: {leak} is publicly known")));
             let folders = unmade(&manifest).into_iter();
-            faults.extend(folders.map(|folder| format!("{place}: its pods wait for {folder}, which others make")));
+            faults
+                .extend(folders.map(|folder| format!("{place}: its pods wait for {folder}, which they do not create")));
         }
     }
     faults.extend(render(Program::Helm3).err().map(|complaint| format!("{place}: helm 3: {complaint}")));
     faults
 }
 
-/// The secrets of upstream's in a manifest, below base64 too, each with what stands around it.
+/// Returns upstream's secrets in a manifest, including base64, each with its context.
 fn leaks(manifest: &str) -> BTreeSet<String> {
     let is_base64 = |character: char| character.is_ascii_alphanumeric() || "+/=".contains(character);
     let tokens = manifest.split(|character| !is_base64(character)).filter(|token| token.len() >= 8);
@@ -105,7 +107,7 @@ fn leaks(manifest: &str) -> BTreeSet<String> {
     texts.flat_map(|text| text.lines().filter(|line| is_known(line)).map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// The folders below `/run` that pods of a manifest ask of their node and do not make themselves.
+/// Returns the folders below `/run` that pods of a manifest require on their node but do not create.
 fn unmade(manifest: &str) -> BTreeSet<String> {
     let typed = |kind: &str| {
         let lines: Vec<&str> = manifest.lines().map(str::trim).collect();
@@ -116,13 +118,13 @@ fn unmade(manifest: &str) -> BTreeSet<String> {
     asked.filter(|path| !typed("DirectoryOrCreate").contains(path)).collect()
 }
 
-/// Whether a line holds a secret of upstream's: one of the literal ones, or a word after the name of a secret.
+/// Whether a line contains a secret of upstream: a literal one, or a word after the name of a secret.
 fn is_known(line: &str) -> bool {
     let word = |text: &str| ["password", "insecure", "changeme"].contains(&text);
     let names_secret = |key: &str| ["pass", "secret", "token", "_key"].iter().any(|part| key.contains(part));
     let is_secret = |key: &str| names_secret(key) || key.ends_with("_auth");
     let assigned = assigned(line);
-    // What the first one names may hold others: a user and a password, a map in braces.
+    // The first name may contain others: a user and a password, a map in braces.
     let is_within = assigned.first().is_some_and(|(key, _)| is_secret(key));
     let is_known = |(key, value): &(String, &str)| {
         let decoded = STANDARD.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok());
@@ -132,7 +134,7 @@ fn is_known(line: &str) -> bool {
     assigned.iter().any(is_known) || LITERAL.iter().any(|literal| line.contains(literal))
 }
 
-/// What a line assigns, wherever in it: `key: value`, `--key=value`, `{"key": "value"}`, `user:value`.
+/// Returns the assignments in a line: `key: value`, `--key=value`, `{"key": "value"}`, `user:value`.
 fn assigned(line: &str) -> Vec<(String, &str)> {
     let of_name = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
     let of_value = |letter: char| of_name(letter) || "+/=".contains(letter);
@@ -146,7 +148,7 @@ fn assigned(line: &str) -> Vec<(String, &str)> {
     line.match_indices([':', '=']).map(pair).collect()
 }
 
-/// A container's variable on one line: its name is what tells whether its value is a secret.
+/// Returns each variable of a container on one line: its name tells whether its value is a secret.
 fn variables(manifest: &str) -> Vec<String> {
     let lines: Vec<&str> = manifest.lines().map(|line| line.trim().trim_start_matches("- ")).collect();
     let pairs =
@@ -155,7 +157,7 @@ fn variables(manifest: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_everybody_knows_is_found_however_it_is_written() {
+fn finds_public_secrets_in_any_notation() {
     for line in [
         "password: password",
         "  --password=password \\",
@@ -177,12 +179,12 @@ fn what_everybody_knows_is_found_however_it_is_written() {
 }
 
 #[test]
-fn every_chart_at_hand_renders_with_both_helms_the_same_each_time_and_keeps_nothing_that_everybody_knows() {
+fn charts_render_stably_without_public_secrets() {
     let catalog = shipped();
     let pieces = pieces(&catalog);
     let rendered: BTreeSet<_> = pieces.iter().map(|piece| piece.name.as_str()).collect();
     match given() {
-        // Charts of other projects, which name their repository, may be left out.
+        // Charts of other projects, which have a repository in the lock, may be missing.
         Some(folder) => {
             let is_upstreams = |chart: &String| catalog.lock.get(chart).is_some_and(|pin| pin.repository.is_none());
             let releases = catalog.services.values().flat_map(|service| &service.releases);
@@ -194,7 +196,7 @@ fn every_chart_at_hand_renders_with_both_helms_the_same_each_time_and_keeps_noth
                 "not rendered, because {folder} lacks the chart or no cloud here has it: {left:?}"
             );
         }
-        None => assert!(rendered.len() >= 14, "stand-ins for {rendered:?} alone are at hand"),
+        None => assert!(rendered.len() >= 14, "only stand-ins for {rendered:?} are available"),
     }
     let (queue, faults) = (Mutex::new(pieces.iter()), Mutex::new(Vec::new()));
     let next = || queue.lock().unwrap().next();
@@ -212,7 +214,7 @@ fn every_chart_at_hand_renders_with_both_helms_the_same_each_time_and_keeps_noth
 }
 
 #[test]
-fn what_everybody_knows_is_found_below_base64_too_and_a_type_of_login_is_none() {
+fn finds_public_secrets_in_base64() {
     let encoded = |text: &str| STANDARD.encode(text);
     let bad = [
         "  password: password".to_owned(),
@@ -237,7 +239,7 @@ fn what_everybody_knows_is_found_below_base64_too_and_a_type_of_login_is_none() 
 }
 
 #[test]
-fn a_folder_that_others_make_is_found() {
+fn finds_a_folder_of_the_node() {
     let volume = |kind: &str| format!("  - hostPath:\n      path: /run/openvswitch\n      type: {kind}\n");
     assert_eq!(unmade(&volume("Directory")).len(), 1);
     assert_eq!(unmade(&(volume("Directory") + &volume("DirectoryOrCreate"))), BTreeSet::new());

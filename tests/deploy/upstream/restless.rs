@@ -1,13 +1,14 @@
-//! What two charts render otherwise each time, whatever their values say: masked, so that the rest is held to be the same.
+//! The random output of two charts, which is masked so that the rest can be compared.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The Roles and `RoleBindings` in Rook's namespace: ceph-adapter-rook's templates draw how their names end, with `randAlphaNum 5 | lower`.
+/// The Roles and `RoleBindings` in Rook's namespace: ceph-adapter-rook's templates append a random suffix to their
+/// names with `randAlphaNum 5 | lower`.
 const DRAWN: [&str; 2] =
     ["name: ceph-adapter-rook-namespace-client-ceph-config-", "name: ceph-adapter-rook-namespace-client-key-"];
 
-/// What a manifest says beside what its chart draws anew each time; a complaint where a chart that is named here draws nothing any more.
+/// Returns a manifest without the random output of its chart; an error if a listed chart no longer has any.
 pub(super) fn settled(chart: &str, manifest: &str) -> Result<String, String> {
     let masked = match chart {
         "ceph-adapter-rook" => manifest.lines().map(name).collect(),
@@ -18,14 +19,12 @@ pub(super) fn settled(chart: &str, manifest: &str) -> Result<String, String> {
     if text.contains(MASK) {
         return Ok(text);
     }
-    Err(format!(
-        "nothing of {chart} is drawn anew by each render any more; take it out of tests/deploy/upstream/restless.rs"
-    ))
+    Err(format!("{chart} no longer renders anything random; remove it from tests/deploy/upstream/restless.rs"))
 }
 
 const MASK: &str = "<drawn>";
 
-/// A line with the end of such a name masked.
+/// Returns a line with the suffix of such a name masked.
 fn name(line: &str) -> String {
     let masked = DRAWN.iter().find_map(|begin| {
         let (before, drawn) = line.split_once(begin)?;
@@ -35,8 +34,8 @@ fn name(line: &str) -> String {
     masked.unwrap_or_else(|| line.to_owned())
 }
 
-/// Nagios' templates walk over the files of conf.nagios.objects with `keys`, in any order: where nagios.cfg lists them (and so the hash of it), and where the
-/// pod mounts them. Each list is sorted; everything else stays where it is.
+/// Nagios' templates iterate over the files of conf.nagios.objects with `keys`, in random order: in nagios.cfg (and
+/// therefore in its hash), and in the pod's mounts. Sorts each list; everything else is unchanged.
 fn files(manifest: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut mounts: Vec<String> = Vec::new();
@@ -61,7 +60,7 @@ fn files(manifest: &str) -> Vec<String> {
     lines
 }
 
-/// What nagios.cfg says, with the files that it lists in order.
+/// Returns nagios.cfg with its list of files sorted.
 fn listed(encoded: &str) -> String {
     let bytes = STANDARD.decode(encoded).unwrap();
     let mut lines: Vec<&str> = std::str::from_utf8(&bytes).unwrap().lines().collect();
@@ -73,12 +72,12 @@ fn listed(encoded: &str) -> String {
 }
 
 #[test]
-fn only_what_is_drawn_is_masked() {
+fn masks_only_random_names() {
     let role = |end: &str, verb: &str| format!("kind: Role\nmetadata:\n  {}{end}\nverbs: [{verb}]", DRAWN[1]);
     let settle = |manifest: &str| settled("ceph-adapter-rook", manifest);
     assert_eq!(settle(&role("ek30r", "get")), settle(&role("kawmu", "get")));
     assert_ne!(settle(&role("ek30r", "get")), settle(&role("kawmu", "list")), "the rest is compared");
-    assert!(settle(&role("same", "get")).is_err_and(|told| told.contains("is drawn anew")));
+    assert!(settle(&role("same", "get")).is_err_and(|told| told.contains("no longer renders anything random")));
 
     let pod = |files: [&str; 2], hash: &str, order: &str| {
         let config = STANDARD.encode(format!("a=1\ncfg_file={}\ncfg_file={}\nb={order}\n", files[0], files[1]));

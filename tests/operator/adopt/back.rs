@@ -1,4 +1,4 @@
-//! Go by hand and come back: what a person did while a release was paused.
+//! Releases that are upgraded manually while paused, and then resumed.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::json;
 
 use super::chart;
-use crate::cloud::{Told, services, with_values};
-use crate::world::{World, story};
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::{World, run_test};
 
 impl World {
     /// Runs the commands that `osdpl render` writes for a release.
@@ -24,7 +24,7 @@ impl World {
         assert!(said.contains("with the real credentials"), "{said}");
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&folder.join(format!("{release}.yaml")))), (0o700, 0o600));
-        // Programs as a person has them: by their names.
+        // Programs under their usual names, as in a user's PATH.
         let programs = self.folder.path().join("programs");
         std::fs::create_dir(&programs).unwrap();
         for (name, program) in
@@ -48,8 +48,8 @@ impl World {
 }
 
 #[test]
-fn what_was_upgraded_by_hand_to_what_is_wanted_is_in_sync_when_it_comes_back() {
-    story("back", async |world| {
+fn is_in_sync_after_a_manual_upgrade_to_the_desired_state() {
+    run_test("back", async |world| {
         let _operator = world.operator().start().await;
         let spec = services(&["mariadb", "memcached"]);
         world.apply(&spec).await;
@@ -66,12 +66,12 @@ fn what_was_upgraded_by_hand_to_what_is_wanted_is_in_sync_when_it_comes_back() {
             let child = cloud.child("memcached");
             (child.revision == Some(2) && child.ready).then_some(())
         };
-        world.until("what was done by hand is in sync", in_sync).await;
+        world.until("the manual change is in sync", in_sync).await;
         let pods = world.pods().await;
         spec["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(false);
         world.apply(&spec).await;
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
         assert_eq!(world.pods().await, pods);
-        assert_eq!(world.helm_runs().iter().filter(|run| run.release() == "memcached").count(), 1, "the install alone");
+        assert_eq!(world.helm_runs().iter().filter(|run| run.release() == "memcached").count(), 1, "only the install");
     });
 }

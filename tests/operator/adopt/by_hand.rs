@@ -1,4 +1,4 @@
-//! A cloud as a person installs it: plain helm, and values of their own.
+//! A cloud that was installed manually: plain helm, with its own values.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,52 +11,52 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::BESIDE;
-use crate::pool::STORY;
+use crate::pool::TEST_LABEL;
 use crate::world::World;
 
-/// Every password that a person thought of ends so.
-const THEIRS: &str = "by-hand";
+/// The suffix of every password that the user chose.
+const PASSWORD_SUFFIX: &str = "by-hand";
 
-/// A release as a person wrote it.
+/// A release as the user wrote it.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByHand {
-    /// What it is called.
+    /// The name of the release.
     pub name: String,
-    /// The chart that it is of; the one that is called like it where unset.
+    /// The chart; defaults to the name of the release.
     chart: Option<String>,
-    /// Where it is, if not in the story's namespace.
+    /// The namespace, if not that of the test.
     pub namespace: Option<String>,
     pub values: Values,
 }
 
 impl ByHand {
-    /// The release of the catalogue that it is.
+    /// Returns the name of the release in the catalogue.
     pub fn release(&self) -> &str {
         self.chart.as_ref().unwrap_or(&self.name)
     }
 
-    /// Every password that a person wrote, and where.
+    /// Returns every password in the values, with its location.
     pub fn passwords(&self) -> Vec<(Place, &Value)> {
         leaves(&self.values)
             .into_iter()
-            .filter(|(_, value)| value.as_str().is_some_and(|text| text.ends_with(THEIRS)))
+            .filter(|(_, value)| value.as_str().is_some_and(|text| text.ends_with(PASSWORD_SUFFIX)))
             .collect()
     }
 }
 
-/// Which cloud, of which charts, by which helm.
+/// The cloud to install, its charts and the helm version.
 pub struct Setting {
-    /// helm's major version.
+    /// Helm's major version.
     pub helm: u8,
     /// The folder of the charts.
     pub charts: PathBuf,
-    /// The releases, by the catalogue's names; all where empty.
+    /// The releases by their names in the catalogue; all if empty.
     pub only: &'static [&'static str],
 }
 
 impl Setting {
-    /// A chart: a folder, or an archive with any version.
+    /// Returns a chart: a folder, or an archive of any version.
     pub fn chart(&self, name: &str) -> PathBuf {
         let folder = self.charts.join(name);
         if folder.is_dir() {
@@ -73,7 +73,7 @@ impl Setting {
 }
 
 impl World {
-    /// The cloud that a person wrote.
+    /// Returns the releases of the cloud as the user wrote them.
     pub fn written_by_hand(&self, setting: &Setting) -> Vec<ByHand> {
         let text = include_str!("by_hand.yaml").replace("HOME", &self.namespace);
         let mut all: Vec<ByHand> = osdpl_values::yaml::parse("by_hand.yaml", &text).unwrap();
@@ -81,9 +81,9 @@ impl World {
         all
     }
 
-    /// Installs it, all at once: who needs what waits for it in its pods.
+    /// Installs all releases at once; pods wait for their dependencies.
     pub async fn install_by_hand(&self, setting: &Setting, cloud: &[ByHand]) {
-        let metadata = json!({"name": format!("{}{BESIDE}", self.namespace), "labels": {STORY: "true"}});
+        let metadata = json!({"name": format!("{}{BESIDE}", self.namespace), "labels": {TEST_LABEL: "true"}});
         let namespace = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
         Api::<Namespace>::all(self.client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
         let helms = cloud.iter().map(|one| {
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// A release that the catalogue knows nothing of.
+    /// Installs a release that the catalogue does not know.
     pub fn install_stranger(&self, setting: &Setting) {
         let folder = self.folder.path().join("blog");
         std::fs::create_dir_all(folder.join("templates")).unwrap();
@@ -111,7 +111,7 @@ impl World {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// helm of that major version, where a release is.
+    /// Returns a command for helm of the given major version in the release's namespace.
     pub fn helm_of(&self, major: u8, one: &ByHand) -> Command {
         self.helm_in(major, one.namespace.as_deref().unwrap_or(&self.namespace))
     }
@@ -123,8 +123,8 @@ impl World {
         helm
     }
 
-    /// An upgrade of a person's, by the chart that they installed, with one setting more.
-    pub fn goes_on(&self, setting: &Setting, one: &ByHand, set: &str) {
+    /// Upgrades a release manually with the installed chart and one more setting.
+    pub fn upgrade_manually(&self, setting: &Setting, one: &ByHand, set: &str) {
         let mut helm = self.helm_of(setting.helm, one);
         let helm =
             helm.args(["upgrade", &one.name]).arg(setting.chart(one.release())).args(["--reuse-values", "--set", set]);
@@ -132,26 +132,27 @@ impl World {
         assert!(output.status.success(), "{}: {}", one.name, String::from_utf8_lossy(&output.stderr));
     }
 
-    /// What templates saw in a release's newest revision: values over the chart's defaults, without what is null.
+    /// Returns the values that templates saw in the newest revision: values merged over the chart's defaults, without
+    /// nulls.
     pub fn seen(&self, one: &ByHand) -> Values {
         let output =
             self.helm_of(4, one).args(["get", "values", &one.name, "--all", "--output", "json"]).output().unwrap();
         assert!(output.status.success(), "{}: {}", one.name, String::from_utf8_lossy(&output.stderr));
         let mut values: Values = serde_json::from_slice(&output.stdout).unwrap();
-        bare(&mut values);
+        remove_nulls(&mut values);
         values
     }
 }
 
-/// Without nulls and what holds nothing else: templates find nothing in either.
-fn bare(values: &mut Values) {
-    values.values_mut().filter_map(Value::as_object_mut).for_each(bare);
+/// Removes nulls and maps that contain nothing else: templates treat both as missing.
+fn remove_nulls(values: &mut Values) {
+    values.values_mut().filter_map(Value::as_object_mut).for_each(remove_nulls);
     values.retain(|_, value| !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty()));
 }
 
-/// Charts of upstream's, as `CHARTS` names them.
+/// Returns the folder of upstream's charts, as set in `CHARTS`.
 pub fn upstream() -> PathBuf {
     let named = std::env::var_os("CHARTS").filter(|folder| !folder.is_empty());
-    Path::new(&named.expect("CHARTS is not set: this story needs OpenStack-Helm's charts; name their folder"))
+    Path::new(&named.expect("CHARTS is not set: this test needs OpenStack-Helm's charts; set it to their folder"))
         .to_owned()
 }

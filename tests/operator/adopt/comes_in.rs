@@ -1,4 +1,4 @@
-//! A cloud that a person installed comes in without a restart, is the operator's, and goes again.
+//! A cloud that was installed manually is adopted without a restart, managed by the operator, and detached again.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use super::by_hand::{ByHand, Setting, upstream};
 use super::kept::changed;
 use super::stand_ins;
-use crate::cloud::{NAME, Told};
-use crate::world::{World, story};
+use crate::cloud::{NAME, StatusAccess};
+use crate::world::{World, run_test};
 
 impl World {
-    /// Has the running cloud described; the file that was written.
+    /// Runs `osdpl adopt` for the running cloud and returns the file that it wrote.
     fn describe(&self, setting: &Setting, cloud: &[ByHand]) -> PathBuf {
         let file = self.folder.path().join("adopted.yaml");
         let (path, charts) = (file.display().to_string(), setting.charts.display().to_string());
@@ -46,19 +46,19 @@ impl World {
         self.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Takes all of it over, some releases first.
-    async fn takes_over(&self, cloud: &[ByHand]) {
+    /// Adopts all releases, some of them first.
+    async fn adopt_all(&self, cloud: &[ByHand]) {
         let told = |cloud: &OpenStackDeployment| {
             let child = cloud.child("keystone");
             child.message.contains("take it over (osdpl adopt <release>): nothing would change").then_some(child.status)
         };
-        assert_eq!(self.until("what taking it over would change is told", told).await, "unmanaged");
+        assert_eq!(self.until("the changes of an adoption are reported", told).await, "unmanaged");
         self.osdpl(&["adopt", "--namespace", &self.namespace, "keystone", "mariadb"]);
-        self.until("keystone is taken over", |cloud| cloud.child("keystone").ready.then_some(())).await;
+        self.until("keystone is adopted", |cloud| cloud.child("keystone").ready.then_some(())).await;
         self.osdpl(&["adopt", "--namespace", &self.namespace, "--all"]);
         self.patch(json!({"paused": false})).await;
         let ready = self.until_ready().await;
-        assert_eq!(ready.annotations().get(ADOPT), None, "it was asked for once");
+        assert_eq!(ready.annotations().get(ADOPT), None, "the annotation is consumed");
         for one in cloud {
             let child = ready.child(one.release());
             assert!(child.ready && child.revision == Some(1) && child.changes.is_empty(), "{}: {child:?}", one.name);
@@ -67,8 +67,8 @@ impl World {
         assert_eq!(again, "already managed by osdpl, nothing to do: keystone (revision 1)\n");
     }
 
-    /// The first upgrades by the operator, of releases with passwords: what is asked for changes, and no more.
-    async fn is_upgraded(&self, cloud: &[ByHand]) {
+    /// Checks the operator's first upgrades of releases with passwords: only the requested values change.
+    async fn check_first_upgrades(&self, cloud: &[ByHand]) {
         let one = |release: &str| cloud.iter().find(|one| one.release() == release).unwrap();
         let (keystone, mariadb) = (one("keystone"), one("mariadb"));
         let (pods, texts) = (self.pods().await, self.texts().await);
@@ -104,7 +104,7 @@ impl World {
         assert_eq!(
             (seen, self.seen(mariadb)),
             (identity, database),
-            "templates see what they saw, but for what was asked for"
+            "templates see the same values except for the requested change"
         );
         let lines = changed(&texts, &self.texts().await);
         let expected = [
@@ -114,11 +114,11 @@ impl World {
             "mariadb-etc my.cnf: +max_connections=1024",
         ];
         assert_eq!(lines, expected);
-        self.restarted_alone(&pods).await;
+        self.check_restarted_pods(&pods).await;
     }
 
-    /// Of these pods, those of what was upgraded are new ones, without what another helm had set and nobody wants.
-    async fn restarted_alone(&self, pods: &BTreeSet<(String, String)>) {
+    /// Checks that only the pods of upgraded releases were replaced, and that they lack settings of another helm run.
+    async fn check_restarted_pods(&self, pods: &BTreeSet<(String, String)>) {
         let api = self.api::<Deployment>().get("keystone-api").await.unwrap().spec.unwrap().template.metadata.unwrap();
         let annotations = api.annotations.unwrap_or_default();
         assert!(
@@ -140,9 +140,9 @@ fn is_of(pod: &str, releases: &[&str]) -> bool {
     releases.iter().any(|release| pod.starts_with(&format!("{release}-")))
 }
 
-/// The whole way of a cloud in and out.
-fn comes_and_goes(name: &str, setting: &Setting) {
-    story(name, async |world| {
+/// Runs the whole sequence: install manually, adopt, upgrade, detach.
+fn adopt_and_detach(name: &str, setting: &Setting) {
+    run_test(name, async |world| {
         let cloud = world.written_by_hand(setting);
         world.install_by_hand(setting, &cloud).await;
         world.install_stranger(setting);
@@ -150,36 +150,36 @@ fn comes_and_goes(name: &str, setting: &Setting) {
         let (pods, texts) = (world.pods().await, world.texts().await);
         let seen: Vec<_> = cloud.iter().map(|one| world.seen(one)).collect();
         let file = world.describe(setting, &cloud);
-        assert!(world.labels_on_records().await.is_empty(), "it is only looked at");
-        world.kubectl_does(&["apply", "--server-side", "-f", &file.display().to_string()]);
-        world.takes_over(&cloud).await;
-        world.has_taken_over(&cloud).await;
+        assert!(world.labels_on_records().await.is_empty(), "it is only inspected");
+        world.run_kubectl(&["apply", "--server-side", "-f", &file.display().to_string()]);
+        world.adopt_all(&cloud).await;
+        world.check_adopted_credentials(&cloud).await;
         assert_eq!(world.helm_runs(), []);
         assert_eq!(world.pods().await, pods);
         assert_eq!(changed(&texts, &world.texts().await), [""; 0]);
         let still: Vec<_> = cloud.iter().map(|one| world.seen(one)).collect();
         assert_eq!(still, seen);
 
-        world.is_upgraded(&cloud).await;
-        world.leaves(setting, &cloud, operator).await;
+        world.check_first_upgrades(&cloud).await;
+        world.detach_one_then_all(setting, &cloud, operator).await;
         assert_eq!(world.helm_runs().len(), 2, "{:?}", world.helm_runs());
     });
 }
 
 #[test]
-fn a_cloud_that_was_installed_by_hand_comes_in_without_a_restart_and_goes_again() {
-    comes_and_goes("adopt", &Setting { helm: 4, charts: stand_ins(), only: &[] });
+fn adopts_and_detaches_a_manual_install_without_restarts() {
+    adopt_and_detach("adopt", &Setting { helm: 4, charts: stand_ins(), only: &[] });
 }
 
-/// Its upgrades are the first that apply on the server's side.
+/// The operator's upgrades are the first that use server-side apply.
 #[test]
-fn a_cloud_that_helm_3_installed_is_upgraded_by_helm_4_and_goes_back_to_helm_3() {
+fn adopts_from_helm_3_upgrades_with_helm_4_and_goes_back() {
     let only = &["mariadb", "rabbitmq", "memcached", "keystone", "placement"];
-    comes_and_goes("adopt-helm3", &Setting { helm: 3, charts: stand_ins(), only });
+    adopt_and_detach("adopt-helm3", &Setting { helm: 3, charts: stand_ins(), only });
 }
 
 #[test]
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test operator adopt -- --ignored"]
-fn a_cloud_of_upstreams_own_charts_comes_in_without_a_restart_and_goes_again() {
-    comes_and_goes("adopt-upstream", &Setting { helm: 4, charts: upstream(), only: &[] });
+fn adopts_and_detaches_upstream_charts_without_restarts() {
+    adopt_and_detach("adopt-upstream", &Setting { helm: 4, charts: upstream(), only: &[] });
 }

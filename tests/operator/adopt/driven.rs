@@ -1,4 +1,4 @@
-//! Releases that somebody else drives, and those that differ from what is wanted.
+//! Releases that another tool manages, and releases that differ from the desired state.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::ResourceExt;
@@ -7,12 +7,12 @@ use osdpl_core::api::{ADOPT, reason};
 use serde_json::{Value, json};
 
 use super::chart;
-use crate::cloud::{NAME, Told, services};
-use crate::world::story;
+use crate::cloud::{NAME, StatusAccess, services};
+use crate::world::run_test;
 
 #[test]
-fn a_release_that_flux_or_argo_drives_is_not_taken_over_and_one_that_differs_waits_for_approval() {
-    story("driven", async |world| {
+fn skips_flux_and_argo_releases_and_asks_approval_for_changes() {
+    run_test("driven", async |world| {
         world.helm_prints(&["install", "memcached", &chart("memcached"), "--set", "conf.memcached.memory=99"]);
         let name = "memcached-memcached";
         let flux = ["helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"];
@@ -23,7 +23,7 @@ fn a_release_that_flux_or_argo_drives_is_not_taken_over_and_one_that_differs_wai
         let says = async |what: &'static str| {
             world.until(what, |cloud| cloud.child("memcached").message.contains(what).then(|| cloud.clone())).await
         };
-        // It was nobody's when it was looked at first.
+        // At the first check no other tool managed it.
         says("it would change conf.memcached.memory").await;
         sets.patch(name, &PatchParams::default(), &labelled(json!("caches"))).await.unwrap();
         let refused = world.osdpl_fails(&["adopt", "--namespace", &world.namespace, "memcached"]);
@@ -31,13 +31,13 @@ fn a_release_that_flux_or_argo_drives_is_not_taken_over_and_one_that_differs_wai
         let refused = world.osdpl_fails(&["adopt", "--namespace", &world.namespace, "--all"]);
         assert!(refused.starts_with("osdpl: memcached can't be adopted: Flux manages it"), "{refused}");
         let asked = world.deployments().get(NAME).await.unwrap();
-        assert_eq!(asked.annotations().get(ADOPT), None, "nobody takes it over later by an old word");
+        assert_eq!(asked.annotations().get(ADOPT), None, "the old annotation adopts nothing later");
         world.annotate(ADOPT, json!("memcached")).await;
         let refused = says("is labelled for HelmRelease caches/caches").await;
         assert_eq!(refused.reason(), reason::FOREIGN);
         assert!(world.labels_on_records().await.is_empty());
 
-        // At once: between the two nobody would drive it, and it would be taken over.
+        // Both in one patch: otherwise it would be unmanaged for a moment and be adopted.
         let argo = json!({"metadata": {
             "labels": {flux[0]: null, flux[1]: null},
             "annotations": {"argocd.argoproj.io/tracking-id": "caches:apps/StatefulSet:x/y"},

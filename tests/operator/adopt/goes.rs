@@ -1,33 +1,33 @@
-//! Detach: one release goes, then all, and plain helm goes on with each.
+//! Detaching: first one release, then all of them. Plain helm can manage each release afterwards.
 
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_values::{Path, get};
 use serde_json::json;
 
 use super::by_hand::{ByHand, Setting};
-use crate::cloud::Told;
+use crate::cloud::StatusAccess;
 use crate::operator::Operator;
 use crate::world::World;
 
 impl World {
-    /// Lets one release go, and then the rest.
-    pub async fn leaves(&self, setting: &Setting, cloud: &[ByHand], operator: Operator) {
+    /// Detaches one release, and then the others.
+    pub async fn detach_one_then_all(&self, setting: &Setting, cloud: &[ByHand], operator: Operator) {
         let one = |release: &str| cloud.iter().find(|one| one.release() == release).unwrap();
         let (cache, keystone) = (one("memcached"), one("keystone"));
-        // One release goes, and helm goes on with it while the rest stays.
+        // Detach one release; helm manages it again while the others stay managed.
         self.osdpl(&["detach", "--namespace", &self.namespace, "memcached"]);
         let gone =
             |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("unmanaged:").then_some(());
         self.until("memcached is let go", gone).await;
-        self.goes_on(setting, cache, "conf.memcached.memory=77");
+        self.upgrade_manually(setting, cache, "conf.memcached.memory=77");
         let seen = |cloud: &OpenStackDeployment| {
             (cloud.child("memcached").revision == Some(2) && cloud.is_ready()).then_some(())
         };
-        self.until("its next revision is seen, and is nobody's business", seen).await;
+        self.until("its next revision is observed and ignored", seen).await;
 
-        self.goes_whole(setting, cloud, operator).await;
+        self.detach_all(setting, cloud, operator).await;
         let mut before = self.seen(keystone);
-        self.goes_on(setting, keystone, "conf.keystone.DEFAULT.debug=false");
+        self.upgrade_manually(setting, keystone, "conf.keystone.DEFAULT.debug=false");
         osdpl_values::set(&mut before, &Path::parse("conf.keystone.DEFAULT.debug").unwrap(), json!(false));
         let after = self.seen(keystone);
         assert_eq!(after, before);
@@ -36,11 +36,11 @@ impl World {
         }
     }
 
-    /// Lets the whole cloud go, with a look at the plan before it happens: nothing is uninstalled, upgraded or restarted.
-    async fn goes_whole(&self, setting: &Setting, cloud: &[ByHand], operator: Operator) {
+    /// Detaches the whole cloud after checking the plan: nothing is uninstalled, upgraded or restarted.
+    async fn detach_all(&self, setting: &Setting, cloud: &[ByHand], operator: Operator) {
         let runs = || self.helm_prints(&["list", "--all-namespaces", "--output", "json", "--time-format", "2006"]);
         let (pods, releases) = (self.pods().await, runs());
-        // With nobody to carry it out the deletion can be looked at.
+        // Without a running operator the plan of the deletion can be inspected.
         assert!(operator.stop().await.success());
         self.osdpl(&["detach", "--namespace", &self.namespace, "--all"]);
         let plan = self.osdpl(&["plan"]);

@@ -1,4 +1,4 @@
-//! What must not change unless somebody asks for it: credentials, and what pods read.
+//! Content that must not change unless requested: credentials, and the files that pods read.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::by_hand::ByHand;
 use crate::cloud::NAME;
 use crate::world::World;
 
-/// Texts by the object and the key that they are in.
+/// Texts by object and key.
 pub type Texts = BTreeMap<String, String>;
 
 impl World {
-    /// Every credential that was taken over holds what ran, and there is no other.
-    pub async fn has_taken_over(&self, cloud: &[ByHand]) {
+    /// Checks that every adopted credential has the running value, and that there are no others.
+    pub async fn check_adopted_credentials(&self, cloud: &[ByHand]) {
         let mut expected: BTreeMap<String, BTreeMap<String, String>> =
             osdpl_values::yaml::parse("taken_over.yaml", include_str!("taken_over.yaml")).unwrap();
         expected.retain(|service, _| cloud.iter().any(|one| one.release() == service));
@@ -29,7 +29,7 @@ impl World {
         assert_eq!(held.collect::<BTreeMap<_, BTreeMap<_, _>>>(), expected);
     }
 
-    /// What Secrets and ConfigMaps of charts hold.
+    /// Returns the content of the charts' Secrets and ConfigMaps.
     pub async fn texts(&self) -> Texts {
         let secrets = Api::<Secret>::all(self.client.clone()).list(&ListParams::default().labels("owner!=helm")).await;
         let maps = Api::<ConfigMap>::all(self.client.clone()).list(&ListParams::default()).await;
@@ -44,12 +44,12 @@ impl World {
         });
         let charts = secrets
             .chain(maps)
-            .filter(|(namespace, name, _)| self.is_here(namespace.as_deref()) && !name.starts_with(NAME));
+            .filter(|(namespace, name, _)| self.is_test_namespace(namespace.as_deref()) && !name.starts_with(NAME));
         charts.map(|(namespace, name, (key, text))| (format!("{}/{name} {key}", namespace.unwrap()), text)).collect()
     }
 }
 
-/// The lines that are not the same in two states of texts, each with the key that it is in; `-` before what was and `+` before what is.
+/// Returns the lines that differ between two states, each with its key; `-` marks old lines and `+` new ones.
 pub fn changed(before: &Texts, after: &Texts) -> Vec<String> {
     let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let lines = |texts: &Texts, key: &String| -> Vec<String> {

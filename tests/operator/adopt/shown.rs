@@ -1,4 +1,4 @@
-//! What `osdpl adopt` shows of a release that differs, and what then becomes of it.
+//! The difference that `osdpl adopt` shows for a release, and the result of its upgrade.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,11 +8,11 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::chart;
-use crate::cloud::{NAME, Told};
-use crate::world::{World, story};
+use crate::cloud::{NAME, StatusAccess};
+use crate::world::{World, run_test};
 
 impl World {
-    /// A chart as someone changed it: its pods end later, and it has one object more.
+    /// Returns a modified chart: its pods have a longer grace period, and it has one more object.
     fn changed_memcached(&self) -> PathBuf {
         let folder = self.folder.path().join("changed/memcached");
         std::fs::create_dir(self.folder.path().join("changed")).unwrap();
@@ -32,8 +32,8 @@ impl World {
 }
 
 #[test]
-fn what_is_shown_of_a_release_is_what_its_upgrade_does_once_it_is_taken_over() {
-    story("shown", async |world| {
+fn upgrade_matches_the_shown_difference_after_adoption() {
+    run_test("shown", async |world| {
         let changed = world.changed_memcached().display().to_string();
         world.helm_prints(&["install", "memcached", &changed, "--set", "conf.memcached.memory=99"]);
         let _operator = world.operator().start().await;
@@ -59,7 +59,7 @@ fn what_is_shown_of_a_release_is_what_its_upgrade_does_once_it_is_taken_over() {
         assert_eq!(objects, expected.map(|(kind, name, what)| (kind.to_owned(), name.to_owned(), what.to_owned())));
 
         let pods = world.pods().await;
-        world.kubectl_does(&["apply", "--server-side", "-f", &file]);
+        world.run_kubectl(&["apply", "--server-side", "-f", &file]);
         world.osdpl(&["adopt", "--namespace", &world.namespace, "memcached"]);
         let patch = Patch::Merge(json!({"spec": {"paused": false}}));
         world.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap();

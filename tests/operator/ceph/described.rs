@@ -1,4 +1,4 @@
-//! What a story does with such a Ceph: describes it, and looks where its keys are.
+//! Helpers that describe an external Ceph and find its keys.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -10,7 +10,7 @@ use super::{BACKUP, CINDER, FSID, GLANCE, NEWER, SECRET, SHARES};
 use crate::world::World;
 
 impl World {
-    /// Writes the Secret that describes Ceph, with these keys on top; null removes one.
+    /// Writes the Secret that describes Ceph, with these changes; null removes a key.
     pub async fn describe_ceph(&self, changes: Value) {
         let mut data = json!({
             "mon_host": "10.0.0.2:6789,10.0.0.1:6789", "fsid": FSID,
@@ -32,28 +32,28 @@ impl World {
         };
     }
 
-    /// The key and the keyring in a Secret for the charts.
+    /// Returns the key and the keyring in a Secret for the charts.
     pub async fn keyring(&self, name: &str) -> (String, String) {
         let data = self.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
         let text = |key: &str| String::from_utf8(data[key].0.clone()).unwrap();
         (text("key"), text("keyring"))
     }
 
-    /// The annotation by which a workload's pods follow what they mount of Ceph.
+    /// Returns the annotation with which a workload's pods restart when Ceph's files change.
     pub async fn follows(&self, deployment: &str) -> String {
         let template = self.api::<Deployment>().get(deployment).await.unwrap().spec.unwrap().template;
         template.metadata.unwrap().annotations.unwrap_or_default().remove("osdpl.dev/ceph").unwrap_or_default()
     }
 
-    /// The releases that helm was started for since the first `count` runs.
+    /// Returns the releases for which helm was started since the first `count` runs.
     pub fn upgraded_since(&self, count: usize) -> Vec<String> {
         let mut names: Vec<String> = self.helm_runs()[count..].iter().map(|run| run.release().to_owned()).collect();
         names.sort();
         names
     }
 
-    /// No key stands in a ConfigMap, in a pod, or in values; the story's end looks everywhere else.
-    pub async fn keeps_keys(&self, releases: &[&str]) {
+    /// Checks that no key is in a ConfigMap, a pod, or values; the end of the test checks everything else.
+    pub async fn check_no_leaked_keys(&self, releases: &[&str]) {
         for key in [GLANCE, CINDER, BACKUP, SHARES, NEWER] {
             for map in self.api::<ConfigMap>().list(&ListParams::default()).await.unwrap() {
                 assert!(!format!("{:?}", map.data).contains(key), "a key in ConfigMap {}", map.name_any());

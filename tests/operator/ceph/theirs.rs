@@ -1,4 +1,4 @@
-//! What someone else keeps in place of Ceph's objects, as in a cloud that was taken over.
+//! Objects of another owner in place of Ceph's objects, as in an adopted cloud.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::{FSID, GLANCE};
 use crate::cloud::{NAME, services};
-use crate::world::{now, story};
+use crate::world::{now, run_test};
 
 #[test]
-fn what_someone_else_keeps_that_says_the_same_is_watched_and_made_once_it_is_gone() {
-    story("theirs", async |world| {
+fn watches_equal_foreign_objects_and_replaces_deleted_ones() {
+    run_test("theirs", async |world| {
         world.describe_ceph(json!({})).await;
         let conf = format!("[global]\nfsid = {FSID}\nmon_host = 10.0.0.1:6789,10.0.0.2:6789\n");
         let map = json!({"metadata": {"name": "ceph-etc"}, "data": {"ceph.conf": conf}});
@@ -33,7 +33,7 @@ fn what_someone_else_keeps_that_says_the_same_is_watched_and_made_once_it_is_gon
         spec["deletionPolicy"] = json!("Purge");
         world.apply(&spec).await;
         world.until_ready().await;
-        assert_eq!(world.secrets_read_since(since), [""; 0], "a watch tells what it holds");
+        assert_eq!(world.secrets_read_since(since), [""; 0], "the content comes from a watch");
 
         world.api::<Secret>().delete(keyring, &DeleteParams::default()).await.unwrap();
         let is_ours = |found: Option<&Secret>| {

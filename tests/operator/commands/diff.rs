@@ -1,4 +1,4 @@
-//! `osdpl diff`: what runs against a file, for one who may only read.
+//! `osdpl diff` compares the running cloud with a file, for a user with read access.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::plan::ALL;
 use crate::cloud::{services, with_values};
-use crate::world::{World, story};
+use crate::world::{World, run_test};
 
 impl World {
-    /// What it prints, and its exit code.
+    /// Returns the output and the exit code.
     fn diff(&self, reader: &Path, arguments: &[&str]) -> (String, Option<i32>) {
         let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts").display().to_string();
         let cache = self.folder.path().join("cache").display().to_string();
@@ -22,8 +22,8 @@ impl World {
 }
 
 #[test]
-fn a_file_is_compared_with_what_runs_and_no_secret_shows() {
-    story("diff", async |world| {
+fn diff_compares_file_and_cloud_without_secrets() {
+    run_test("diff", async |world| {
         let _operator = world.operator().start().await;
         let spec = services(&["mariadb", "memcached"]);
         world.apply(&spec).await;

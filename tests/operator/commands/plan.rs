@@ -1,4 +1,4 @@
-//! `osdpl plan` against a cluster, with no more rights than to read.
+//! `osdpl plan` against a cluster, with read access only.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,11 @@ use kube::api::PostParams;
 use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
-use crate::cloud::{NAME, Told, services, with_values};
-use crate::world::{World, story};
+use crate::cloud::{NAME, StatusAccess, services, with_values};
+use crate::world::{World, run_test};
 
 impl World {
-    /// A file with the resource as this spec has it.
+    /// Writes a file with the resource and this spec.
     pub fn file(&self, spec: &Value) -> PathBuf {
         let file = self.folder.path().join("change.yaml");
         let object = json!({
@@ -23,7 +23,8 @@ impl World {
         file
     }
 
-    /// A person who may read these resources in the story's namespace, and deployments everywhere, and nothing else.
+    /// Returns a kubeconfig of a user who may only read these resources in the test's namespace, and deployments
+    /// everywhere.
     pub async fn reader(&self, name: &str, resources: &[&str]) -> PathBuf {
         let create = PostParams::default();
         let metadata = json!({"name": name, "namespace": self.namespace});
@@ -57,8 +58,8 @@ pub const ALL: [&str; 8] =
     ["secrets", "deployments", "statefulsets", "daemonsets", "jobs", "pods", "services", "persistentvolumeclaims"];
 
 #[test]
-fn a_change_is_judged_before_it_is_applied_by_one_who_may_only_read() {
-    story("plan", async |world| {
+fn plan_checks_a_change_with_read_access_only() {
+    run_test("plan", async |world| {
         let _operator = world.operator().start().await;
         let spec = services(&["mariadb", "memcached", "rabbitmq"]);
         let reader = world.reader("reader", &ALL).await;
@@ -124,8 +125,8 @@ fn a_change_is_judged_before_it_is_applied_by_one_who_may_only_read() {
 }
 
 #[test]
-fn refused_reads_and_another_operators_catalogue_are_named() {
-    story("plan-refused", async |world| {
+fn names_refused_reads_and_a_foreign_catalogue() {
+    run_test("plan-refused", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&["memcached"])).await;
         world.until_ready().await;

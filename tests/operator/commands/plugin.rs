@@ -1,14 +1,14 @@
-//! The same program as a plugin of kubectl, and as a part of a shell's line.
+//! osdpl as a kubectl plugin, and in a shell pipe.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output, Stdio};
 
 use crate::cloud::services;
-use crate::world::{World, story};
+use crate::world::{World, run_test};
 
 impl World {
-    /// Runs kubectl where it finds the plugin and its completions.
+    /// Runs kubectl with the plugin and its completions in its PATH.
     fn kubectl(&self, arguments: &[&str]) -> Output {
         let folder = self.folder.path().join("bin");
         if !folder.exists() {
@@ -36,8 +36,8 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn kubectl_runs_the_plugin_completes_its_words_and_a_pipe_may_end_early() {
-    story("plugin", async |world| {
+fn kubectl_plugin_completes_and_survives_closed_pipes() {
+    run_test("plugin", async |world| {
         world.apply(&services(&["memcached"])).await;
         let plan = world.kubectl(&["osdpl", "plan", "--namespace", &world.namespace]);
         assert!(text(&plan.stdout).contains("memcached      absent           helm upgrade --install"), "{plan:?}");
@@ -55,7 +55,7 @@ fn kubectl_runs_the_plugin_completes_its_words_and_a_pipe_may_end_early() {
 
         for shell in ["bash", "zsh", "fish"] {
             let script = world.osdpl(&["completions", shell]);
-            assert!(script.contains("plan") && !script.contains("exec-helm"), "{shell} knows what is ours alone");
+            assert!(script.contains("plan") && !script.contains("exec-helm"), "{shell} completes only our commands");
         }
         let complete = "source <(\"$0\" completions bash); COMP_WORDS=(osdpl charts ''); COMP_CWORD=2; \
             _osdpl osdpl '' charts; echo \"${COMPREPLY[@]}\"";

@@ -1,4 +1,4 @@
-//! A resource that is over, and that somebody else's finalizer keeps.
+//! A finalized resource that the finalizer of another controller keeps.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use osdpl_core::api::{FINALIZER, OpenStackDeployment};
 use serde_json::{Value, json};
 
-use crate::cloud::{NAME, Told, services};
+use crate::cloud::{NAME, StatusAccess, services};
 use crate::nodes::Nodes;
 use crate::operator::Operator;
-use crate::world::{World, now, patience, story};
+use crate::world::{World, now, run_test, with_timeout};
 
-/// The finalizer of somebody who takes their time.
-const THEIRS: &str = "example.org/accounts";
+/// A finalizer of a slow controller.
+const FOREIGN_FINALIZER: &str = "example.org/accounts";
 
-/// Every event by its name: what it says, and how often it was told.
+/// Returns every event by name: its message and count.
 async fn events(world: &World) -> BTreeMap<String, (String, Option<i32>)> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     let told = events.items.into_iter().map(|event| {
@@ -30,20 +30,20 @@ async fn events(world: &World) -> BTreeMap<String, (String, Option<i32>)> {
     told.collect()
 }
 
-/// Passes that have ended: each is counted when it begins, and timed when it ends.
+/// Returns the number of completed passes: a pass is counted at its start and timed at its end.
 fn passes(operator: &Operator) -> u64 {
     operator.metric("osdpl_reconcile_duration_seconds_count", "")
 }
 
-/// Causes passes, one after the other: the resource changes, and something beside it does.
-async fn is_looked_at_again(world: &World, operator: &Operator, round: u32) {
+/// Triggers passes one after the other: by a change of the resource, and by a change of another object.
+async fn trigger_passes(world: &World, operator: &Operator, round: u32) {
     let another = async |before: u64| {
         let looked = async {
             while passes(operator) <= before {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        patience("a pass has ended", looked).await;
+        with_timeout("a pass has ended", looked).await;
     };
     let before = passes(operator);
     let labels = Patch::Merge(json!({"metadata": {"labels": {"example.org/round": round.to_string()}}}));
@@ -53,7 +53,7 @@ async fn is_looked_at_again(world: &World, operator: &Operator, round: u32) {
     world.annotate("example.org/round", json!(round.to_string())).await;
     another(before).await;
     let before = passes(operator);
-    // What may add to the catalogue pokes every resource there is.
+    // An object that may extend the catalogue triggers a pass for every resource.
     let metadata = json!({"name": format!("round-{round}"), "labels": {osdpl_core::release::CATALOG_LABEL: "true"}});
     let preset =
         json!({"metadata": metadata, "data": {"presets.quiet.yaml": "preset: quiet\ndescription: Nothing.\n"}});
@@ -61,8 +61,8 @@ async fn is_looked_at_again(world: &World, operator: &Operator, round: u32) {
     another(before).await;
 }
 
-/// A cloud of which one release was let go and stays, so that its end is told in an event.
-async fn comes_up(world: &World, node: &str) {
+/// Starts a cloud with one unmanaged release, so that its deletion writes an event.
+async fn start_cloud(world: &World, node: &str) {
     let mut spec = services(&["mariadb", "memcached"]);
     spec["nodes"] = json!({"roles": {"gateway": {"names": [node]}}});
     world.apply(&spec).await;
@@ -71,19 +71,19 @@ async fn comes_up(world: &World, node: &str) {
     world.apply(&spec).await;
     let let_go = |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("unmanaged:").then_some(());
     world.until("a release is let go", let_go).await;
-    let held: Value = json!({"metadata": {"finalizers": [FINALIZER, THEIRS]}});
+    let held: Value = json!({"metadata": {"finalizers": [FINALIZER, FOREIGN_FINALIZER]}});
     world.deployments().patch(NAME, &PatchParams::default(), &Patch::Merge(held)).await.unwrap();
 }
 
 #[test]
-fn what_is_over_is_not_torn_down_again_while_somebody_elses_finalizer_keeps_it() {
-    story("held", async |world| {
+fn finalizes_once_while_a_foreign_finalizer_remains() {
+    run_test("held", async |world| {
         let mut nodes = Nodes::of(world);
         let node = nodes.join("gateway", json!({})).await;
         let mut operator = world.operator().start().await;
-        comes_up(world, &node).await;
+        start_cloud(world, &node).await;
         world.delete().await;
-        let over = |cloud: &OpenStackDeployment| (cloud.finalizers() == [THEIRS]).then_some(());
+        let over = |cloud: &OpenStackDeployment| (cloud.finalizers() == [FOREIGN_FINALIZER]).then_some(());
         world.until("all was done of it", over).await;
         let (told, helms) = (events(world).await, world.helm_runs().len());
         let retained: Vec<_> = told.values().filter(|(text, _)| text.starts_with("Retained: ")).collect();
@@ -91,7 +91,7 @@ fn what_is_over_is_not_torn_down_again_while_somebody_elses_finalizer_keeps_it()
 
         for round in [1, 2] {
             let since = now();
-            is_looked_at_again(world, &operator, round).await;
+            trigger_passes(world, &operator, round).await;
             let version = world.annotate("example.org/looked", json!(round.to_string())).await.resource_version();
             assert_eq!(operator.metric("osdpl_reconcile_failures_total", ""), 0);
             let started = operator.metric("osdpl_helm_starts_total", "uninstall");
@@ -99,7 +99,7 @@ fn what_is_over_is_not_torn_down_again_while_somebody_elses_finalizer_keeps_it()
             assert!(!operator.metrics().contains(&format!("name=\"{NAME}\"")), "it is no cloud any more");
             assert!(operator.stop().await.success());
             assert_eq!(world.helm_runs().len(), helms, "{:?}", world.helm_runs());
-            assert_eq!(events(world).await, told, "nothing is told again");
+            assert_eq!(events(world).await, told, "no event is repeated");
             let cloud = world.deployments().get(NAME).await.unwrap();
             assert_eq!(cloud.resource_version(), version, "nothing is written to it");
             let lease = |resource: &str| resource == "leases";

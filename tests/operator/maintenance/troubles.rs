@@ -1,4 +1,4 @@
-//! What gets in the way of it, what others did, and turning back.
+//! Obstacles, changes by others, and cancellation.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -6,11 +6,11 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use osdpl_core::api::RETRY;
 
 use super::*;
-use crate::cloud::Told;
-use crate::standin::Manner;
+use crate::cloud::StatusAccess;
+use crate::standin::Behaviour;
 
 impl World {
-    /// A database of three on the nodes of this story, one on each.
+    /// Creates a database of three members, one per node of this test.
     async fn has_a_database(&self) {
         let labels = json!({"application": "mariadb", "component": "server"});
         let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
@@ -29,14 +29,14 @@ impl World {
         let ready = |set: Option<&StatefulSet>| {
             set.and_then(|set| set.status.as_ref()).is_some_and(|status| status.ready_replicas == Some(3))
         };
-        Box::pin(self.until_object("the database is there", "mariadb-server", ready)).await;
+        Box::pin(self.until_object("the database exists", "mariadb-server", ready)).await;
         let allows = |budget: Option<&PodDisruptionBudget>| {
             budget.and_then(|budget| budget.status.as_ref()).is_some_and(|status| status.disruptions_allowed == Some(1))
         };
         Box::pin(self.until_object("its budget is counted", "mariadb-server", allows)).await;
     }
 
-    /// A pod is there and not ready, or ready again.
+    /// Makes a pod unready, or ready again.
     async fn set_ready(&self, pod: &str, ready: bool) {
         let value = if ready { Value::Null } else { "false".into() };
         let patch = Patch::Merge(json!({"metadata": {"labels": {"kwok.osdpl.dev/ready": value}}}));
@@ -53,12 +53,12 @@ impl World {
         self.api::<PodDisruptionBudget>().patch("mariadb-server", &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// One of its pods that is not on this node.
+    /// Returns a member that is not on this node.
     async fn member_beside(&self, node: &str) -> String {
         self.member(|at| at != node).await
     }
 
-    /// The one that is.
+    /// Returns the member on this node.
     async fn member_on(&self, node: &str) -> String {
         self.member(|at| at == node).await
     }
@@ -71,8 +71,8 @@ impl World {
 }
 
 #[test]
-fn what_can_not_move_blocks_by_name_and_what_others_did_stays_theirs() {
-    story("blocked", async |world| {
+fn immovable_instances_block_and_foreign_changes_stay() {
+    run_test("blocked", async |world| {
         let server = StandIn::start(&[]).await;
         let mut nodes = Nodes::of(world);
         let names = computes(&mut nodes, &server, &["one", "two"]).await;
@@ -83,11 +83,11 @@ fn what_can_not_move_blocks_by_name_and_what_others_did_stays_theirs() {
         server.nova.set_service(one, "status", "disabled".into());
         server.nova.set_service(one, "disabled_reason", "broken fan".into());
         world.set_cordon(one, true).await;
-        let _operator = world.maintains(&server).await;
-        world.plans_a_cloud(json!({})).await;
+        let _operator = world.start_for_maintenance(&server).await;
+        world.apply_without_releases(json!({})).await;
         world.maintain("stuck", json!({"node": one})).await;
         let both = |status: &NodeMaintenanceStatus| {
-            status.instances.as_ref().is_some_and(|instances| instances.failed.len() == 2) && holds(status, "Blocked")
+            status.instances.as_ref().is_some_and(|instances| instances.failed.len() == 2) && is_true(status, "Blocked")
         };
         let status = world.until_maintained("stuck", "both instances are named", both).await;
         let failed = status.instances.unwrap().failed;
@@ -112,49 +112,49 @@ fn what_can_not_move_blocks_by_name_and_what_others_did_stays_theirs() {
         assert_eq!(step(&status, MaintenanceStep::Cordon), (StepState::Skipped, "someone else has cordoned it"));
         let kept = world.maintenances().get(&world.own("stuck")).await.unwrap();
         assert!(!kept.annotations().contains_key(RETRY), "it counts once");
-        world.gives_back("stuck").await;
-        world.until_given_back("stuck").await;
+        world.delete_maintenance("stuck").await;
+        world.until_maintenance_deleted("stuck").await;
         assert_eq!(world.cordon_of(one).await, (true, None));
         assert_eq!(server.nova.service(one), (false, "broken fan".into()));
         assert_eq!(server.nova.changes(), ["migrate x", "migrate x"]);
 
-        turned_back_in_the_middle(world, &server, &names[1]).await;
-        not_empty_while_something_is_on_its_way_to_it(world, &server, one).await;
-        told_when_nova_is_away_or_too_old(world, &server, &names[1]).await;
+        check_cancellation(world, &server, &names[1]).await;
+        check_incoming_instances(world, &server, one).await;
+        check_unavailable_or_old_nova(world, &server, &names[1]).await;
         nodes.leave().await;
     });
 }
 
-/// Deleting it leads back at once, and what is on its way arrives.
-async fn turned_back_in_the_middle(world: &World, server: &StandIn, node: &str) {
+/// Deleting the maintenance reverts it at once; migrations in progress complete.
+async fn check_cancellation(world: &World, server: &StandIn, node: &str) {
     server.nova.moves(Moves::Slowly);
     world.maintain("abort", json!({"node": node})).await;
     server.nova.until_changed("migrate x", 3).await;
     assert!(!server.nova.service(node).0);
-    world.gives_back("abort").await;
+    world.delete_maintenance("abort").await;
     server.nova.until_changed(&format!("put os-services/compute-{node} enabled"), 1).await;
-    world.until_given_back("abort").await;
+    world.until_maintenance_deleted("abort").await;
     assert_eq!(world.cordon_of(node).await, (false, None));
     server.nova.release("x");
 }
 
-/// What was scheduled to it before is on its list only once it has arrived, and leaves again then.
-async fn not_empty_while_something_is_on_its_way_to_it(world: &World, server: &StandIn, node: &str) {
-    server.nova.heads_for("x", node);
+/// An instance that was scheduled to the node before is listed only after it arrives, and is then migrated.
+async fn check_incoming_instances(world: &World, server: &StandIn, node: &str) {
+    server.nova.start_migration("x", node);
     world.maintain("arrives", json!({"node": node})).await;
-    let status = world.until_says("arrives", &format!("1 instance is on the way to {node}: x-name (x)")).await;
-    assert!(!holds(&status, "ReadyToDrain") && status.instances.unwrap().remaining == 0);
+    let status = world.until_message("arrives", &format!("1 instance is on the way to {node}: x-name (x)")).await;
+    assert!(!is_true(&status, "ReadyToDrain") && status.instances.unwrap().remaining == 0);
     server.nova.release("x");
     server.nova.until_changed("migrate x", 4).await;
     server.nova.release("x");
     world.until_ready_to_drain("arrives").await;
     assert_ne!(server.nova.host_of("x"), node);
-    world.gives_back("arrives").await;
-    world.until_given_back("arrives").await;
+    world.delete_maintenance("arrives").await;
+    world.until_maintenance_deleted("arrives").await;
 }
 
-async fn told_when_nova_is_away_or_too_old(world: &World, server: &StandIn, node: &str) {
-    // Nothing is installed here that would tell that it is a compute.
+async fn check_unavailable_or_old_nova(world: &World, server: &StandIn, node: &str) {
+    // No DaemonSet shows that it is a compute node.
     let compute = json!({"metadata": {"name": "nova-compute", "labels": {"application": "nova", "component": "compute"}},
         "spec": {"nodeName": node, "containers": [{"name": "nova-compute", "image": "nova"}]}});
     world.api::<Pod>().create(&PostParams::default(), &serde_json::from_value(compute).unwrap()).await.unwrap();
@@ -166,30 +166,30 @@ async fn told_when_nova_is_away_or_too_old(world: &World, server: &StandIn, node
     world.until("the spec is read", |cloud| (cloud.status().observed_generation == newest).then_some(())).await;
     world.maintain("away", json!({"node": node})).await;
     world
-        .until_says("away", "nova cannot be queried: the password of the cloud's administrator is not known yet")
+        .until_message("away", "nova cannot be queried: the password of the cloud's administrator is not known yet")
         .await;
-    server.answers("nova-api", Manner::Badly);
+    server.answers("nova-api", Behaviour::Badly);
     world.apply(&whole).await;
-    let status = world.until_says("away", "503 Service Unavailable").await;
+    let status = world.until_message("away", "503 Service Unavailable").await;
     let begins = format!("cannot check for instances on {node}: GET http://nova-api.");
     assert!(status.message.starts_with(&begins), "{}", status.message);
-    server.answers("nova-api", Manner::Well);
+    server.answers("nova-api", Behaviour::Well);
     server.nova.speaks(52);
     server.nova.expire();
-    world.until_says("away", "nova supports API version 2.52 at most, but 2.53 is required").await;
+    world.until_message("away", "nova supports API version 2.52 at most, but 2.53 is required").await;
     assert_eq!((world.cordon_of(node).await, server.nova.changes().len()), ((false, None), before));
     let leave = Patch::Merge(json!({"spec": {"instances": "Leave"}}));
     world.maintenances().patch(&world.own("away"), &PatchParams::default(), &leave).await.unwrap();
     world.until_ready_to_drain("away").await;
     assert_eq!(world.cordon_of(node).await, (true, Some(world.own("away"))));
-    world.gives_back("away").await;
-    world.until_given_back("away").await;
+    world.delete_maintenance("away").await;
+    world.until_maintenance_deleted("away").await;
     assert_eq!((world.cordon_of(node).await, server.nova.changes().len()), ((false, None), before));
 }
 
 #[test]
-fn a_node_stays_while_a_quorum_or_a_budget_needs_its_pods_and_comes_back_when_its_window_ends() {
-    story("quorum", async |world| {
+fn quorum_and_budgets_block_until_the_window_ends() {
+    run_test("quorum", async |world| {
         let server = StandIn::start(&[]).await;
         let mut nodes = Nodes::of(world);
         let mut joined = Vec::new();
@@ -198,8 +198,8 @@ fn a_node_stays_while_a_quorum_or_a_budget_needs_its_pods_and_comes_back_when_it
         }
         let node = joined[0].as_str();
         Box::pin(world.has_a_database()).await;
-        let _operator = world.maintains(&server).await;
-        world.plans_a_cloud(json!({"maintenance": {"limits": {"control-plane": 2}}})).await;
+        let _operator = world.start_for_maintenance(&server).await;
+        world.apply_without_releases(json!({"maintenance": {"limits": {"control-plane": 2}}})).await;
         let member = world.member_beside(node).await;
         world.set_ready(&member, false).await;
         world.maintain("held", json!({"node": node})).await;
@@ -207,14 +207,14 @@ fn a_node_stays_while_a_quorum_or_a_budget_needs_its_pods_and_comes_back_when_it
         let quorum = format!(
             "StatefulSet {set} would keep 1 of 3 pods ready without this node but needs 2 for its quorum; make its other pods ready"
         );
-        let status = world.until_says("held", &quorum).await;
+        let status = world.until_message("held", &quorum).await;
         assert_eq!(step(&status, MaintenanceStep::Turn).0, StepState::Waiting);
         world.allow_evictions(0).await;
         world.set_ready(&member, true).await;
         let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, but 3 must be");
-        world.until_says("held", &budget).await;
+        world.until_message("held", &budget).await;
         assert_eq!(world.cordon_of(node).await, (false, None));
-        // What a budget keeps is pods that are ready: the one of the node that fails may go.
+        // A budget protects ready pods: the failing pod of the node may be evicted.
         let own = world.member_on(node).await;
         world.set_ready(&own, false).await;
         world.allow_evictions(1).await;
@@ -222,16 +222,16 @@ fn a_node_stays_while_a_quorum_or_a_budget_needs_its_pods_and_comes_back_when_it
         assert_eq!(step(&status, MaintenanceStep::Instances), (StepState::Skipped, "the node is not a compute node"));
         assert_eq!(world.cordon_of(node).await, (true, Some(world.own("held"))));
 
-        // Pods on a node that is taken out count as gone.
+        // Pods on a node in maintenance count as unavailable.
         let soon = (crate::world::now() + k8s_openapi::jiff::SignedDuration::from_secs(8)).to_string();
         world.maintain("late", json!({"node": joined[1], "window": {"end": soon}})).await;
-        world.until_says("late", "would keep 1 of 3 pods ready").await;
-        let expired = world.until_says("late", "its window ended before").await;
+        world.until_message("late", "would keep 1 of 3 pods ready").await;
+        let expired = world.until_message("late", "its window ended before").await;
         assert_eq!(expired.phase, Some(osdpl_core::api::MaintenancePhase::Expired));
-        world.gives_back("late").await;
-        world.gives_back("held").await;
-        world.until_given_back("late").await;
-        world.until_given_back("held").await;
+        world.delete_maintenance("late").await;
+        world.delete_maintenance("held").await;
+        world.until_maintenance_deleted("late").await;
+        world.until_maintenance_deleted("held").await;
         assert_eq!(world.cordon_of(node).await, (false, None));
         nodes.leave().await;
     });

@@ -1,16 +1,16 @@
-//! What Nova and Neutron answer.
+//! The responses of Nova and Neutron.
 
 use serde_json::{Value, json};
 
 use super::{Moves, State};
 
-pub type Answer = (&'static str, Value);
+pub type ApiResponse = (&'static str, Value);
 
 pub const OK: &str = "200 OK";
 pub const HOST: &str = "OS-EXT-SRV-ATTR:host";
 pub const TASK: &str = "OS-EXT-STS:task_state";
 
-pub fn fault(status: &'static str, name: &str, message: &str) -> Answer {
+pub fn fault(status: &'static str, name: &str, message: &str) -> ApiResponse {
     (status, json!({name: {"code": status[..3].parse::<u16>().unwrap(), "message": message}}))
 }
 
@@ -23,8 +23,8 @@ fn query<'a>(path: &'a str, key: &str) -> Option<&'a str> {
 }
 
 impl State {
-    /// Nova: 400 for what is no version, 406 for one that it does not speak; 2.1 where none is said.
-    pub(super) fn speaks(&self, version: &str) -> Result<(), Answer> {
+    /// Checks the microversion like Nova: 400 for an invalid version, 406 for an unsupported one; 2.1 by default.
+    pub(super) fn speaks(&self, version: &str) -> Result<(), ApiResponse> {
         let version = if version.is_empty() { "2.1" } else { version };
         let Some((Ok(major), Ok(minor))) =
             version.split_once('.').map(|(major, minor)| (major.parse::<u32>(), minor.parse::<u32>()))
@@ -36,12 +36,12 @@ impl State {
             return Err(("406 Not Acceptable", json!({"errors": [{"status": 406, "detail": detail}]})));
         }
         if (major, minor) < (2, 53) {
-            return Err(fault("400 Bad Request", "badRequest", "This stand-in knows services by UUID alone."));
+            return Err(fault("400 Bad Request", "badRequest", "This stand-in supports services by UUID only."));
         }
         Ok(())
     }
 
-    pub(super) fn read(&self, path: &str, whole: &str) -> Answer {
+    pub(super) fn read(&self, path: &str, whole: &str) -> ApiResponse {
         let of_host = |all: &[Value], field: &str| -> Vec<Value> {
             let host = query(whole, "host");
             all.iter().filter(|one| host.is_none_or(|host| one[field] == host)).cloned().collect()
@@ -61,7 +61,7 @@ impl State {
                 (OK, json!({"servers": page, "servers_links": links}))
             }
             "/v2.1/os-migrations" => {
-                // It filters by no destination alone, and ignores what it does not know.
+                // Nova does not filter by destination only, and ignores unknown parameters.
                 let (source, host) = (query(whole, "source_compute"), query(whole, "host"));
                 let of = |one: &&Value| {
                     source.is_none_or(|source| one["source_compute"] == source)
@@ -79,7 +79,7 @@ impl State {
         }
     }
 
-    /// A page, and whether there is another one.
+    /// Returns a page, and whether there is another one.
     fn paged<'a>(&self, all: &'a [Value], whole: &str) -> (&'a [Value], Value) {
         let after = query(whole, "marker").and_then(|id| all.iter().position(|one| one["id"] == id));
         let rest = &all[after.map_or(0, |at| at + 1)..];
@@ -88,7 +88,7 @@ impl State {
         (page, if page.len() < rest.len() { next } else { json!([]) })
     }
 
-    pub(super) fn change_or_break(&mut self, verb: &str, path: &str, body: &Value) -> (String, Answer) {
+    pub(super) fn change_or_break(&mut self, verb: &str, path: &str, body: &Value) -> (String, ApiResponse) {
         if self.broken {
             let words = "Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/";
             return (format!("{verb} in vain"), fault("500 Internal Server Error", "computeFault", words));
@@ -96,8 +96,8 @@ impl State {
         self.change(verb, path, body)
     }
 
-    /// What is written down of it, and the answer.
-    pub(super) fn change(&mut self, verb: &str, path: &str, body: &Value) -> (String, Answer) {
+    /// Returns the log entry of a change, and the response.
+    pub(super) fn change(&mut self, verb: &str, path: &str, body: &Value) -> (String, ApiResponse) {
         let below = path.trim_start_matches("/v2.1/");
         let id = below.split('/').nth(1).unwrap_or_default();
         match (verb, below.split('/').next().unwrap_or_default()) {
@@ -116,7 +116,7 @@ impl State {
         }
     }
 
-    fn forget(&mut self, id: &str) -> Answer {
+    fn forget(&mut self, id: &str) -> ApiResponse {
         let host = find(&mut self.services, id).map(|service| service["host"].clone());
         if self.servers.iter().any(|server| Some(&server[HOST]) == host.as_ref()) {
             let words = "Unable to delete compute service that is hosting instances.";
@@ -129,7 +129,7 @@ impl State {
         ("204 No Content", json!({}))
     }
 
-    fn migrate(&mut self, id: &str) -> Answer {
+    fn migrate(&mut self, id: &str) -> ApiResponse {
         let moves = self.moves;
         let Some(server) = find(&mut self.servers, id) else {
             return fault("404 Not Found", "itemNotFound", "Instance could not be found.");
@@ -152,7 +152,7 @@ impl State {
         ("202 Accepted", Value::Null)
     }
 
-    /// A live migration to a host that the scheduler chose before.
+    /// Starts a live migration to a host that the scheduler chose.
     pub(super) fn head(&mut self, id: &str, host: &str) {
         let number = self.migrations.len() + 1;
         let server = find(&mut self.servers, id).unwrap();
@@ -161,7 +161,7 @@ impl State {
             "dest_compute": host, "migration_type": "live-migration", "status": "running"}));
     }
 
-    /// The scheduler's choice: another host that is enabled and heard of, or the one that was chosen before.
+    /// Chooses another host that is enabled and up, or the one that was chosen before.
     pub(super) fn arrive(&mut self, id: &str) {
         let Some(server) = find(&mut self.servers, id) else { return };
         let fits = |service: &&Value| {
@@ -176,7 +176,7 @@ impl State {
         own["status"] = status.into();
     }
 
-    pub(super) fn neutron(&mut self, verb: &str, path: &str, whole: &str) -> Answer {
+    pub(super) fn neutron(&mut self, verb: &str, path: &str, whole: &str) -> ApiResponse {
         let host = query(whole, "host");
         let of = |agent: &&Value| host.is_none_or(|host| agent["host"] == host);
         match (verb, path.strip_prefix("/v2.0/agents/")) {

@@ -1,13 +1,13 @@
-//! What Keystone, Neutron, Nova and Glance answer, as far as the program asks.
+//! The responses of Keystone, Neutron, Nova and Glance that the program needs.
 
 use serde_json::{Value, json};
 
 use super::openstack::{Cloud, IMAGE, PROJECT};
 
-const TOKEN: &str = "gaaaa-of-a-story";
+const TOKEN: &str = "gaaaa-of-a-test";
 
 /// A request.
-pub struct Asked<'a> {
+pub struct ApiRequest<'a> {
     pub verb: &'a str,
     pub path: &'a str,
     pub query: &'a str,
@@ -15,15 +15,15 @@ pub struct Asked<'a> {
     pub body: &'a [u8],
 }
 
-/// An answer.
-pub struct Answer {
+/// A response.
+pub struct ApiResponse {
     pub status: u16,
-    /// For who has logged in.
+    /// The token of a login.
     pub token: &'static str,
     pub content: Vec<u8>,
 }
 
-impl Answer {
+impl ApiResponse {
     fn json(status: u16, content: &Value) -> Self {
         Self { status, token: "", content: content.to_string().into_bytes() }
     }
@@ -33,13 +33,13 @@ impl Answer {
     }
 }
 
-impl Asked<'_> {
-    /// The body, where it is JSON.
-    fn said(&self) -> Value {
+impl ApiRequest<'_> {
+    /// The body, if it is JSON.
+    fn json_body(&self) -> Value {
         serde_json::from_slice(self.body).unwrap_or_default()
     }
 
-    /// Whether something is among what the query asks for; what it can't have at all is a mistake of who asks.
+    /// Whether an object matches the query; panics on invalid query parameters.
     fn wants(&self, thing: &Value) -> bool {
         self.query.split('&').filter_map(|pair| pair.split_once('=')).all(|(key, value)| {
             let has = thing.get(key).unwrap_or_else(|| panic!("{} knows no filter {key}", self.path));
@@ -49,16 +49,16 @@ impl Asked<'_> {
 }
 
 impl Cloud {
-    pub fn answer(&mut self, asked: &Asked<'_>) -> Answer {
+    pub fn answer(&mut self, asked: &ApiRequest<'_>) -> ApiResponse {
         let path = asked.path.trim_end_matches('/');
         match (asked.verb, path) {
-            ("GET", "/amphora.qcow2") => return Answer { status: 200, token: "", content: IMAGE.to_vec() },
+            ("GET", "/amphora.qcow2") => return ApiResponse { status: 200, token: "", content: IMAGE.to_vec() },
             ("GET", "/identity/v3" | "/network" | "/network/v2.0" | "/compute/v2.1" | "/image" | "/image/v2") => {
                 return self.versions(path);
             }
-            ("POST", "/identity/v3/auth/tokens") => return self.login(&asked.said()),
+            ("POST", "/identity/v3/auth/tokens") => return self.login(&asked.json_body()),
             _ if asked.token != TOKEN => {
-                return Answer::fault(401, "The request you have made requires authentication.");
+                return ApiResponse::fault(401, "The request you have made requires authentication.");
             }
             _ => {}
         }
@@ -68,12 +68,12 @@ impl Cloud {
         if asked.verb == "GET" {
             return self.read(service, kind, &below, asked);
         }
-        let said = asked.said();
+        let said = asked.json_body();
         let name = said.pointer("/name").or_else(|| said.as_object()?.values().next()?.get("name"));
         let what = name.and_then(Value::as_str).map_or_else(|| below.join("/"), str::to_owned);
         let line = format!("{} {kind} {what}", asked.verb.to_lowercase()).trim_end().to_owned();
         if self.fails.take_if(|fails| line.contains(fails.as_str())).is_some() {
-            return Answer::fault(
+            return ApiResponse::fault(
                 500,
                 "The server has either erred or is incapable of performing the requested operation.",
             );
@@ -85,13 +85,13 @@ impl Cloud {
         }
     }
 
-    fn versions(&self, path: &str) -> Answer {
+    fn versions(&self, path: &str) -> ApiResponse {
         let service = path.split('/').nth(1).unwrap();
         let one = |id: &str, below: &str| {
             let links = json!([{"rel": "self", "href": format!("{}/{service}/{below}/", self.address)}]);
             json!({"id": id, "status": if service == "identity" { "stable" } else { "CURRENT" }, "links": links, "version": "", "min_version": ""})
         };
-        Answer::json(
+        ApiResponse::json(
             200,
             &match service {
                 "identity" => json!({"version": one("v3.14", "v3")}),
@@ -105,9 +105,9 @@ impl Cloud {
         )
     }
 
-    fn login(&self, said: &Value) -> Answer {
+    fn login(&self, said: &Value) -> ApiResponse {
         if said.pointer("/auth/identity/password/user/password") != Some(&json!(self.password)) {
-            return Answer::fault(401, "The request you have made requires authentication.");
+            return ApiResponse::fault(401, "The request you have made requires authentication.");
         }
         let entry = |type_: &str, below: &str| {
             let url = format!("{}/{below}", self.address);
@@ -124,25 +124,26 @@ impl Cloud {
             "project": {"id": PROJECT, "name": "admin", "domain": {"id": "default", "name": "default"}},
             "user": {"id": "u", "name": "admin", "domain": {"id": "default", "name": "default"}},
             "roles": [{"id": "r", "name": "admin"}], "catalog": catalog});
-        Answer { token: TOKEN, ..Answer::json(201, &json!({"token": token})) }
+        ApiResponse { token: TOKEN, ..ApiResponse::json(201, &json!({"token": token})) }
     }
 
-    fn read(&self, service: &str, kind: &str, below: &[&str], asked: &Asked<'_>) -> Answer {
+    fn read(&self, service: &str, kind: &str, below: &[&str], asked: &ApiRequest<'_>) -> ApiResponse {
         let all = self.held.get(kind).map(Vec::as_slice).unwrap_or_default();
         if let ("image", [id]) = (service, below) {
             let one = all.iter().find(|image| image["id"] == **id);
-            return one.map_or_else(|| Answer::fault(404, "No image found"), |image| Answer::json(200, image));
+            return one
+                .map_or_else(|| ApiResponse::fault(404, "No image found"), |image| ApiResponse::json(200, image));
         }
         let shown: Vec<_> = match service {
-            // Without the word an administrator is shown public ones alone.
+            // Without the parameter an administrator gets public flavors only.
             "compute" if asked.query == "is_public=None" => all.iter().collect(),
             "compute" => all.iter().filter(|flavor| flavor["os-flavor-access:is_public"] == true).collect(),
             _ => all.iter().filter(|thing| asked.wants(thing)).collect(),
         };
-        Answer::json(200, &json!({ (kind.replace('-', "_")): shown }))
+        ApiResponse::json(200, &json!({ (kind.replace('-', "_")): shown }))
     }
 
-    /// Something new, with what the cloud adds to it.
+    /// Stores a new object with the fields that the cloud adds.
     pub fn hold(&mut self, kind: &str, mut thing: Value) -> Value {
         self.made += 1;
         let id = format!("{:08x}-0000-4000-8000-000000000000", self.made);
@@ -154,15 +155,16 @@ impl Cloud {
         thing
     }
 
-    /// Neutron takes the same name twice, and no rule; Nova takes no name twice.
-    fn make(&mut self, service: &str, kind: &str, said: &Value) -> Answer {
+    /// Creates an object like the services: Neutron accepts duplicate names but no duplicate rule; Nova accepts no
+    /// duplicate names.
+    fn make(&mut self, service: &str, kind: &str, said: &Value) -> ApiResponse {
         let (word, thing) = said.as_object().unwrap().iter().next().unwrap();
         let mut thing = thing.clone();
         let all = self.held.get(kind).cloned().unwrap_or_default();
         let same = |keys: &[&str]| all.iter().any(|one| keys.iter().all(|key| one.get(*key) == thing.get(*key)));
         let rule = ["security_group_id", "direction", "ethertype", "protocol", "port_range_min", "port_range_max"];
         if (service == "compute" && same(&["name"])) || (kind == "security-group-rules" && same(&rule)) {
-            return Answer::fault(409, &format!("{word} exists already."));
+            return ApiResponse::fault(409, &format!("{word} exists already."));
         }
         if kind == "ports" {
             let subnets = self.held.get("subnets").cloned().unwrap_or_default();
@@ -172,28 +174,28 @@ impl Cloud {
                 subnet.map_or_else(|| json!([]), |subnet| json!([{"subnet_id": subnet["id"], "ip_address": address}]));
         }
         let made = self.hold(kind, thing);
-        Answer::json(if service == "compute" { 200 } else { 201 }, &json!({ word: made }))
+        ApiResponse::json(if service == "compute" { 200 } else { 201 }, &json!({ word: made }))
     }
 
-    /// An image is a record first, then its file, whole or not at all.
-    fn image(&mut self, verb: &str, below: &[&str], said: Value, body: &[u8]) -> Answer {
+    /// Creates an image record, and then stores its file completely or not at all.
+    fn image(&mut self, verb: &str, below: &[&str], said: Value, body: &[u8]) -> ApiResponse {
         if verb == "POST" {
             let mut said = said;
             (said["status"], said["tags"]) = ("queued".into(), json!([]));
             (said["created_at"], said["file_length"]) = ("2026-01-01T00:00:00Z".into(), 0.into());
-            return Answer::json(201, &self.hold("images", said));
+            return ApiResponse::json(201, &self.hold("images", said));
         }
         let images = self.held.get_mut("images").unwrap();
         let Some(image) = images.iter_mut().find(|image| image["id"] == below[0]) else {
-            return Answer::fault(404, "No image found");
+            return ApiResponse::fault(404, "No image found");
         };
         match below[1..] {
             ["file"] if image["status"] == "queued" => {
                 (image["status"], image["file_length"]) = ("active".into(), body.len().into());
             }
             ["tags", tag] => image["tags"].as_array_mut().unwrap().push(tag.into()),
-            _ => return Answer::fault(409, "Image status transition is not allowed"),
+            _ => return ApiResponse::fault(409, "Image status transition is not allowed"),
         }
-        Answer { status: 204, token: "", content: Vec::new() }
+        ApiResponse { status: 204, token: "", content: Vec::new() }
     }
 }

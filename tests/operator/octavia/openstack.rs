@@ -1,4 +1,5 @@
-//! An OpenStack as Keystone, Neutron, Nova and Glance tell it: what a story arranges, and what was asked to be changed.
+//! A simulated OpenStack with Keystone, Neutron, Nova and Glance: tests set its state, and it records requested
+//! changes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,39 +12,39 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use super::api::{Answer, Asked};
+use super::api::{ApiRequest, ApiResponse};
 
 /// The administrator's project.
 pub const PROJECT: &str = "0123456789abcdef0123456789abcdef";
-/// What an image's address answers.
+/// The content of an image.
 pub const IMAGE: &[u8] = b"QFI\xfb an image of amphorae";
 
-/// The cloud; it refuses connections when this is dropped.
+/// The simulated cloud; it refuses connections after it is dropped.
 pub struct OpenStack {
     pub address: String,
     cloud: Arc<Mutex<Cloud>>,
     server: JoinHandle<()>,
 }
 
-/// What it holds.
+/// The state.
 #[derive(Default)]
 pub struct Cloud {
-    /// Where it is reached.
+    /// The address of the server.
     pub address: String,
-    /// The administrator's.
+    /// The administrator's password.
     pub password: String,
-    /// By kind, such as `networks`, in the words of their API.
+    /// Objects by kind, such as `networks`, in the format of their API.
     pub held: BTreeMap<String, Vec<Value>>,
-    /// What was asked to be changed, such as `post networks lb-mgmt-net`.
+    /// The requested changes, such as `post networks lb-mgmt-net`.
     pub writes: Vec<String>,
-    /// Part of a write's line that is answered with an error once.
+    /// A part of a change's log line that is answered with an error once.
     pub fails: Option<String>,
-    /// How many things were made, for their IDs.
+    /// The number of created objects, for their IDs.
     pub made: usize,
 }
 
 impl OpenStack {
-    /// One whose administrator has this password.
+    /// Starts a cloud whose administrator has this password.
     pub async fn start(password: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -54,27 +55,27 @@ impl OpenStack {
         Self { address, cloud, server }
     }
 
-    /// What a story arranges, or looks at.
+    /// Reads or changes the state.
     pub fn with<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
         change(&mut self.cloud.lock().unwrap())
     }
 
-    /// Everything that was asked to be changed since the last time.
+    /// Returns the changes since the last call.
     pub fn writes(&self) -> Vec<String> {
         self.with(|cloud| std::mem::take(&mut cloud.writes))
     }
 
-    /// Everything of a kind.
+    /// Returns all objects of a kind.
     pub fn held(&self, kind: &str) -> Vec<Value> {
         self.with(|cloud| cloud.held.get(kind).cloned().unwrap_or_default())
     }
 
-    /// Something that is there without the program.
+    /// Adds an existing object.
     pub fn add(&self, kind: &str, thing: Value) -> String {
         self.with(|cloud| cloud.hold(kind, thing))["id"].as_str().unwrap().to_owned()
     }
 
-    /// A host whose switch is heard of, and whose DHCP agent goes by another name.
+    /// Adds a host with a live switch agent, whose DHCP agent has another host name.
     pub fn host(&self, host: &str) {
         let short = host.split('.').next().unwrap();
         for (type_, host) in [("DHCP agent", short), ("Open vSwitch agent", host)] {
@@ -94,8 +95,8 @@ async fn handle(State(cloud): State<Arc<Mutex<Cloud>>>, request: Request<Body>) 
     let body = to_bytes(body, usize::MAX).await.unwrap();
     let token = head.headers.get("x-auth-token").and_then(|token| token.to_str().ok()).unwrap_or_default();
     let query = head.uri.query().unwrap_or_default();
-    let asked = Asked { verb: head.method.as_str(), path: head.uri.path(), query, token, body: &body };
-    let Answer { status, token, content } = cloud.lock().unwrap().answer(&asked);
+    let asked = ApiRequest { verb: head.method.as_str(), path: head.uri.path(), query, token, body: &body };
+    let ApiResponse { status, token, content } = cloud.lock().unwrap().answer(&asked);
     let mut answer = Response::builder().status(status);
     if !token.is_empty() {
         answer = answer.header("X-Subject-Token", token);

@@ -1,4 +1,4 @@
-//! The program as the release's objects have it, run as a kubelet would.
+//! Runs the program from the release's objects, like a kubelet.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,24 +17,24 @@ use osdpl_values::yaml;
 use serde_json::{Value, json};
 
 use super::openstack::OpenStack;
-use crate::world::{World, patience};
+use crate::world::{World, with_timeout};
 
-/// What the program's objects are called.
+/// The name of the program's objects.
 pub const NAME: &str = "octavia-prerequisites";
-/// The label of the nodes that a story has for octavia's pods.
+/// The label of the test's nodes for octavia's pods.
 pub const LABEL: &str = "openstack-load-balancers";
 
-/// A release whose objects are there, before an OpenStack.
+/// A release with its objects, and an OpenStack.
 pub struct Stage<'a> {
     pub world: &'a World,
     pub openstack: OpenStack,
     pub spec: Value,
     python: PathBuf,
-    /// What no line may say.
+    /// Secrets that no output may contain.
     secrets: Vec<String>,
 }
 
-/// How a run of the program ended, and what it said.
+/// The result and output of a run.
 #[derive(Debug)]
 pub struct Ran {
     pub succeeded: bool,
@@ -42,7 +42,7 @@ pub struct Ran {
 }
 
 impl<'a> Stage<'a> {
-    /// A cloud whose load balancers are amphorae, of which the spec says what `amphora` makes of the image's address.
+    /// Creates a cloud with amphorae, whose spec is `amphora` applied to the image's URL.
     pub async fn new(world: &'a World, amphora: impl FnOnce(&str) -> Value) -> Self {
         let openstack = OpenStack::start("").await;
         let label = json!({"node_selector_key": LABEL, "node_selector_value": world.namespace});
@@ -62,7 +62,7 @@ impl<'a> Stage<'a> {
         stage
     }
 
-    /// Has the real helm render the release's values, and the API server take what belongs to the program.
+    /// Renders the release's values with the real helm, and applies the objects of the program.
     fn apply(&self) {
         let (world, folder) = (self.world, self.world.folder.path());
         let resource = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -82,7 +82,7 @@ impl<'a> Stage<'a> {
         output(kubectl, &objects.join("\n---\n"));
     }
 
-    /// An object of the program's, marked as one of this release as helm does, so that it goes with the story.
+    /// Returns an object of the program with helm's ownership metadata, so that it is deleted with the test.
     fn object(&self, text: &str) -> Option<String> {
         let mut object: Value = yaml::parse("the rendered octavia", text).ok()?;
         let component = object.pointer("/metadata/labels/component").and_then(Value::as_str);
@@ -93,7 +93,7 @@ impl<'a> Stage<'a> {
         Some(object.to_string())
     }
 
-    /// Returns when the API server has read the roles that came with the objects.
+    /// Waits until the API server has read the roles of the objects.
     async fn may(&self) {
         let reviews: Api<SubjectAccessReview> = Api::all(self.world.client.clone());
         let namespace = &self.world.namespace;
@@ -107,27 +107,27 @@ impl<'a> Stage<'a> {
             let allowed = async {
                 while !reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap().allowed {}
             };
-            patience(&format!("the program may {attributes}"), allowed).await;
+            with_timeout(&format!("the program may {attributes}"), allowed).await;
         }
     }
 
-    /// A Secret's content.
+    /// Returns the content of a Secret.
     async fn secret(&self, name: &str) -> BTreeMap<String, String> {
         let data = self.world.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
         data.into_iter().map(|(key, text)| (key, String::from_utf8(text.0).unwrap())).collect()
     }
 
-    /// The passphrase of the authority's key.
+    /// Returns the passphrase of the CA key.
     pub async fn passphrase(&self) -> String {
         self.secret("octavia-prerequisites-passphrase").await["PASSPHRASE"].clone()
     }
 
-    /// What has been written down.
+    /// Returns the facts.
     pub async fn facts(&self) -> BTreeMap<String, String> {
         self.world.api::<ConfigMap>().get(NAME).await.unwrap().data.unwrap_or_default()
     }
 
-    /// What the program wrote into Kubernetes since then.
+    /// Returns the program's writes to Kubernetes since then.
     pub fn written_since(&self, since: Timestamp) -> Vec<String> {
         let user = format!("system:serviceaccount:{}:{NAME}", self.world.namespace);
         let entries: Vec<AuditEntry> = self.world.cluster().audit(since).unwrap();
@@ -135,13 +135,13 @@ impl<'a> Stage<'a> {
         own.map(|entry| format!("{} {}", entry.verb, entry.name)).collect()
     }
 
-    /// The Job runs.
+    /// Runs the Job.
     pub async fn run(&self) -> Ran {
         let job = serde_json::to_value(self.world.api::<Job>().get(NAME).await.unwrap()).unwrap();
         self.as_pod(&job["spec"]["template"], NAME).await
     }
 
-    /// The CronJob's hour has come.
+    /// Runs the CronJob.
     pub async fn run_later(&self) -> Ran {
         let name = format!("{NAME}-later");
         let job = serde_json::to_value(self.world.api::<CronJob>().get(&name).await.unwrap()).unwrap();
@@ -157,7 +157,7 @@ impl<'a> Stage<'a> {
         std::fs::write(&script, &bin["prerequisites.py"]).unwrap();
         let mut python = tokio::process::Command::new(&self.python);
         python.arg(&script).env_clear().envs(self.environment(container, job).await).envs(self.elsewhere());
-        let ended = patience("the program ends", python.kill_on_drop(true).output()).await.unwrap();
+        let ended = with_timeout("the program ends", python.kill_on_drop(true).output()).await.unwrap();
         let said = [ended.stdout, ended.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
         for secret in &self.secrets {
             assert!(!said.contains(secret), "a secret is told: {said}");
@@ -165,7 +165,7 @@ impl<'a> Stage<'a> {
         Ran { succeeded: ended.status.success(), said }
     }
 
-    /// What a kubelet makes of a container's environment.
+    /// Returns a container's environment as a kubelet sets it.
     async fn environment(&self, container: &Value, job: &str) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for from in container["envFrom"].as_array().unwrap() {
@@ -183,7 +183,7 @@ impl<'a> Stage<'a> {
         all
     }
 
-    /// What is elsewhere than in a pod.
+    /// Returns the variables that differ from those in a pod.
     fn elsewhere(&self) -> [(&'static str, String); 8] {
         let folder = self.world.folder.path().to_str().unwrap().to_owned();
         let kubeconfig = std::fs::read_to_string(self.world.cluster().kubeconfig()).unwrap();
@@ -202,7 +202,7 @@ impl<'a> Stage<'a> {
         ]
     }
 
-    /// Whether the files of the Secret are what octavia wants; complains of what is not.
+    /// Checks that the files of the Secret meet octavia's requirements.
     pub async fn check_certificates(&self) {
         let secret = self.world.api::<Secret>().get("octavia-amphora-certs").await.unwrap();
         let mut check = Command::new(&self.python);
@@ -211,7 +211,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What a command that succeeds prints.
+/// Returns the output of a successful command.
 fn output(mut command: impl std::borrow::BorrowMut<Command>, input: &str) -> String {
     let command = command.borrow_mut().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

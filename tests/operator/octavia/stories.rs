@@ -1,4 +1,4 @@
-//! What the program makes, and what it leaves alone.
+//! The objects that the program creates, and those that it does not touch.
 
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{Patch, PatchParams};
@@ -14,18 +14,18 @@ use sha2::{Digest, Sha256};
 use super::openstack::{IMAGE, PROJECT};
 use super::program::{LABEL, Stage};
 use crate::nodes::Nodes;
-use crate::world::{World, now, patience, story};
+use crate::world::{World, now, run_test, with_timeout};
 
 const NOT_READY: &str = "kwok.osdpl.dev/ready";
 const ID: &str = "11111111-2222-3333-4444-555555555555";
 
-/// An image that is to be fetched, and is what the spec says.
+/// Returns settings for an image that is downloaded and verified.
 fn fetched(url: &str) -> Value {
     let checksum = Sha256::digest(IMAGE).iter().fold(String::new(), |text, byte| format!("{text}{byte:02X}"));
     json!({"image": {"url": url, "checksum": format!("sha256:{checksum}")}})
 }
 
-/// A node for octavia's pods, as its own kubelet calls it; `more` is one more label.
+/// Adds a node for octavia's pods with its kubelet's name; `more` is an additional label.
 async fn join(world: &World, nodes: &mut Nodes<'_>, short: &str, more: (&str, &str)) -> String {
     let host = format!("{short}.example.org");
     nodes.join(short, json!({LABEL: world.namespace, "kubernetes.io/hostname": host, more.0: more.1})).await
@@ -37,10 +37,10 @@ async fn until_ready(world: &World, node: &str) {
         conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
     };
     let api: Api<Node> = Api::all(world.client.clone());
-    patience("the node is ready", await_condition(api, node, ready)).await.unwrap();
+    with_timeout("the node is ready", await_condition(api, node, ready)).await.unwrap();
 }
 
-/// What the catalogue makes of what was written down.
+/// Resolves the spec with the facts.
 async fn resolved(stage: &Stage<'_>) -> Value {
     let catalog = Catalog::load(&osdpl_core::files::built_in()).unwrap();
     let spec: OpenStackDeploymentSpec = serde_json::from_value(stage.spec.clone()).unwrap();
@@ -51,8 +51,8 @@ async fn resolved(stage: &Stage<'_>) -> Value {
 }
 
 #[test]
-fn everything_is_made_once_told_to_the_catalogue_and_later_nodes_get_what_they_need() {
-    story("amphorae", async |world| {
+fn creates_everything_once_and_adds_later_nodes() {
+    run_test("amphorae", async |world| {
         let stage = Stage::new(world, fetched).await;
         let (openstack, mut nodes) = (&stage.openstack, Nodes::of(world));
         until_ready(world, &join(world, &mut nodes, "n1", ("first", "yes")).await).await;
@@ -112,7 +112,7 @@ fn everything_is_made_once_told_to_the_catalogue_and_later_nodes_get_what_they_n
     });
 }
 
-/// What is there has the shape that octavia wants, and the catalogue reads it.
+/// Checks the created objects, and that the catalogue reads the facts.
 async fn made_right(stage: &Stage<'_>) {
     let (openstack, facts) = (&stage.openstack, stage.facts().await);
     stage.check_certificates().await;
@@ -136,7 +136,7 @@ async fn made_right(stage: &Stage<'_>) {
     let rules: Vec<_> = openstack.held("security-group-rules").iter().map(rule).collect();
     assert_eq!(rules, [("icmp", None), ("tcp", Some(9443)), ("udp", Some(5555))].map(|(a, b)| (json!(a), json!(b))));
     for port in openstack.held("ports") {
-        assert_eq!(port["binding:host_id"], "n1.example.org", "the host by which the switch goes");
+        assert_eq!(port["binding:host_id"], "n1.example.org", "the host name of the switch agent");
     }
     let image = &openstack.held("images")[0];
     assert_eq!((&image["status"], &image["file_length"]), (&json!("active"), &json!(IMAGE.len())));
@@ -145,8 +145,8 @@ async fn made_right(stage: &Stage<'_>) {
 }
 
 #[test]
-fn what_the_spec_names_is_used_and_not_made() {
-    story("amphorae-given", async |world| {
+fn uses_resources_named_in_the_spec() {
+    run_test("amphorae-given", async |world| {
         let given = json!({"imageOwner": PROJECT, "flavor": "f-1", "networks": [ID], "securityGroups": [ID], "certificates": "mine"});
         let stage = Stage::new(world, |_| given).await;
         let (openstack, mut nodes) = (&stage.openstack, Nodes::of(world));
@@ -176,8 +176,8 @@ fn what_the_spec_names_is_used_and_not_made() {
 }
 
 #[test]
-fn an_image_and_certificates_that_are_there_are_taken() {
-    story("amphorae-there", async |world| {
+fn uses_existing_image_and_certificates() {
+    run_test("amphorae-there", async |world| {
         let stage = Stage::new(world, |url| {
             let mut amphora = fetched(url);
             amphora["controllers"] = json!(["172.31.0.9:5555"]);
@@ -211,8 +211,8 @@ fn an_image_and_certificates_that_are_there_are_taken() {
 }
 
 #[test]
-fn half_of_it_is_gone_on_with_and_nothing_is_made_twice() {
-    story("amphorae-half", async |world| {
+fn resumes_without_creating_duplicates() {
+    run_test("amphorae-half", async |world| {
         let stage = Stage::new(world, fetched).await;
         let (openstack, mut nodes) = (&stage.openstack, Nodes::of(world));
         until_ready(world, &join(world, &mut nodes, "n1", ("first", "yes")).await).await;
@@ -223,7 +223,7 @@ fn half_of_it_is_gone_on_with_and_nothing_is_made_twice() {
             let ran = stage.run().await;
             assert!(!ran.succeeded && ran.said.contains("giving up for now: ") && ran.said.contains("500"), "{ran:?}");
             assert!(stage.facts().await.is_empty(), "all at once, at the very end");
-            assert_eq!(openstack.with(|cloud| cloud.fails.clone()), None, "{fails} was never asked for");
+            assert_eq!(openstack.with(|cloud| cloud.fails.clone()), None, "{fails} was never requested");
             made.extend(openstack.writes());
         }
         let ran = stage.run().await;
@@ -242,8 +242,8 @@ fn half_of_it_is_gone_on_with_and_nothing_is_made_twice() {
 }
 
 #[test]
-fn what_time_does_not_mend_is_refused_with_what_to_do() {
-    story("amphorae-refused", async |world| {
+fn refuses_permanent_errors_with_a_remedy() {
+    run_test("amphorae-refused", async |world| {
         let wrong = |url: &str| json!({"image": {"url": url, "checksum": format!("sha256:{}", "0".repeat(64))}});
         let stage = Stage::new(world, wrong).await;
         let openstack = &stage.openstack;

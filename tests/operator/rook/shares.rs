@@ -1,4 +1,4 @@
-//! Shares on a filesystem of Rook's, for a manila that needs nothing else.
+//! Shares on a file system of Rook, for a manila without other dependencies.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::{FSID, GLANCE, NEWER, Rook, waits_for};
 use crate::approval::{copy, newer_catalogue};
-use crate::cloud::{Told, services};
-use crate::world::{World, story};
+use crate::cloud::{StatusAccess, services};
+use crate::world::{World, run_test};
 
 const SERVICE: &str = "\
 service: manila
@@ -21,7 +21,7 @@ releases:
     values: {user: \"${ceph.manila.user}\", pool: \"${ceph.manila.pool}\", digest: \"${ceph.manila.digest}\"}
 ";
 
-/// Mounts what manila's share service mounts of Ceph, so that its pods wait for both as under a kubelet.
+/// Mounts the Ceph files of manila's share service, so that its pods wait for both as with a kubelet.
 const TEMPLATE: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -39,7 +39,7 @@ spec:
       - {name: key, secret: {secretName: manila-keyring}}
 ";
 
-/// A catalogue and charts with a manila of its share service alone.
+/// Returns a catalogue and charts with a manila that only has its share service.
 fn with_manila(world: &World) -> (PathBuf, PathBuf) {
     let catalogue = newer_catalogue(world);
     std::fs::write(catalogue.join("values/services/manila.yaml"), SERVICE).unwrap();
@@ -53,20 +53,20 @@ fn with_manila(world: &World) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn shares_get_a_filesystem_and_a_user_of_their_own_and_follow_its_key() {
-    story("shares", async |world| {
+fn shares_get_a_file_system_and_follow_its_key() {
+    run_test("shares", async |world| {
         let rook = Rook::in_namespace(world).await;
         rook.define().await;
         rook.is("Ready", "HEALTH_OK", FSID).await;
-        rook.tells_monitors("a=10.0.0.1:6789").await;
+        rook.write_monitors("a=10.0.0.1:6789").await;
         let (catalogue, charts) = with_manila(world);
         let _operator = world.operator().catalog(&catalogue).charts(&charts).start().await;
         let mut spec = services(&["manila"]);
         let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "pools": {"shares": {"replicas": 2}}}});
         spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
         world.apply(&spec).await;
-        rook.until_asked("CephFilesystem", "shares").await;
-        rook.until_asked("CephClient", "manila").await;
+        rook.until_requested("CephFilesystem", "shares").await;
+        rook.until_requested("CephClient", "manila").await;
         let filesystem = rook.spec("CephFilesystem", "shares").await;
         assert_eq!(filesystem["dataPools"][0]["replicated"]["size"], 2, "{filesystem}");
         let caps = json!({"mon": "allow r", "mgr": "allow rw"});
@@ -76,7 +76,7 @@ fn shares_get_a_filesystem_and_a_user_of_their_own_and_follow_its_key() {
             "manila makes its subvolumes through the manager"
         );
 
-        rook.hands_out("manila", GLANCE).await;
+        rook.write_user_key("manila", GLANCE).await;
         world.until("the filesystem is waited for", waits_for("CephFilesystem")).await;
         rook.makes("CephFilesystem", "shares").await;
         rook.makes("CephClient", "manila").await;
@@ -85,7 +85,7 @@ fn shares_get_a_filesystem_and_a_user_of_their_own_and_follow_its_key() {
         let pods = world.api::<Deployment>().get("manila-share").await.unwrap().spec.unwrap().template;
         assert_eq!(pods.metadata.unwrap().annotations.unwrap()["user"], "manila");
 
-        rook.hands_out("manila", NEWER).await;
+        rook.write_user_key("manila", NEWER).await;
         let newer =
             |cloud: &OpenStackDeployment| (cloud.is_ready() && cloud.child("manila").revision == Some(2)).then_some(());
         world.until("manila has the newer key", newer).await;

@@ -1,4 +1,4 @@
-//! The stand-in for Rook: it makes what Rook makes, late.
+//! The stand-in for Rook: it creates Rook's objects with a delay.
 
 use std::pin::pin;
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::world::{World, patience};
+use crate::world::{World, with_timeout};
 
 /// Rook in a namespace.
 pub struct Rook<'a> {
@@ -23,7 +23,7 @@ pub struct Rook<'a> {
     pub namespace: String,
 }
 
-/// A definition with the part of Rook's schema that osdpl writes; what else Rook serves is kept.
+/// Returns a CRD with the part of Rook's schema that osdpl writes; other fields are preserved.
 fn definition(kind: &str, spec: &Value) -> CustomResourceDefinition {
     let plural = format!("{}s", kind.to_lowercase());
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -81,11 +81,11 @@ impl Rook<'_> {
         for (kind, _) in kinds {
             let mut events = pin!(watcher(self.api(kind), watcher::Config::default()).default_backoff());
             let served = async { while !matches!(events.next().await, Some(Ok(Event::InitDone))) {} };
-            patience("the kind is served", served).await;
+            with_timeout("the kind is served", served).await;
         }
     }
 
-    /// Another story may have left definitions.
+    /// Removes definitions of earlier tests.
     pub async fn undefine(&self) {
         let api: Api<CustomResourceDefinition> = Api::all(self.world.client.clone());
         for plural in ["cephblockpools", "cephclients", "cephfilesystems", "cephclusters", "cephobjectstores"] {
@@ -94,7 +94,7 @@ impl Rook<'_> {
                 api.delete(&name, &DeleteParams::default()).await.unwrap();
             }
             let gone = await_condition(api.clone(), &name, |found: Option<&CustomResourceDefinition>| found.is_none());
-            patience("the definition is gone", gone).await.unwrap();
+            with_timeout("the definition is deleted", gone).await.unwrap();
         }
     }
 
@@ -104,22 +104,22 @@ impl Rook<'_> {
         Api::namespaced_with(self.world.client.clone(), &self.namespace, &resource)
     }
 
-    pub async fn until_asked(&self, kind: &str, name: &str) {
+    pub async fn until_requested(&self, kind: &str, name: &str) {
         let there = await_condition(self.api(kind), name, |found: Option<&DynamicObject>| found.is_some());
-        patience("Rook is asked", there).await.unwrap();
+        with_timeout("the object is requested from Rook", there).await.unwrap();
     }
 
     pub async fn spec(&self, kind: &str, name: &str) -> Value {
         self.api(kind).get(name).await.unwrap().data["spec"].clone()
     }
 
-    /// What Rook writes about an object once it has made it.
+    /// Writes the status that Rook sets after it has created the object.
     pub async fn makes(&self, kind: &str, name: &str) {
         let status = Patch::Merge(json!({"status": {"phase": "Ready"}}));
         self.api(kind).patch_status(name, &PatchParams::default(), &status).await.unwrap();
     }
 
-    /// A `CephCluster` (made where there is none) of which Rook says this.
+    /// Sets the state of a `CephCluster`, and creates it if necessary.
     pub async fn is(&self, phase: &str, health: &str, fsid: &str) {
         let object =
             json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster", "metadata": {"name": "main"}, "spec": {}});
@@ -131,8 +131,8 @@ impl Rook<'_> {
         api.patch_status("main", &PatchParams::default(), &status).await.unwrap();
     }
 
-    /// A `CephObjectStore` that a person made, with a field of their own.
-    pub async fn has_store(&self, name: &str) {
+    /// Creates a user's `CephObjectStore`, with a field set by the user.
+    pub async fn create_store(&self, name: &str) {
         let object = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": "CephObjectStore", "metadata": {"name": name},
             "spec": {"gateway": {"instances": 2}, "protocols": {"swift": {"versioningEnabled": true}}},
@@ -141,26 +141,26 @@ impl Rook<'_> {
         self.api("CephObjectStore").patch(name, &params, &Patch::Apply(object)).await.unwrap();
     }
 
-    /// What Rook writes about an object store once its gateways run.
+    /// Writes the status that Rook sets when the gateways of an object store run.
     pub async fn serves(&self, name: &str, url: &str) {
         let status =
             Patch::Merge(json!({"status": {"phase": "Ready", "endpoints": {"insecure": [url], "secure": null}}}));
         self.api("CephObjectStore").patch_status(name, &PatchParams::default(), &status).await.unwrap();
     }
 
-    pub async fn hands_out(&self, user: &str, key: &str) {
+    pub async fn write_user_key(&self, user: &str, key: &str) {
         let name = format!("rook-ceph-client-{user}");
         let secret = json!({"metadata": {"name": name}, "type": "kubernetes.io/rook", "stringData": {user: key}});
         self.write::<Secret>(secret).await;
     }
 
-    pub async fn hands_out_admin(&self, key: &str) {
+    pub async fn write_admin_key(&self, key: &str) {
         let data = json!({"ceph-username": "client.admin", "ceph-secret": key, "mon-secret": key, "fsid": "unread"});
         let secret = json!({"metadata": {"name": "rook-ceph-mon"}, "type": "kubernetes.io/rook", "stringData": data});
         self.write::<Secret>(secret).await;
     }
 
-    pub async fn tells_monitors(&self, data: &str) {
+    pub async fn write_monitors(&self, data: &str) {
         self.write::<ConfigMap>(json!({"metadata": {"name": "rook-ceph-mon-endpoints"}, "data": {"data": data}})).await;
     }
 
@@ -176,7 +176,7 @@ impl Rook<'_> {
     }
 }
 
-/// As server-side apply wants it.
+/// Returns an object in the form for server-side apply.
 fn applied<K: Serialize>(object: &K) -> Value {
     serde_json::to_value(object).unwrap()
 }

@@ -1,5 +1,5 @@
-//! Charts of other projects beside a small cloud, each from its own project: their controllers, their kinds, and what hangs on none of their webhooks, which nobody
-//! answers here.
+//! Charts of other projects next to a small cloud: their controllers and CRDs, but nothing that depends on their
+//! webhooks, which do not respond here.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,11 +11,11 @@ use osdpl_core::api::OpenStackDeployment;
 use serde_json::json;
 
 use super::{charts, steps};
-use crate::cloud::{Told, services};
+use crate::cloud::{StatusAccess, services};
 use crate::pool::SYSTEM;
-use crate::world::{World, story};
+use crate::world::{World, run_test};
 
-/// Those whose objects no webhook of theirs has to let through, each with the release that its controller is.
+/// Services whose objects need no webhook, each with the release of its controller.
 pub(super) const OTHERS: [(&str, &str); 7] = [
     ("cert_manager", "cert-manager"),
     ("external_secrets", "external-secrets"),
@@ -26,20 +26,21 @@ pub(super) const OTHERS: [(&str, &str); 7] = [
     ("valkey_operator", "valkey-operator"),
 ];
 
-/// Those that do not come up where no program runs, each with the reason.
+/// Services that do not become ready if no program runs, with the reason.
 pub(super) const UNANSWERED: [(&str, &str); 2] = [
     (
         "cortex",
-        "its certificates are cert-manager's, whose webhook nobody answers here, and it wants kinds of prometheus-operator's",
+        "its certificates need cert-manager, whose webhook does not respond here, and it needs CRDs of prometheus-operator",
     ),
-    ("labels_injector", "its certificates are cert-manager's, whose webhook nobody answers here"),
+    ("labels_injector", "its certificates need cert-manager, whose webhook does not respond here"),
 ];
 
-/// What mariadb-operator's controller of certificates makes, which is a program, and its webhook's pod mounts: namespace and names.
+/// The Secrets that mariadb-operator's certificate controller creates and its webhook's pod mounts: namespace and
+/// names.
 const MADE: (&str, [&str; 2]) = ("mariadb-operator", ["mariadb-operator-webhook-ca", "mariadb-operator-webhook-cert"]);
 
 impl World {
-    /// Waits until helm has done with a release, for as long as releases come forward.
+    /// Waits until helm has installed a release, as long as releases make progress.
     async fn until_installed(&self, release: &str) {
         let mut behind = 0;
         loop {
@@ -56,7 +57,7 @@ impl World {
         }
     }
 
-    /// Makes Secrets as a program would that does not run here.
+    /// Creates the Secrets of a program that does not run here.
     async fn certify(&self, (namespace, names): (&str, [&str; 2])) {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         for name in names {
@@ -65,7 +66,7 @@ impl World {
         }
     }
 
-    /// The operator's own chart, with what it ships for these services and does not grant by itself.
+    /// Installs the operator's own chart with the additional rights for these services.
     pub(super) fn is_granted(&self, services: &[&str]) {
         let cluster = self.cluster();
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");
@@ -80,9 +81,9 @@ impl World {
 
 #[test]
 #[ignore = "needs the charts of other projects, too: CHARTS=DIR cargo test --test operator whole -- --ignored"]
-fn charts_of_other_projects_come_up_beside_a_small_cloud() {
+fn installs_charts_of_other_projects() {
     let charts = charts();
-    story("others", async |world| {
+    run_test("others", async |world| {
         world.is_granted(&OTHERS.map(|(service, _)| service));
         let operator = world.operator().charts(&charts).arguments(&["--probes", "false"]).start().await;
         let core = ["mariadb", "rabbitmq", "memcached", "keystone"];
@@ -93,8 +94,8 @@ fn charts_of_other_projects_come_up_beside_a_small_cloud() {
         world.apply(&spec).await;
         world.until_installed("mariadb-operator").await;
         world.certify(MADE).await;
-        let status = world.until_ready_by_and_by().await.status();
-        world.was_made_at_once(&status);
+        let status = world.until_ready_with_progress().await.status();
+        world.check_single_revision(&status);
         for application in core.into_iter().chain(OTHERS.map(|(_, release)| release)) {
             let has_components = status.health.get(application).is_some_and(|components| !components.is_empty());
             assert!(has_components, "{application} has no component: {:?}", status.health.keys());

@@ -124,7 +124,7 @@ fn reports_everything_that_is_missing() {
     let mut named = answers();
     named.configuration = Some(format!("fsid = {FSID}\nmon_host = ceph-mon.ceph.svc.cluster.local:6789"));
     let message = storage(&cloud(), &named).err().unwrap().join("; ");
-    assert!(message.contains("key mon_host: address 1 can't be read"), "{message}");
+    assert!(message.contains("key mon_host: address 1 is invalid"), "{message}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
             )
         }
         ViolationKind::Pattern(pattern) => match described {
-            Some(described) => format!("{} does not match {pattern}; expected: {described}", quote(value)),
+            Some(described) => format!("{} does not match {pattern}; expected: {}", quote(value), one_line(described)),
             None => format!("{} does not match {pattern}; correct it", quote(value)),
         },
         ViolationKind::Time => format!("{} is not a valid time; write it like 2026-11-21T12:00:00Z", quote(value)),
@@ -92,7 +92,12 @@ fn missing(schema: &Value, described: Option<&str>) -> String {
 fn example(schema: &Value, described: Option<&str>) -> String {
     let described = schema["description"].as_str().or(described);
     let first = described.map(|text| text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.'));
-    first.map(|first| format!(": {first}")).unwrap_or_default()
+    first.map(|first| format!(": {}", one_line(first))).unwrap_or_default()
+}
+
+/// Joins the lines of a description: doc comments of Rust types wrap.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 pub(super) fn number(schema: &Value) -> String {

@@ -105,7 +105,7 @@ fn rejects_what_charts_cannot_express() {
         (entry(&selects("a", "Exists", json!([])), "front", &fine), "uses Exists, but"),
         (entry(&json!({"matchLabels": {"a": "1", "b": "2"}}), "front", &fine), "uses several labels at once, but"),
         (entry(&json!({}), "front", &fine), "selector: is empty and would mean every node"),
-        (entry(&json!(["N 1"]), "front", &fine), "nodes: \"N 1\" is no name of a node"),
+        (entry(&json!(["N 1"]), "front", &fine), "nodes: \"N 1\" is not the name of a node"),
         (both, "must select nodes: either by `selector` or by `nodes`"),
         (json!({"name": "x", "nodes": ["n1"]}), "changes nothing; name releases"),
         (

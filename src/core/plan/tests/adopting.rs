@@ -46,7 +46,7 @@ fn adopts_requested_releases_without_other_manager() {
     assert_eq!(adoption(theirs(), differs()), "label the record, because its adoption was requested");
     assert_eq!(adoption(theirs(), ComparisonResult::Owned("Flux drives it".into())), "Flux drives it");
     let failed = adoption(ObservedRelease { status: "failed".into(), ..theirs() }, ComparisonResult::Same);
-    assert!(failed.starts_with("revision 3 is failed: only what helm has deployed is taken over"), "{failed}");
+    assert!(failed.starts_with("revision 3 is failed: osdpl adopts only deployed releases"), "{failed}");
     let older = ObservedRelease { revision: 2, ..theirs() };
     assert_eq!(
         adoption(older, ComparisonResult::Same),

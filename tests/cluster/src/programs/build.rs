@@ -1,4 +1,4 @@
-//! Building one program with Go into the cache.
+//! Builds a program with Go into the cache.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -10,25 +10,24 @@ use super::{Program, Recipe};
 use crate::Error;
 use crate::folder::tail;
 
-/// Flags of every build: the machine's Go and nothing downloaded in its place, no C, paths that
-/// do not depend on the folder.
+/// The flags of every build: use the installed Go and download no other, no C, no absolute paths.
 const FLAGS: [&str; 1] = ["-trimpath"];
 const ENVIRONMENT: [(&str, &str); 4] =
     [("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "0"), ("GOWORK", "off"), ("GOFLAGS", "-mod=readonly")];
 
-/// How often a long build reports that it is still at it.
+/// The interval of progress reports of a long build.
 const TICK: Duration = Duration::from_secs(15);
 
-/// Which of the programs to build this one is.
+/// The position of a program among those to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Its number, from 1.
+pub struct Position {
+    /// Its number, starting with 1.
     pub number: usize,
-    /// How many there are.
+    /// The number of programs.
     pub of: usize,
 }
 
-/// What a person waiting for a build wants to know.
+/// The progress of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
@@ -41,31 +40,31 @@ pub enum Progress {
         /// Its version.
         version: &'static str,
         /// Its number among the programs to build.
-        place: Place,
+        place: Position,
         /// Go's version.
         go: String,
     },
-    /// A build goes on.
+    /// A build is still running.
     Still {
         /// The program.
         program: Program,
-        /// For how long it has been built.
+        /// The elapsed time.
         elapsed: Duration,
     },
-    /// Another process makes the Python environment; its result will be used.
+    /// Another process creates the Python environment; its result will be used.
     WaitingForPython,
-    /// The Python environment is being made.
+    /// The Python environment is being created.
     Installing,
-    /// The Python environment is made.
+    /// The Python environment is complete.
     Installed {
-        /// How long it took.
+        /// The elapsed time.
         elapsed: Duration,
     },
-    /// A build is done.
+    /// A build is complete.
     Built {
         /// The program.
         program: Program,
-        /// How long it took.
+        /// The elapsed time.
         elapsed: Duration,
     },
 }
@@ -95,12 +94,12 @@ impl fmt::Display for Progress {
 /// The Go toolchain of this machine.
 #[derive(Clone, Debug)]
 pub(super) struct Go {
-    /// Such as `go1.26.8`.
+    /// The version, such as `go1.26.8`.
     version: String,
 }
 
 impl Go {
-    /// Asks `go` on PATH; the error says what was wrong.
+    /// Runs `go` from PATH; the error contains the reason.
     pub fn find() -> Result<Self, String> {
         let output = Command::new("go").args(["env", "GOVERSION"]).envs(ENVIRONMENT).output();
         let output = output.map_err(|error| format!("the go command does not run ({error})"))?;
@@ -108,7 +107,7 @@ impl Go {
         if version.starts_with("go") {
             Ok(Self { version })
         } else {
-            Err(format!("go says its version is {version:?}"))
+            Err(format!("go reports the version {version:?}"))
         }
     }
 
@@ -123,18 +122,23 @@ impl Go {
     }
 }
 
-/// The error for a machine without a usable Go.
+/// Returns the error for a machine without a usable Go.
 pub(super) fn no_go(recipe: &Recipe, reason: String) -> Error {
     Error::Go { program: recipe.program.to_string(), reason, needed: recipe.go_needed().to_string() }
 }
 
-/// Where the cache holds, or will hold, a program.
+/// Returns the path of a program in the cache, whether it exists or not.
 pub(super) fn target(recipe: &Recipe, go: &Go) -> Result<PathBuf, Error> {
     Ok(cache()?.join(folder_name(recipe, go)).join(recipe.program.executable()))
 }
 
-/// Builds a program unless someone else just did, and returns its path.
-pub(super) fn build(recipe: &Recipe, go: &Go, place: Place, say: &mut dyn FnMut(&Progress)) -> Result<PathBuf, Error> {
+/// Builds a program unless another process just did, and returns its path.
+pub(super) fn build(
+    recipe: &Recipe,
+    go: &Go,
+    place: Position,
+    say: &mut dyn FnMut(&Progress),
+) -> Result<PathBuf, Error> {
     if !go.is_at_least(recipe.go_needed()) {
         return Err(no_go(recipe, format!("Go here is {}", go.version)));
     }
@@ -158,7 +162,7 @@ pub(super) fn build(recipe: &Recipe, go: &Go, place: Place, say: &mut dyn FnMut(
     Ok(target)
 }
 
-/// Runs `go build` in `work`, calling `tick` now and then.
+/// Runs `go build` in `work` and calls `tick` periodically.
 fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Result<(), Error> {
     let source = work.join("source");
     std::fs::create_dir_all(&source).map_err(Error::file("create", &source))?;
@@ -188,7 +192,7 @@ fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Resu
     }
 }
 
-/// Where programs lie.
+/// Returns the cache folder.
 pub(super) fn cache() -> Result<PathBuf, Error> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let ours = set("OSDPL_CACHE").or_else(|| Some(set("XDG_CACHE_HOME")?.join("osdpl")));
@@ -197,7 +201,8 @@ pub(super) fn cache() -> Result<PathBuf, Error> {
     std::path::absolute(&path).map_err(Error::file("resolve", &path))
 }
 
-/// Such as `kubectl-1.36.3-0123456789abcdef`: readable for whoever cleans up, unique for what decides the build.
+/// Returns a name such as `kubectl-1.36.3-0123456789abcdef`: readable for users, and unique for the inputs of the
+/// build.
 fn folder_name(recipe: &Recipe, go: &Go) -> String {
     let platform = [std::env::consts::OS, std::env::consts::ARCH];
     let environment = ENVIRONMENT.iter().flat_map(|(name, value)| [*name, *value]);
@@ -206,7 +211,7 @@ fn folder_name(recipe: &Recipe, go: &Go) -> String {
     format!("{}-{}-{key}", recipe.program.executable(), recipe.version)
 }
 
-/// Holds the lock file until dropped; `waiting` is called when someone else has it.
+/// Locks the file until the value is dropped; calls `waiting` if another process holds the lock.
 pub(super) fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
     let file = file.map_err(Error::file("create", path))?;
@@ -217,11 +222,11 @@ pub(super) fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
     Ok(file)
 }
 
-/// What interrupted builds left; we hold the lock, so no one is at work there.
+/// Removes the files of interrupted builds; with the lock held no other build is running.
 pub(super) fn remove_leftovers(cache: &Path, prefix: &str) {
     let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
-        // A leftover that cannot be removed costs space and nothing else.
+        // A file that cannot be removed only costs space.
         let _ = std::fs::remove_dir_all(entry.path());
     }
 }
@@ -231,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_go_compare_by_number_not_by_text() {
+    fn compares_go_versions_numerically() {
         let go = |version: &str| Go { version: version.into() };
         assert!(go("go1.26.8").is_at_least("1.26.0"));
         assert!(go("go1.100.0").is_at_least("1.26.0"));
@@ -240,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn another_go_is_another_folder_and_the_helms_have_one_each() {
+    fn cache_folder_depends_on_go_and_program() {
         let name = |program, go: &str| folder_name(&Recipe::of(program), &Go { version: go.into() });
         assert_ne!(name(Program::Kwok, "go1.26.8"), name(Program::Kwok, "go1.26.9"));
         assert_ne!(name(Program::Helm3, "go1.26.8"), name(Program::Helm4, "go1.26.8"));
     }
 
     #[test]
-    fn progress_says_what_is_built_and_for_how_long() {
+    fn formats_progress() {
         let progress = Progress::Still { program: Program::KubeApiserver, elapsed: Duration::from_millis(30_400) };
         assert_eq!(progress.to_string(), "  … kube-apiserver, 30 s");
     }

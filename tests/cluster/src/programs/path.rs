@@ -1,11 +1,11 @@
-//! Programs that the machine already has.
+//! Programs that are installed on the machine.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use super::{Program, Recipe};
 
-/// A program on PATH whose version will do.
+/// Returns a program in PATH with a suitable version.
 pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let candidates = std::env::split_paths(&path).map(|folder| folder.join(recipe.program.executable()));
@@ -15,18 +15,18 @@ pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
     })
 }
 
-/// Whether what a program printed about its version makes it a stand-in for the one we would build.
+/// Whether the printed version is suitable to replace the program that would be built.
 fn will_do(recipe: &Recipe, printed: &str) -> bool {
     let (Some(found), Some(ours)) = (version_in(printed), version_in(recipe.version)) else { return false };
     match recipe.program {
-        // Older ones (Debian 12 ships 3.4.23) lack watch progress and make everything ten times
-        // slower without an error.
+        // Older versions (Debian 12 ships 3.4.23) lack watch progress and make everything ten times slower without an
+        // error.
         Program::Etcd => found >= [3, 5, 13],
         _ => found[..2] == ours[..2],
     }
 }
 
-/// The first `N.N.N` in a text; pre-releases count as their release.
+/// Returns the first `N.N.N` in a text; pre-releases count as their release.
 fn version_in(text: &str) -> Option<[u32; 3]> {
     let mut words = text.split(|character: char| !(character.is_ascii_digit() || character == '.'));
     words.find_map(|word| {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_versions_that_behave_the_same_stand_in() {
+    fn accepts_only_compatible_versions() {
         let cases = [
             (Program::Etcd, "etcd Version: 3.6.8\nGit SHA: Not provided\nGo Version: go1.26.8", true),
             (Program::Etcd, "etcd Version: 3.5.13", true),

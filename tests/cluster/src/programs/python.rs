@@ -1,4 +1,4 @@
-//! A Python with the libraries that programs of the catalogue import: a virtual environment in the cache, beside the programs.
+//! A Python virtual environment in the cache with the libraries that the catalogue's programs import.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,17 @@ use super::build::{cache, lock, remove_leftovers};
 use crate::Error;
 use crate::folder::tail;
 
-/// Every library at one version.
+/// Every library with a pinned version.
 const REQUIREMENTS: &str = include_str!("../../programs/python/requirements.txt");
-/// Prints what decides which libraries fit: version, place and platform; nothing where it is too old for them.
+/// Prints the inputs that determine suitable libraries: version, location and platform; prints nothing if Python is too
+/// old.
 const WHICH: &str = "import platform, sys, venv, ensurepip\n\
     if sys.version_info >= (3, 10): print(sys.version_info[:3], sys.executable, platform.platform())";
 
-/// The interpreter of the environment, which is made where it is missing.
+/// Returns the interpreter of the environment, and creates it if it is missing.
 ///
 /// # Errors
-/// When Python or its venv module is missing, or a library can't be installed.
+/// If Python or its venv module is missing, or a library can't be installed.
 pub fn ensure(say: &mut dyn FnMut(&Progress)) -> Result<PathBuf, Error> {
     let which = which()?;
     let cache = cache()?;
@@ -40,14 +41,14 @@ pub fn ensure(say: &mut dyn FnMut(&Progress)) -> Result<PathBuf, Error> {
     remove_leftovers(&cache, &prefix);
     let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&cache).map_err(Error::file("create", &cache))?;
     install(work.path())?;
-    // One whose interpreter has gone from the machine since.
+    // An environment whose interpreter was removed from the machine.
     let _ = std::fs::remove_dir_all(&whole);
     std::fs::rename(work.path().join("environment"), &whole).map_err(Error::file("create", &whole))?;
     say(&Progress::Installed { elapsed: started.elapsed() });
     Ok(python)
 }
 
-/// What the machine's Python says of itself.
+/// Returns the properties of the machine's Python.
 fn which() -> Result<String, Error> {
     let output = Command::new("python3").args(["-c", WHICH]).stdin(Stdio::null()).output();
     let output = output.map_err(|error| Error::Python { reason: format!("python3 does not run ({error})") })?;
@@ -55,7 +56,7 @@ fn which() -> Result<String, Error> {
     match last(&output.stdout) {
         said if output.status.success() && !said.is_empty() => Ok(said),
         _ if output.status.success() => Err(Error::Python { reason: "the python3 here is older than 3.10".into() }),
-        _ => Err(Error::Python { reason: format!("python3 says {:?}", last(&output.stderr)) }),
+        _ => Err(Error::Python { reason: format!("python3 printed {:?}", last(&output.stderr)) }),
     }
 }
 
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_library_has_one_version_and_those_that_are_imported_are_there() {
+    fn pins_every_imported_library() {
         let lines: Vec<_> = REQUIREMENTS.lines().filter(|line| !line.starts_with('#')).collect();
         assert!(lines.iter().all(|line| line.split("==").count() == 2), "{lines:?}");
         for library in ["openstacksdk==", "cryptography=="] {

@@ -1,11 +1,11 @@
-//! How each program is built: module, package, version and linker flags.
+//! The build instructions of each program: module, package, version and linker flags.
 //!
-//! Versions are read out of the embedded `go.mod`: raising one there is all that an update takes.
+//! Versions are read from the embedded `go.mod`: an update only needs to change it there.
 
 use super::Program;
 
-/// One Go module of ours that only names modules and versions. Four of them, because one graph
-/// would raise the API server's own dependencies.
+/// A Go module of this crate that only lists modules and versions. There are four, because a single graph would upgrade
+/// the API server's own dependencies.
 #[derive(Clone, Copy, Debug)]
 struct Module {
     go_mod: &'static str,
@@ -21,26 +21,26 @@ const HELM3: Module =
 const HELM4: Module =
     Module { go_mod: include_str!("../../programs/helm4/go.mod"), go_sum: include_str!("../../programs/helm4/go.sum") };
 
-/// Everything that decides what a built program is.
+/// All inputs of a program's build.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
     pub program: Program,
-    /// Contents of `go.mod`.
+    /// The content of `go.mod`.
     pub go_mod: &'static str,
-    /// Contents of `go.sum`.
+    /// The content of `go.sum`.
     pub go_sum: &'static str,
     /// The command's package.
     pub package: &'static str,
     /// The program's version, without the leading `v`.
     pub version: &'static str,
-    /// `-ldflags`. Without the stamped versions, charts' `kubeVersion` checks see nonsense.
+    /// `-ldflags`. Without the stamped versions, charts' `kubeVersion` checks fail.
     pub linker_flags: String,
-    /// Arguments that make the program print its version.
+    /// The arguments that make the program print its version.
     pub version_arguments: &'static [&'static str],
 }
 
 impl Recipe {
-    /// The recipe of a program.
+    /// Returns the recipe of a program.
     pub fn of(program: Program) -> Self {
         let kubernetes = || stamps_of_kubernetes(version(KUBE, "k8s.io/kubernetes"));
         let (module, package, named, stamps) = match program {
@@ -67,7 +67,7 @@ impl Recipe {
         }
     }
 
-    /// The oldest Go that `go.mod` allows.
+    /// Returns the oldest Go version that `go.mod` allows.
     pub fn go_needed(&self) -> &'static str {
         let line = self.go_mod.lines().find_map(|line| line.strip_prefix("go "));
         line.map_or("", str::trim)
@@ -82,7 +82,7 @@ fn version_arguments(program: Program) -> &'static [&'static str] {
     }
 }
 
-/// The version that a `require` line of `go.mod` gives a module; empty when there is none, which a test rules out.
+/// Returns the version of a module in the `require` lines of `go.mod`; empty if there is none, which a test excludes.
 fn version(module: Module, named: &str) -> &'static str {
     let mut lines = module.go_mod.lines().map(str::trim);
     lines.find_map(|line| line.strip_prefix(named)?.strip_prefix(" v")?.split(' ').next()).unwrap_or_default()
@@ -109,7 +109,7 @@ fn stamps_of_kwok() -> Vec<String> {
     vec![format!("{package}.Version={version}"), format!("{package}.PreRelease=GA")]
 }
 
-/// helm 3 takes the Kubernetes version that it assumes without a cluster from stamps; helm 4 reads client-go's.
+/// helm 3 reads its default Kubernetes version from stamps; helm 4 uses client-go's version.
 fn stamps_of_helm3() -> Vec<String> {
     let minor = version(HELM3, "k8s.io/client-go").split('.').nth(1).unwrap_or_default();
     let mut stamps = vec![format!("helm.sh/helm/v3/internal/version.version=v{}", version(HELM3, "helm.sh/helm/v3"))];
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_program_has_a_version_and_its_module_names_its_package_as_a_tool() {
+    fn every_program_has_a_version_and_a_tool_line() {
         for program in Program::ALL {
             let recipe = Recipe::of(program);
             assert_eq!(recipe.version.split('.').count(), 3, "{program}: {:?}", recipe.version);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn kubernetes_is_stamped_in_both_packages_that_are_asked() {
+    fn stamps_both_kubernetes_version_packages() {
         let flags = Recipe::of(Program::KubeApiserver).linker_flags;
         for package in ["component-base", "client-go/pkg"] {
             assert!(flags.contains(&format!("-X k8s.io/{package}/version.gitVersion=v1.")), "{flags}");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn helm_3_is_told_the_minor_version_of_its_own_client() {
+    fn stamps_the_client_version_into_helm_3() {
         let flags = Recipe::of(Program::Helm3).linker_flags;
         assert!(flags.contains("chartutil.k8sVersionMinor=3"), "{flags}");
     }

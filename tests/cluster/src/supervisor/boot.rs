@@ -1,4 +1,4 @@
-//! Bringing a cluster up: keys, programs in order, then the objects that every cluster has.
+//! Starts a cluster: keys, programs in order, then the objects that every cluster has.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::components::Component;
 use crate::programs::{Program, Recipe};
 use crate::{Error, client, kubeconfig, pki, stages};
 
-/// How long a program may take to answer. Generous: machines that also compile are slow.
+/// The timeout for a program to respond. It is generous, because machines that also compile are slow.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How often it is asked. There is nothing to wait on: to whoever started it (`sd_notify(3)`) the API server tells when it listens, long before it is
-/// ready, and etcd nothing of its health; both answer when they are asked for it, as a kubelet does.
+/// The polling interval. There is no event to wait for: the API server signals (`sd_notify(3)`) when it listens, long
+/// before it is ready, and etcd does not signal its health. Both respond to probes.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Starts everything and returns when pods can be created.
 pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
     prepare(children)?;
     children.start(Component::Etcd)?;
-    etcd_answers(children).await?;
+    wait_for_etcd(children).await?;
     start_apiserver(children).await?;
     simulate(children).await?;
     for component in [Component::ControllerManager, Component::Scheduler, Component::Kwok] {
@@ -34,7 +34,7 @@ pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
     state(children, true)?.write(&children.folder)
 }
 
-/// What kwok leaves out of kubelets' work, in this process: the waits before a pod starts, and logs.
+/// Runs the parts of kubelets that kwok lacks in this process: the waits before a pod starts, and logs.
 async fn simulate(children: &Children) -> Result<(), Error> {
     let client = client::for_kubeconfig(&children.folder.kubeconfig_of("waits")).await?;
     tokio::spawn(crate::waits::run(client.clone()));
@@ -47,7 +47,7 @@ async fn simulate(children: &Children) -> Result<(), Error> {
     Ok(())
 }
 
-/// Everything that programs find on disk.
+/// Writes the files that the programs need.
 fn prepare(children: &Children) -> Result<(), Error> {
     let folder = &children.folder;
     pki::write(folder)?;
@@ -61,7 +61,7 @@ fn prepare(children: &Children) -> Result<(), Error> {
     state(children, false)?.write(folder)
 }
 
-async fn etcd_answers(children: &mut Children) -> Result<(), Error> {
+async fn wait_for_etcd(children: &mut Children) -> Result<(), Error> {
     let started = Instant::now();
     while !is_healthy(children.ports.etcd).await {
         still_coming(children, Component::Etcd, started)?;
@@ -70,7 +70,7 @@ async fn etcd_answers(children: &mut Children) -> Result<(), Error> {
     Ok(())
 }
 
-/// Asks etcd's `/health`, by hand: one request does not need a client.
+/// Queries etcd's `/health` directly: a single request does not need a client.
 async fn is_healthy(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else { return false };
     let request = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -80,7 +80,7 @@ async fn is_healthy(port: u16) -> bool {
         && answer.contains(r#""health":"true""#)
 }
 
-/// Starts the API server, or starts it again with the same command line, and waits until it is ready.
+/// Starts or restarts the API server with the same command line, and waits until it is ready.
 pub(super) async fn start_apiserver(children: &mut Children) -> Result<(), Error> {
     children.start(Component::Apiserver)?;
     let client = client::for_kubeconfig(&children.folder.kubeconfig_of("seed")).await?;
@@ -92,7 +92,7 @@ pub(super) async fn start_apiserver(children: &mut Children) -> Result<(), Error
     Ok(())
 }
 
-/// An error once a component has ended or taken too long.
+/// Returns an error if a component has exited or exceeded the timeout.
 fn still_coming(children: &mut Children, component: Component, started: Instant) -> Result<(), Error> {
     if let Some(status) = children.died(component) {
         return Err(children.boot_error(component, &format!("it ended with {status}")));

@@ -1,4 +1,4 @@
-//! The supervisor's children: started, killed, frozen, and never left behind.
+//! The supervisor's child processes: started, killed, frozen, and always stopped.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use crate::ports::Ports;
 use crate::process::Process;
 use crate::spec::Spec;
 
-/// All programs of one cluster.
+/// All programs of a cluster.
 pub(crate) struct Children {
     pub folder: Folder,
     pub spec: Spec,
@@ -29,12 +29,12 @@ impl Children {
         Ok(Self { folder, spec, ports, running: BTreeMap::new(), me })
     }
 
-    /// The processes started and not yet ended by us.
+    /// Returns the running processes.
     pub fn processes(&self) -> BTreeMap<Component, Process> {
         self.running.iter().map(|(component, (_, process))| (*component, *process)).collect()
     }
 
-    /// Starts a component, in a process group of its own.
+    /// Starts a component in its own process group.
     pub fn start(&mut self, component: Component) -> Result<(), Error> {
         if self.died(component).is_none() && self.running.contains_key(&component) {
             return Ok(());
@@ -46,9 +46,10 @@ impl Children {
         let mut command = Command::new(&self.me);
         command.arg("exec").arg(std::process::id().to_string()).arg(program).arg("--");
         command.args(component.arguments(&self.folder, &self.spec, self.ports)?);
-        // Nothing of the caller's surroundings (proxies, kubeconfigs, feature switches) reaches the programs.
+        // The programs inherit none of the caller's environment (proxies, kubeconfigs, feature switches).
         command.env_clear().env("HOME", self.folder.path()).env("PATH", "/usr/bin:/bin");
-        // Most of what they compute is collecting garbage, and a small cluster has little: half as often costs some hundred megabytes.
+        // Most of their CPU time is garbage collection, and a small cluster has little garbage: halving it costs some
+        // hundred megabytes.
         command.env("GOGC", "200");
         command.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
         let child = command.spawn().map_err(|error| self.boot_error(component, &error.to_string()))?;
@@ -58,7 +59,7 @@ impl Children {
         Ok(())
     }
 
-    /// How a component ended by itself, if it did.
+    /// Returns how a component exited by itself, if it did.
     pub fn died(&mut self, component: Component) -> Option<String> {
         let (child, _) = self.running.get_mut(&component)?;
         child.try_wait().ok().flatten().map(|status| status.to_string())
@@ -71,7 +72,7 @@ impl Children {
         }
     }
 
-    /// Stops a component, and returns once it stands still: its threads stop one by one, and each may have answered until then.
+    /// Stops a component, and returns when every thread is stopped; until then a thread may still respond.
     pub async fn freeze(&self, component: Component) {
         let Some((_, process)) = self.running.get(&component) else { return };
         process.signal_group(Signal::STOP);
@@ -81,7 +82,7 @@ impl Children {
         let _ = tokio::task::spawn_blocking(move || waitid(WaitId::Pid(pid), stands)).await;
     }
 
-    /// Kills a component and waits until it is gone.
+    /// Kills a component and waits until it has exited.
     pub async fn kill(&mut self, component: Component) {
         if let Some((mut child, process)) = self.running.remove(&component) {
             process.signal_group(Signal::KILL);
@@ -90,7 +91,7 @@ impl Children {
         }
     }
 
-    /// Kills everything. At once, because nothing here is meant to outlive the cluster.
+    /// Kills all components at once, because nothing needs to outlive the cluster.
     pub async fn end(&mut self) {
         for (_, process) in self.running.values() {
             process.signal_group(Signal::KILL);
@@ -101,7 +102,7 @@ impl Children {
         self.running.clear();
     }
 
-    /// An error about a component, with the end of its log.
+    /// Returns an error about a component, with the end of its log.
     pub fn boot_error(&self, component: Component, reason: &str) -> Error {
         let tail = tail(&self.folder.log(component.name()), 15);
         Error::Boot { component: component.name().into(), reason: reason.into(), tail }

@@ -1,4 +1,4 @@
-//! The supervisor's control socket: one JSON request a connection, one JSON answer.
+//! The supervisor's control socket: one JSON request and one JSON response per connection.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::components::Component;
 use crate::folder::{Folder, SOCKET};
 use crate::spec::State;
 
-/// What the supervisor can be asked to do to a component.
+/// The requests that the supervisor handles for a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Request {
-    /// SIGKILL, and wait until it is gone.
+    /// SIGKILL, and wait until it has exited.
     Kill(Component),
-    /// SIGSTOP: it holds its connections and answers nothing.
+    /// SIGSTOP: it keeps its connections without responding.
     Freeze(Component),
     /// SIGCONT.
     Thaw(Component),
@@ -30,10 +30,10 @@ pub(crate) enum Request {
 
 type Answer = Result<(), String>;
 
-/// How long a client may take to say what it wants; it is another process of ours, so: not long.
+/// The timeout for a client's request; clients are processes of this crate, so it is short.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Obeys requests until there is a reason to end.
+/// Handles requests until there is a reason to stop.
 pub(super) async fn serve(listener: UnixListener, children: &mut Children, end: &mut End) {
     loop {
         tokio::select! {
@@ -57,14 +57,14 @@ async fn answer(stream: UnixStream, children: &mut Children) {
         return;
     }
     let answer: Answer = match serde_json::from_str(&line) {
-        Ok(request) => obey(request, children).await.map_err(|error| error.to_string()),
+        Ok(request) => handle(request, children).await.map_err(|error| error.to_string()),
         Err(error) => Err(format!("not a request: {error}")),
     };
-    // A client that has gone does not need its answer.
+    // A client that has disconnected does not need the response.
     let _ = stream.write_all(format!("{}\n", serde_json::json!(answer)).as_bytes()).await;
 }
 
-async fn obey(request: Request, children: &mut Children) -> Result<(), Error> {
+async fn handle(request: Request, children: &mut Children) -> Result<(), Error> {
     match request {
         Request::Kill(component) => children.kill(component).await,
         Request::Freeze(component) => children.freeze(component).await,
@@ -75,8 +75,8 @@ async fn obey(request: Request, children: &mut Children) -> Result<(), Error> {
     state(children, true)?.write(&children.folder)
 }
 
-/// Asks the supervisor of a folder's cluster.
-pub(crate) async fn ask(folder: &Folder, request: Request) -> Result<(), Error> {
+/// Sends a request to the supervisor of a folder's cluster.
+pub(crate) async fn send(folder: &Folder, request: Request) -> Result<(), Error> {
     let failed = |reason: String| Error::Supervisor { reason };
     let state = State::of_running(folder)?;
     let socket = format!("/proc/{}/cwd/{SOCKET}", state.supervisor.pid);
@@ -87,6 +87,7 @@ pub(crate) async fn ask(folder: &Folder, request: Request) -> Result<(), Error> 
     let written = stream.write_all(request.as_bytes()).await;
     let read = stream.read_line(&mut line).await;
     written.and(read).map_err(|error| failed(format!("no answer: {error}")))?;
-    let answer: Answer = serde_json::from_str(&line).map_err(|_| failed(format!("no answer to {}", request.trim())))?;
+    let answer: Answer =
+        serde_json::from_str(&line).map_err(|_| failed(format!("no response to {}", request.trim())))?;
     answer.map_err(failed)
 }

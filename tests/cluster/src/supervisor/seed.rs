@@ -1,4 +1,4 @@
-//! Objects that every cluster begins with: nodes and a storage class.
+//! The initial objects of every cluster: nodes and a storage class.
 
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{Node as KubernetesNode, ServiceAccount};
@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use crate::Error;
 use crate::options::Node;
 
-/// Creates them and waits until nodes are Ready and a first pod would be accepted.
+/// Creates them, and waits until nodes are Ready and a first pod would be accepted.
 pub(super) async fn seed(client: &Client, nodes: &[Node]) -> Result<(), Error> {
     let classes: Api<StorageClass> = Api::all(client.clone());
     classes.create(&PostParams::default(), &storage_class()).await.map_err(Error::api("creating the StorageClass"))?;
@@ -41,7 +41,7 @@ fn object(node: &Node) -> KubernetesNode {
     KubernetesNode { metadata, ..Default::default() }
 }
 
-/// Whether a node reports `Ready=True`.
+/// Whether a node has `Ready=True`.
 fn is_node_ready() -> impl Condition<KubernetesNode> {
     |node: Option<&KubernetesNode>| {
         let conditions = node.and_then(|node| node.status.as_ref()?.conditions.as_ref());
@@ -49,8 +49,8 @@ fn is_node_ready() -> impl Condition<KubernetesNode> {
     }
 }
 
-/// `general`, which OpenStack-Helm's charts ask for by default; its claims are bound for real, by the
-/// controller manager's host path provisioner.
+/// Returns `general`, the default class of OpenStack-Helm's charts; the controller manager's host path provisioner
+/// binds its claims.
 fn storage_class() -> StorageClass {
     let annotations = [("storageclass.kubernetes.io/is-default-class".to_string(), "true".to_string())];
     StorageClass {

@@ -1,4 +1,4 @@
-//! The event that a kubelet writes when a volume's source is missing.
+//! The event that a kubelet writes if the source of a volume is missing.
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -11,16 +11,16 @@ use super::PREFIX;
 use super::facts::PodFacts;
 use super::world::Key;
 
-/// Writes `FailedMount` when `patch` begins to hold a pod for its volumes.
+/// Writes `FailedMount` if `patch` begins to block a pod because of its volumes.
 pub(super) fn failed_mounts(client: &Client, key: &Key, pod: &PodFacts, patch: &Value) {
-    let word = |name: &str| patch["metadata"]["annotations"][format!("{PREFIX}{name}")].as_str();
-    if word("waits-in") != Some("volumes") {
+    let value = |name: &str| patch["metadata"]["annotations"][format!("{PREFIX}{name}")].as_str();
+    if value("waits-in") != Some("volumes") {
         return;
     }
     let api: Api<Event> = Api::namespaced(client.clone(), &key.namespace);
-    let event = event(key, pod, word("waits-for").unwrap_or_default());
+    let event = event(key, pod, value("waits-for").unwrap_or_default());
     tokio::spawn(async move {
-        // An event is news, not state: one that is lost is lost.
+        // Events are informational; a lost one is ignored.
         let _ = api.create(&PostParams::default(), &event).await;
     });
 }

@@ -1,4 +1,4 @@
-//! What the waits need to know of each object, and nothing more.
+//! The facts about each object that the waits need.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,34 +12,34 @@ use kube::ResourceExt;
 use super::PREFIX;
 use super::needs::{Labels, Needs};
 
-/// What is known of a pod.
+/// The facts about a pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PodFacts {
     pub uid: String,
     pub labels: Labels,
-    /// Annotations with our prefix, without it.
-    pub steering: BTreeMap<String, String>,
-    /// Empty until scheduled.
+    /// Annotations with our prefix, by their names without it.
+    pub settings: BTreeMap<String, String>,
+    /// Empty until the pod is scheduled.
     pub node: String,
     pub phase: String,
     pub is_ready: bool,
     pub is_leaving: bool,
     /// `restartPolicy: Never`.
     pub never_restarts: bool,
-    /// Uid of the controlling owner.
+    /// The uid of the controlling owner.
     pub owner: Option<String>,
     pub needs: Arc<Needs>,
 }
 
 impl PodFacts {
-    /// A steering word: from an annotation, else a label.
-    pub fn steer(&self, key: &str) -> Option<&str> {
+    /// Returns a setting of the simulation: from an annotation, else a label.
+    pub fn setting(&self, key: &str) -> Option<&str> {
         let label = || self.labels.get(&format!("{PREFIX}{key}"));
-        self.steering.get(key).or_else(label).map(String::as_str)
+        self.settings.get(key).or_else(label).map(String::as_str)
     }
 
     pub fn is_released(&self) -> bool {
-        self.steering.get("released").is_some_and(|value| value == "true")
+        self.settings.get("released").is_some_and(|value| value == "true")
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) struct JobFacts {
     pub has_failed_pods: bool,
 }
 
-/// Whether `labels` has every one of `wanted`.
+/// Whether `labels` contains all of `wanted`.
 pub(super) fn carries(labels: &Labels, wanted: &Labels) -> bool {
     wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
@@ -71,7 +71,7 @@ pub(super) fn pod_facts(pod: &Pod) -> PodFacts {
     PodFacts {
         uid: pod.uid().unwrap_or_default(),
         labels: pod.labels().clone(),
-        steering: ours.collect(),
+        settings: ours.collect(),
         node: spec.and_then(|spec| spec.node_name.clone()).unwrap_or_default(),
         phase: status.and_then(|status| status.phase.clone()).unwrap_or_default(),
         is_ready: conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True"),
@@ -82,7 +82,7 @@ pub(super) fn pod_facts(pod: &Pod) -> PodFacts {
     }
 }
 
-/// An endpoint counts as ready unless it says otherwise (`EndpointConditions`).
+/// An endpoint is ready unless it states otherwise (`EndpointConditions`).
 pub(super) fn slice_facts(slice: &EndpointSlice) -> SliceFacts {
     let ready = |endpoint: &Endpoint| {
         let conditions = endpoint.conditions.as_ref();
@@ -104,7 +104,7 @@ pub(super) fn job_facts(job: &Job) -> JobFacts {
     }
 }
 
-/// OpenStack-Helm's DaemonSets select by labels only.
+/// OpenStack-Helm's DaemonSets use label selectors only.
 pub(super) fn selected(set: &DaemonSet) -> Labels {
     let selector = set.spec.as_ref().map(|spec| &spec.selector);
     selector.and_then(|selector| selector.match_labels.clone()).unwrap_or_default()

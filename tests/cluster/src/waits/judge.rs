@@ -1,4 +1,4 @@
-//! The judgement on one pod: what its steering annotations must become.
+//! The evaluation of a pod: the required changes of its control annotations.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::needs::{CustomDependency, Dependency, Source, SourceKind};
 use super::rules::RULE_KEYS;
 use super::world::{Key, World};
 
-/// Steering annotations to set, or to remove, by their names without prefix.
+/// Control annotations to set or to remove, by their names without prefix.
 pub(super) type Annotations = BTreeMap<String, Option<String>>;
 
-/// What must change about a pod's steering annotations; nothing when all is as it should be.
-pub(super) fn judge(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
+/// Returns the required changes of a pod's control annotations; empty if there are none.
+pub(super) fn evaluate(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     if pod.node.is_empty() || pod.is_leaving || matches!(pod.phase.as_str(), "Succeeded" | "Failed") {
         return Annotations::new();
     }
@@ -24,45 +24,45 @@ pub(super) fn judge(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     if has_failed_before(pod, wanted.get("behaviour").and_then(Option::as_deref), world) {
         wanted.insert("failed-before".into(), Some("true".into()));
     }
-    wanted.retain(|key, value| pod.steering.get(key) != value.as_ref());
+    wanted.retain(|key, value| pod.settings.get(key) != value.as_ref());
     wanted
 }
 
-/// What a fault rule puts on the pod; and what one put there that is no more takes away again.
+/// Returns the annotations of a fault rule for the pod, and removes those of a deleted rule.
 fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let rule = world.rule(key, pod);
-    if rule.is_none() && !pod.steering.contains_key("rule") {
+    if rule.is_none() && !pod.settings.contains_key("rule") {
         return Annotations::new();
     }
     let mut wanted: Annotations = [("rule".to_string(), rule.map(|(name, _)| name.to_string()))].into();
-    for word in RULE_KEYS {
-        let value = rule.and_then(|(_, rule)| rule.word(word));
-        // The pod's own words stay where no rule has overwritten them.
-        if value.is_some() || pod.steering.contains_key("rule") {
-            wanted.insert(word.to_string(), value);
+    for key in RULE_KEYS {
+        let value = rule.and_then(|(_, rule)| rule.value(key));
+        // The pod's own annotations are kept unless a rule has overwritten them.
+        if value.is_some() || pod.settings.contains_key("rule") {
+            wanted.insert(key.to_string(), value);
         }
     }
     wanted
 }
 
-/// Once let go, a pod is never held again: its init containers have run.
+/// A released pod is never blocked again: its init containers have run.
 fn release(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let set = |name: &str, value: Option<&str>| (name.to_string(), value.map(str::to_string));
     let waits = if pod.is_released() || !world.is_node_ready(&pod.node) { None } else { waits(key, pod, world) };
     if let Some((place, missing)) = waits {
         return [set("waits-in", Some(place)), set("waits-for", Some(&missing.join("; ")))].into();
     }
-    // On a node that is down nothing begins.
+    // Nothing starts on a node that is down.
     let goes = pod.is_released() || world.is_node_ready(&pod.node);
     let released = if goes { Some("true") } else { None };
     [set("waits-in", None), set("waits-for", None), set("released", released)].into()
 }
 
-/// Where in its start a pod is held, and by what; in the order in which a kubelet comes upon it.
+/// Returns the stage at which a pod is blocked, and its pending dependencies, in the order of a kubelet.
 fn waits(key: &Key, pod: &PodFacts, world: &World) -> Option<(&'static str, Vec<String>)> {
     let missing = |sources: &[Source]| -> Vec<String> {
         let absent = sources.iter().filter(|source| !world.has(source.kind, &key.namespace, &source.name));
-        let mut texts: Vec<String> = absent.map(|source| say_source(&key.namespace, source)).collect();
+        let mut texts: Vec<String> = absent.map(|source| describe_source(&key.namespace, source)).collect();
         texts.dedup();
         texts
     };
@@ -70,8 +70,8 @@ fn waits(key: &Key, pod: &PodFacts, world: &World) -> Option<(&'static str, Vec<
     if !volumes.is_empty() {
         return Some(("volumes", volumes));
     }
-    let open = pod.needs.dependencies.iter().filter(|dependency| !holds(dependency, pod, world));
-    let open: Vec<String> = open.map(|dependency| say(dependency, &pod.node)).collect();
+    let open = pod.needs.dependencies.iter().filter(|dependency| !is_available(dependency, pod, world));
+    let open: Vec<String> = open.map(|dependency| describe(dependency, &pod.node)).collect();
     if !open.is_empty() {
         return Some(("init", open));
     }
@@ -79,9 +79,9 @@ fn waits(key: &Key, pod: &PodFacts, world: &World) -> Option<(&'static str, Vec<
     (!environment.is_empty()).then_some(("config", environment))
 }
 
-/// Whether a dependency is there, by the rules of kubernetes-entrypoint's `dependencies/*/*.go`. Nodes are told
-/// apart by name, not by address, because all simulated nodes share one.
-fn holds(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
+/// Whether a dependency is available, by the rules of kubernetes-entrypoint's `dependencies/*/*.go`. Nodes are compared
+/// by name, not by address, because all simulated nodes share one.
+fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
     match dependency {
         Dependency::Service { namespace, name } => {
             let mut slices =
@@ -100,8 +100,8 @@ fn holds(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
         Dependency::DaemonSet { namespace, name } => {
             let Some(labels) = world.daemon_sets.get(&Key::new(namespace, name)) else { return false };
             let mut here = world.pods_on(&pod.node, namespace, labels).peekable();
-            // Upstream passes when the node has none; a ready one elsewhere must do here, or a wait
-            // would end before the set's pods were even made.
+            // Upstream passes if the node has no pod. Here a ready pod on another node is required, or a wait would end
+            // before the pods of the set are created.
             if here.peek().is_none() {
                 return world.pods_with(namespace, labels).any(|other| other.is_ready);
             }
@@ -113,11 +113,11 @@ fn holds(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
         Dependency::Pod { namespace, labels, same_node: false } => {
             world.pods_with(namespace, labels).any(|other| other.is_ready)
         }
-        Dependency::Custom(custom) => is_as_wanted(custom, world),
+        Dependency::Custom(custom) => is_satisfied(custom, world),
     }
 }
 
-fn is_as_wanted(custom: &CustomDependency, world: &World) -> bool {
+fn is_satisfied(custom: &CustomDependency, world: &World) -> bool {
     let table = world.customs.get(&custom.kind_in_namespace());
     let Some(object) = table.and_then(|table| table.get(&custom.name)) else { return false };
     let field = |key: &str| key.split('.').try_fold(object, |value, part| value.get(part)).and_then(Value::as_str);
@@ -131,10 +131,10 @@ fn is_as_wanted(custom: &CustomDependency, world: &World) -> bool {
         && custom.conditions.iter().all(|one| condition(&one.type_) == Some(expected(&one.status).as_str()))
 }
 
-/// `fail-once` where a new pod replaces the failed one: some earlier pod of the same owner must have failed.
-/// Where containers restart in place, the restart count tells, and kwok's stages see it.
+/// Handles `fail-once` if a new pod replaces the failed one: an earlier pod of the same owner must have failed. If
+/// containers restart in place, kwok's stages use the restart count.
 fn has_failed_before(pod: &PodFacts, behaviour: Option<&str>, world: &World) -> bool {
-    let behaviour = behaviour.or_else(|| pod.steer("behaviour"));
+    let behaviour = behaviour.or_else(|| pod.setting("behaviour"));
     if behaviour != Some("fail-once") || !pod.never_restarts || pod.owner.is_none() {
         return false;
     }
@@ -143,7 +143,7 @@ fn has_failed_before(pod: &PodFacts, behaviour: Option<&str>, world: &World) -> 
     world.pods().any(|(_, other)| sibling(other)) || job()
 }
 
-fn say_source(namespace: &str, source: &Source) -> String {
+fn describe_source(namespace: &str, source: &Source) -> String {
     let kind = match source.kind {
         SourceKind::Secret => "secret",
         SourceKind::ConfigMap => "configmap",
@@ -151,7 +151,7 @@ fn say_source(namespace: &str, source: &Source) -> String {
     format!("{kind} {namespace}/{} ({})", source.name, source.user)
 }
 
-fn say(dependency: &Dependency, node: &str) -> String {
+fn describe(dependency: &Dependency, node: &str) -> String {
     let words = |labels: &BTreeMap<String, String>| {
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
     };

@@ -1,7 +1,7 @@
-//! What a pod needs before its containers may start, read from its specification.
+//! The dependencies of a pod before its containers may start, read from its specification.
 //!
-//! The `DEPENDENCY_*` environment is read as airship/kubernetes-entrypoint reads it (`util/env/env.go` and
-//! `dependencies/` there): namespaces default to the pod's, malformed entries are ignored.
+//! The `DEPENDENCY_*` variables are parsed like in airship/kubernetes-entrypoint (`util/env/env.go` and `dependencies/`
+//! there): namespaces default to the pod's, malformed entries are ignored.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use serde::Deserialize;
 
 pub(super) type Labels = BTreeMap<String, String>;
 
-/// Everything a pod needs, in the order in which a kubelet asks for it.
+/// All dependencies of a pod, in the order in which a kubelet checks them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
-    /// Volumes' sources: without them there is no sandbox.
+    /// The sources of volumes: without them there is no sandbox.
     pub volumes: Vec<Source>,
-    /// What kubernetes-entrypoint waits for, in the init containers.
+    /// The dependencies of kubernetes-entrypoint in the init containers.
     pub dependencies: Vec<Dependency>,
-    /// Sources of the containers' environment: without them a container is not created.
+    /// The sources of the containers' environment: without them a container is not created.
     pub environment: Vec<Source>,
 }
 
-/// Kind of an object whose contents a pod takes in.
+/// The kind of an object that a pod reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SourceKind {
     Secret,
@@ -37,7 +37,7 @@ pub(super) struct Source {
     pub user: String,
 }
 
-/// One entry of a `DEPENDENCY_*` variable.
+/// An entry of a `DEPENDENCY_*` variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Dependency {
     Service { namespace: String, name: String },
@@ -57,7 +57,7 @@ pub(super) struct CustomDependency {
     pub kind: String,
     pub namespace: String,
     pub name: String,
-    /// Dotted keys and the text that must stand there.
+    /// Dotted keys and their required values.
     pub fields: Vec<FieldDependency>,
     pub conditions: Vec<ConditionDependency>,
 }
@@ -72,13 +72,13 @@ pub(super) struct FieldDependency {
 pub(super) struct ConditionDependency {
     #[serde(rename = "type")]
     pub type_: String,
-    /// `True` when empty.
+    /// `True` if empty.
     #[serde(default)]
     pub status: String,
 }
 
 impl Needs {
-    /// Reads a pod.
+    /// Reads the dependencies of a pod.
     pub fn of(pod: &Pod) -> Self {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         let Some(spec) = &pod.spec else { return Self::default() };
@@ -92,14 +92,14 @@ impl Needs {
 }
 
 impl Needs {
-    /// Whether another pod's readiness can end the wait.
+    /// Whether the readiness of another pod can end the wait.
     pub fn waits_for_pods(&self) -> bool {
         let by_pods =
             |dependency: &Dependency| matches!(dependency, Dependency::Pod { .. } | Dependency::DaemonSet { .. });
         self.dependencies.iter().any(by_pods)
     }
 
-    /// The kinds of custom resources that are waited for.
+    /// Returns the kinds of custom resources to wait for.
     pub fn custom_kinds(&self) -> impl Iterator<Item = CustomKind> {
         self.dependencies.iter().filter_map(|dependency| match dependency {
             Dependency::Custom(custom) => Some(custom.kind_in_namespace()),
@@ -109,7 +109,7 @@ impl Needs {
 }
 
 impl CustomDependency {
-    /// What to watch for it.
+    /// Returns the kind to watch.
     pub fn kind_in_namespace(&self) -> CustomKind {
         CustomKind { api_version: self.api_version.clone(), kind: self.kind.clone(), namespace: self.namespace.clone() }
     }
@@ -175,7 +175,7 @@ fn environment(container: &Container) -> Vec<Source> {
     sources
 }
 
-/// OpenStack-Helm always sets `DEPENDENCY_SERVICE`, possibly empty: its presence tells an entrypoint container.
+/// OpenStack-Helm always sets `DEPENDENCY_SERVICE`, possibly empty: it identifies an entrypoint container.
 fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
     let variables: &[EnvVar] = container.env.as_deref().unwrap_or_default();
     let value =
@@ -200,7 +200,7 @@ fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
     found
 }
 
-/// `name,namespace:name,…`; entries of another shape are ignored, as upstream does with a warning.
+/// Parses `name,namespace:name,…`; entries of another form are ignored, like upstream does with a warning.
 fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
     list.split(',').filter(|entry| !entry.is_empty()).filter_map(move |entry| {
         match entry.split(':').collect::<Vec<_>>()[..] {
@@ -211,7 +211,7 @@ fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String,
     })
 }
 
-/// The JSON variable wins over the plain one.
+/// The JSON variable takes precedence over the plain one.
 fn jobs(namespace: &str, list: &str, json: &str) -> Vec<Dependency> {
     if json.is_empty() {
         return names(namespace, list).map(|(namespace, name)| Dependency::Job { namespace, name }).collect();

@@ -1,7 +1,7 @@
-//! Fault rules: make pods misbehave that nobody can label beforehand, such as those of a chart's hook Jobs.
+//! Fault rules make pods misbehave that can't be labelled in advance, such as those of a chart's hook Jobs.
 //!
-//! They stand in the ConfigMap `kwok-faults` in `kube-system`, one a key, as YAML. They are put on matching pods
-//! before these start, and on running ones at once; a rule that is removed takes its words away again.
+//! They are stored in the ConfigMap `kwok-faults` in `kube-system`, one per key, as YAML. They are applied to matching
+//! pods before these start, and to running ones at once; removing a rule removes its annotations.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use serde::{Deserialize, Serialize};
 pub(crate) const FAULTS: &str = "kwok-faults";
 /// Its namespace.
 pub(crate) const FAULTS_NAMESPACE: &str = "kube-system";
-/// The annotation (without prefix) by which the rules' reader says which rules it has read.
+/// The annotation (without prefix) in which the reader of the rules acknowledges them.
 pub(crate) const IN_FORCE: &str = "in-force";
 
-/// The steering words that a rule may set.
+/// The settings that a rule may contain.
 pub(super) const RULE_KEYS: [&str; 8] =
     ["behaviour", "delay", "exit-code", "log", "message", "ready", "restart-delay", "termination-delay"];
 
-/// Which pods are to behave how. See the crate's documentation for the words' meaning.
+/// A fault rule: the matching pods and their behaviour. See the crate's documentation for the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Rule {
     /// Only pods of this namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Only pods whose name begins so.
+    /// Only pods whose name has this prefix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Only pods with all these labels.
@@ -36,13 +36,13 @@ pub struct Rule {
     /// `hang`, `creating`, `image-pull-error`, `crash-loop`, `fail` or `fail-once`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behaviour: Option<String>,
-    /// How long it takes to become ready or to end, such as `1.5s`.
+    /// The time until it is ready or has completed, such as `1.5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
     /// Time between restarts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_delay: Option<String>,
-    /// Time between a pod's deletion and its end.
+    /// The time between a pod's deletion and its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub termination_delay: Option<String>,
     /// Exit code of a failing container.
@@ -51,16 +51,16 @@ pub struct Rule {
     /// Termination message of a failing container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What the containers log.
+    /// The log of the containers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// `false`: running and not ready.
+    /// `false`: running but not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
 }
 
 impl Rule {
-    /// A rule for the pods of a namespace whose name begins with `name`.
+    /// Returns a rule for the pods of a namespace whose name begins with `name`.
     pub fn new(namespace: &str, name: &str, behaviour: &str) -> Self {
         Self {
             namespace: Some(namespace.into()),
@@ -70,15 +70,15 @@ impl Rule {
         }
     }
 
-    /// Whether a pod is meant.
+    /// Whether the rule matches a pod.
     pub(super) fn concerns(&self, namespace: &str, name: &str, labels: &BTreeMap<String, String>) -> bool {
         self.namespace.as_ref().is_none_or(|wanted| wanted == namespace)
             && self.name.as_ref().is_none_or(|wanted| name.starts_with(wanted.as_str()))
             && self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
     }
 
-    /// The steering annotation that the rule sets under a name of [`RULE_KEYS`].
-    pub(super) fn word(&self, key: &str) -> Option<String> {
+    /// Returns the annotation that the rule sets for a name of [`RULE_KEYS`].
+    pub(super) fn value(&self, key: &str) -> Option<String> {
         match key {
             "behaviour" => self.behaviour.clone(),
             "delay" => self.delay.clone(),
@@ -93,7 +93,7 @@ impl Rule {
     }
 }
 
-/// All rules, with what is needed to acknowledge them.
+/// All rules, with the data to acknowledge them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rules {
     pub by_name: BTreeMap<String, Rule>,
@@ -102,7 +102,7 @@ pub(super) struct Rules {
     pub uid: String,
 }
 
-/// Reads the ConfigMap. A rule that does not parse is said in the supervisor's log and left out.
+/// Reads the ConfigMap. An invalid rule is logged by the supervisor and skipped.
 pub(super) fn read(map: &ConfigMap) -> Rules {
     let mut by_name = BTreeMap::new();
     for (name, text) in map.data.iter().flatten() {
@@ -115,7 +115,7 @@ pub(super) fn read(map: &ConfigMap) -> Rules {
     Rules { by_name, digest: digest(map), acknowledged, uid: map.uid().unwrap_or_default() }
 }
 
-/// Tells one set of rules from another.
+/// Returns a digest of the rules.
 pub(crate) fn digest(map: &ConfigMap) -> String {
     crate::digest::short(map.data.iter().flatten().flat_map(|(name, text)| [name.as_str(), text.as_str()]))
 }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_means_pods_by_namespace_name_and_labels_together() {
+    fn rule_matches_namespace_name_and_labels() {
         let labels: BTreeMap<_, _> = [("application".to_string(), "glance".to_string())].into();
         let rule = Rule { labels: labels.clone(), ..Rule::new("openstack", "glance-db-", "fail") };
         assert!(rule.concerns("openstack", "glance-db-sync-x7x2p", &labels));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_survives_its_way_through_yaml_and_a_misspelt_word_is_refused() {
+    fn rule_roundtrips_and_rejects_unknown_keys() {
         let rule = Rule { exit_code: Some(3), ready: Some(false), ..Rule::new("a", "b", "fail-once") };
         let text = serde_saphyr::to_string(&rule).unwrap();
         assert_eq!(serde_saphyr::from_str::<Rule>(&text).unwrap(), rule);

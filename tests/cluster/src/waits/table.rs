@@ -1,11 +1,11 @@
-//! Objects of one kind as a watch tells of them.
+//! The objects of one kind in a watch.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use kube::runtime::watcher::Event;
 
-/// Objects of one kind, as the last list and the changes since then have them.
+/// The objects of one kind after the last list and the changes since then.
 pub(super) struct Table<K, V> {
     now: HashMap<K, V>,
     coming: HashMap<K, V>,
@@ -19,8 +19,8 @@ impl<K, V> Default for Table<K, V> {
 }
 
 impl<K: Eq + Hash, V: PartialEq> Table<K, V> {
-    /// Takes an event in; returns whether anything that we keep has changed.
-    pub fn learn<T>(&mut self, event: Event<T>, read: impl Fn(T) -> (K, V)) -> bool {
+    /// Applies an event; returns whether any stored data has changed.
+    pub fn apply<T>(&mut self, event: Event<T>, read: impl Fn(T) -> (K, V)) -> bool {
         match event {
             Event::Init => {
                 self.coming.clear();

@@ -1,4 +1,4 @@
-//! Every watch of the waits program, as one stream of changes.
+//! All watches of the waits program as one stream of changes.
 
 use futures::stream::{BoxStream, SelectAll, select_all};
 use futures::{Stream, StreamExt};
@@ -14,12 +14,12 @@ use super::needs::CustomKind;
 use super::rules::{FAULTS, FAULTS_NAMESPACE};
 use super::world::Change;
 
-/// Pause after a watch that failed: tests kill the API server and want to go on as soon as it is back.
+/// The delay after a failed watch: tests kill the API server and want to continue as soon as it is back.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Pause after asking for a kind of custom resource that is not there; its definition may come later.
+/// The delay after requesting an unknown kind of custom resource; its definition may be created later.
 const UNKNOWN_KIND: Duration = Duration::from_secs(1);
 
-/// All changes of the watched world.
+/// All changes in the watched cluster.
 pub(super) struct Changes {
     client: Client,
     streams: SelectAll<BoxStream<'static, Change>>,
@@ -43,12 +43,12 @@ impl Changes {
         Self { client, streams }
     }
 
-    /// The next change; the streams never end.
+    /// Returns the next change; the streams never end.
     pub async fn next(&mut self) -> Option<Change> {
         self.streams.next().await
     }
 
-    /// Watches kinds of custom resources too.
+    /// Adds watches for kinds of custom resources.
     pub fn watch_also(&mut self, kinds: Vec<CustomKind>) {
         for kind in kinds {
             let client = self.client.clone();
@@ -87,12 +87,12 @@ where
     without_errors(watch(api, config).backoff(Steady)).map(change).boxed()
 }
 
-/// A failed watch begins anew by itself; there is nothing else to do about it.
+/// A failed watch restarts by itself, so errors are ignored.
 fn without_errors<T>(stream: impl Stream<Item = Result<T, Error>>) -> impl Stream<Item = T> {
     stream.filter_map(|result| std::future::ready(result.ok()))
 }
 
-/// The same pause every time: kube's own grows to half a minute, and tests would wait for that.
+/// A constant delay: kube's own backoff grows to half a minute, and tests would wait for it.
 struct Steady;
 
 impl Iterator for Steady {

@@ -1,4 +1,4 @@
-//! The part of the cluster that decides whether pods may start, kept current by watches.
+//! The part of the cluster that decides whether pods may start, updated by watches.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,8 +37,8 @@ impl Key {
     }
 }
 
-/// Something happened to the watched world.
-#[expect(clippy::large_enum_variant, reason = "one at a time, taken apart at once")]
+/// A change in the watched cluster.
+#[expect(clippy::large_enum_variant, reason = "one at a time, consumed at once")]
 pub(super) enum Change {
     Pod(Event<Pod>),
     Slice(Event<EndpointSlice>),
@@ -51,23 +51,23 @@ pub(super) enum Change {
     Custom(CustomKind, Event<DynamicObject>),
 }
 
-/// Which pods must be judged anew.
+/// The pods to evaluate again.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     /// All of them.
     pub all: bool,
-    /// Those not yet let go.
+    /// Those that are not released.
     pub held: bool,
-    /// Of those, the ones that wait for other pods.
+    /// Those that wait for other pods.
     pub held_by_pods: bool,
-    /// These.
+    /// These pods.
     pub pods: HashSet<Key>,
     /// Kinds of custom resources that pods newly wait for.
     pub customs: Vec<CustomKind>,
 }
 
 impl Touched {
-    /// Whether a pod is among them.
+    /// Whether it contains a pod.
     pub fn has(&self, key: &Key, pod: &PodFacts) -> bool {
         let held = || !pod.is_released();
         self.all
@@ -77,15 +77,15 @@ impl Touched {
     }
 }
 
-/// Everything watched.
+/// All watched objects.
 #[derive(Default)]
 pub(super) struct World {
     pods: Table<Key, PodFacts>,
-    /// Which pods each node has: most waits are for a pod of the own node, and nodes may be hundreds.
+    /// The pods of each node: most waits are for a pod on the same node, and there may be hundreds of nodes.
     places: HashMap<String, HashSet<Key>>,
     pub slices: Table<Key, SliceFacts>,
     pub jobs: Table<Key, JobFacts>,
-    /// Their pods' labels.
+    /// The labels of their pods.
     pub daemon_sets: Table<Key, Labels>,
     secrets: Table<Key, ()>,
     config_maps: Table<Key, ()>,
@@ -96,32 +96,32 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Takes a change in, and says which pods it may concern.
-    pub fn learn(&mut self, change: Change, touched: &mut Touched) {
+    /// Applies a change and collects the affected pods.
+    pub fn apply(&mut self, change: Change, touched: &mut Touched) {
         let changed = match change {
-            Change::Pod(event) => return self.learn_pod(event, touched),
+            Change::Pod(event) => return self.apply_pod(event, touched),
             Change::Node(event) => {
-                touched.all |= self.nodes.learn(event, |node| (node.name_any(), is_node_ready(&node)));
+                touched.all |= self.nodes.apply(event, |node| (node.name_any(), is_node_ready(&node)));
                 return;
             }
             Change::Faults(event) => {
-                touched.all |= self.faults.learn(event, |map| (Key::of(&map), rules::read(&map)));
+                touched.all |= self.faults.apply(event, |map| (Key::of(&map), rules::read(&map)));
                 return;
             }
-            Change::Slice(event) => self.slices.learn(event, |slice| (Key::of(&slice), slice_facts(&slice))),
-            Change::Job(event) => self.jobs.learn(event, |job| (Key::of(&job), job_facts(&job))),
-            Change::DaemonSet(event) => self.daemon_sets.learn(event, |set| (Key::of(&set), selected(&set))),
-            Change::Secret(event) => self.secrets.learn(event, |secret| (Key::of(&secret), ())),
-            Change::ConfigMap(event) => self.config_maps.learn(event, |map| (Key::of(&map), ())),
+            Change::Slice(event) => self.slices.apply(event, |slice| (Key::of(&slice), slice_facts(&slice))),
+            Change::Job(event) => self.jobs.apply(event, |job| (Key::of(&job), job_facts(&job))),
+            Change::DaemonSet(event) => self.daemon_sets.apply(event, |set| (Key::of(&set), selected(&set))),
+            Change::Secret(event) => self.secrets.apply(event, |secret| (Key::of(&secret), ())),
+            Change::ConfigMap(event) => self.config_maps.apply(event, |map| (Key::of(&map), ())),
             Change::Custom(kind, event) => {
                 let table = self.customs.entry(kind).or_default();
-                table.learn(event, |object| (object.name_any(), object.data.clone()))
+                table.apply(event, |object| (object.name_any(), object.data.clone()))
             }
         };
         touched.held |= changed;
     }
 
-    fn learn_pod(&mut self, event: Event<Pod>, touched: &mut Touched) {
+    fn apply_pod(&mut self, event: Event<Pod>, touched: &mut Touched) {
         if let Event::InitApply(pod) | Event::Apply(pod) | Event::Delete(pod) = &event {
             let (key, new) = (Key::of(pod), pod_facts(pod));
             let concerns_others = self
@@ -129,7 +129,7 @@ impl World {
                 .get(&key)
                 .is_none_or(|old| (old.is_ready, &old.node, &old.labels) != (new.is_ready, &new.node, &new.labels));
             touched.held_by_pods |= concerns_others || matches!(event, Event::Delete(_));
-            self.place(&key, &new.node, matches!(event, Event::Delete(_)));
+            self.set_node(&key, &new.node, matches!(event, Event::Delete(_)));
             touched.pods.insert(key);
             for kind in new.needs.custom_kinds() {
                 if !self.customs.contains_key(&kind) {
@@ -139,20 +139,20 @@ impl World {
             }
         }
         touched.all |= matches!(event, Event::InitDone);
-        self.pods.learn(event, |pod| (Key::of(&pod), pod_facts(&pod)));
+        self.pods.apply(event, |pod| (Key::of(&pod), pod_facts(&pod)));
     }
 
-    fn place(&mut self, key: &Key, node: &str, gone: bool) {
+    fn set_node(&mut self, key: &Key, node: &str, gone: bool) {
         let pods = self.places.entry(node.to_owned()).or_default();
         if gone {
             pods.remove(key);
         } else if pods.insert(key.clone()) && !node.is_empty() {
-            // It had none before.
-            self.place(key, "", true);
+            // It had no node before.
+            self.set_node(key, "", true);
         }
     }
 
-    /// Whether every first list has arrived; before that, absence means nothing.
+    /// Whether every initial list has arrived; before that, objects may appear to be missing.
     pub fn is_known(&self) -> bool {
         let Self { pods, places: _, slices, jobs, daemon_sets, secrets, config_maps, nodes, customs: _, faults } = self;
         pods.is_known
@@ -169,13 +169,13 @@ impl World {
         self.pods.iter()
     }
 
-    /// Pods of a namespace that carry all the labels.
+    /// Returns the pods of a namespace with all of these labels.
     pub fn pods_with<'a>(&'a self, namespace: &'a str, labels: &'a Labels) -> impl Iterator<Item = &'a PodFacts> {
         let here = self.pods.iter().filter(move |(key, _)| key.namespace == namespace);
         here.map(|(_, pod)| pod).filter(|pod| carries(&pod.labels, labels))
     }
 
-    /// Those of them that are on a node.
+    /// Returns those on a node.
     pub fn pods_on<'a>(
         &'a self,
         node: &'a str,
@@ -183,7 +183,7 @@ impl World {
         labels: &'a Labels,
     ) -> impl Iterator<Item = &'a PodFacts> {
         let here = self.places.get(node).into_iter().flatten().filter(move |key| key.namespace == namespace);
-        // A namesake may have come back elsewhere while the watch was away.
+        // A pod of the same name may have been recreated elsewhere while the watch was interrupted.
         here.filter_map(|key| self.pods.get(key)).filter(move |pod| pod.node == node && carries(&pod.labels, labels))
     }
 
@@ -195,19 +195,19 @@ impl World {
         }
     }
 
-    /// A node that is not there is not Ready.
+    /// A node that does not exist is not Ready.
     pub fn is_node_ready(&self, name: &str) -> bool {
         self.nodes.get(&name.to_string()).copied().unwrap_or(false)
     }
 
-    /// The first fault rule, by name, that concerns a pod.
+    /// Returns the first fault rule by name that matches a pod.
     pub fn rule(&self, key: &Key, pod: &PodFacts) -> Option<(&str, &Rule)> {
         let rules = self.faults.iter().flat_map(|(_, rules)| &rules.by_name);
         let mut matching = rules.filter(|(_, rule)| rule.concerns(&key.namespace, &key.name, &pod.labels));
         matching.next().map(|(name, rule)| (name.as_str(), rule))
     }
 
-    /// Digest and uid of fault rules that are in force without their author having been told.
+    /// Returns digest and uid of fault rules that are in effect but not acknowledged.
     pub fn rules_to_acknowledge(&self) -> Option<(String, &str)> {
         let (_, rules) = self.faults.iter().next()?;
         (rules.acknowledged.as_ref() != Some(&rules.digest)).then(|| (rules.digest.clone(), rules.uid.as_str()))

@@ -1,4 +1,4 @@
-//! The audit log, by which other tests prove order and count writes; and service accounts' own rights.
+//! The audit log, with which other tests check the order and number of writes, and the rights of service accounts.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::jiff::Timestamp;
@@ -7,11 +7,11 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use serde_json::json;
 
-use crate::help::Place;
+use crate::help::TestNamespace;
 
 #[tokio::test]
-async fn writes_are_in_the_audit_log_in_order_with_their_author_and_reads_are_not() {
-    let place = Place::new("audited").await;
+async fn audit_log_has_writes_in_order_without_reads() {
+    let place = TestNamespace::new("audited").await;
     for name in ["first", "second"] {
         place.create::<ConfigMap>(json!({ "metadata": { "name": name } })).await;
     }
@@ -25,8 +25,8 @@ async fn writes_are_in_the_audit_log_in_order_with_their_author_and_reads_are_no
 }
 
 #[tokio::test]
-async fn a_process_can_run_under_a_service_accounts_own_rights() {
-    let place = Place::new("accounts").await;
+async fn runs_a_process_as_a_service_account() {
+    let place = TestNamespace::new("accounts").await;
     place.create::<ServiceAccount>(json!({ "metadata": { "name": "operator" } })).await;
     let path = place.cluster.kubeconfig_for("accounts", "operator").await.unwrap();
     let kubeconfig = Kubeconfig::read_from(&path).unwrap();
@@ -39,8 +39,8 @@ async fn a_process_can_run_under_a_service_accounts_own_rights() {
 }
 
 #[tokio::test]
-async fn an_unknown_service_account_is_named_in_the_error() {
-    let place = Place::new("no-accounts").await;
+async fn names_an_unknown_service_account() {
+    let place = TestNamespace::new("no-accounts").await;
     let error = place.cluster.kubeconfig_for("no-accounts", "ghost").await.unwrap_err().to_string();
     assert!(error.contains("service account no-accounts/ghost"), "{error}");
 }

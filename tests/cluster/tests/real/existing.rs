@@ -1,11 +1,11 @@
-//! A cluster that is already there is used, and never touched.
+//! An existing cluster is used and never changed.
 
 use cluster::{Cluster, Component, Options, Rule};
 
 use crate::help::shared;
 
 #[tokio::test]
-async fn an_existing_cluster_is_used_and_left_alone() {
+async fn uses_an_existing_cluster_unchanged() {
     let there = shared().await;
     let folder = tempfile::tempdir().unwrap();
     let options = || Options {
@@ -19,7 +19,7 @@ async fn an_existing_cluster_is_used_and_left_alone() {
     assert!(used.kubeconfig_for("default", "default").await.unwrap().exists());
 
     let error = used.kill(Component::Apiserver).await.unwrap_err().to_string();
-    assert!(error.contains("not possible on a cluster that is only used"), "{error}");
+    assert!(error.contains("not possible on an existing cluster"), "{error}");
     used.behaviour("any", &Rule::default()).await.unwrap_err();
 
     let path = used.folder().path().to_path_buf();

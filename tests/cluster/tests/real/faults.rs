@@ -1,4 +1,4 @@
-//! The API server dies, hangs and comes back.
+//! The API server dies, hangs and recovers.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::help::in_time;
 
 #[tokio::test]
-async fn the_api_server_dies_and_hangs_and_pods_still_start_when_it_is_back() {
+async fn pods_start_after_the_api_server_recovers() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let nodes: Api<Node> = Api::all(cluster.client());
 
@@ -23,10 +23,10 @@ async fn the_api_server_dies_and_hangs_and_pods_still_start_when_it_is_back() {
 
     cluster.freeze(Component::Apiserver).await.unwrap();
     let unanswered = tokio::time::timeout(Duration::from_millis(300), nodes.get("node-1")).await;
-    // The client may give up on a connection of before by itself; what it must not have is an answer.
-    assert!(!matches!(unanswered, Ok(Ok(_))), "a frozen server must not answer");
+    // The client may close an old connection by itself, but it must not get a response.
+    assert!(!matches!(unanswered, Ok(Ok(_))), "a frozen server must not respond");
     cluster.thaw(Component::Apiserver).await.unwrap();
-    in_time("an answer after the thaw", nodes.get("node-1")).await.unwrap();
+    in_time("a response after the thaw", nodes.get("node-1")).await.unwrap();
 
     let pods: Api<Pod> = Api::default_namespaced(cluster.client());
     let pod = json!({ "metadata": { "name": "after" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
@@ -35,13 +35,13 @@ async fn the_api_server_dies_and_hangs_and_pods_still_start_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn without_kubelets_no_pod_starts() {
+async fn no_pod_starts_without_kubelets() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     cluster.kill(Component::Kwok).await.unwrap();
     let pods: Api<Pod> = Api::default_namespaced(cluster.client());
     let pod = json!({ "metadata": { "name": "orphan" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
     pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
-    // Let go by the waits program, which is the last thing that happens to it.
+    // The release by the waits program is its last change.
     let released = |pod: Option<&Pod>| {
         let annotations = pod.and_then(|pod| pod.metadata.annotations.as_ref());
         annotations.is_some_and(|all| all.contains_key("kwok.osdpl.dev/released"))

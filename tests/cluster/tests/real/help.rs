@@ -1,4 +1,4 @@
-//! What the tests share: one cluster for all that do not break it, and waiting for conditions.
+//! Helpers of the tests: a shared cluster for tests that do not break it, and waits for conditions.
 
 use std::future::Future;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// The cluster that tests share. It ends with this process. Every test attaches anew, because a client
-/// belongs to the runtime in which it was made.
+/// Returns the shared cluster, which stops with this process. Every test attaches separately, because a client belongs
+/// to the runtime that created it.
 pub async fn shared() -> Cluster {
     static SHARED: OnceCell<Cluster> = OnceCell::const_new();
     let start = || async { Cluster::start(Options::default().with_audit(Audit::default())).await.unwrap() };
@@ -23,20 +23,20 @@ pub async fn shared() -> Cluster {
     Cluster::attach(cluster.folder().path()).await.unwrap()
 }
 
-/// Fails the test when something that must happen does not. Generous: it only bounds a failing test.
+/// Fails the test after a generous timeout.
 pub async fn in_time<T>(what: &str, happens: impl Future<Output = T>) -> T {
     // Boxed, because kube's conditions are large futures.
     let happened = tokio::time::timeout(Duration::from_mins(1), Box::pin(happens)).await;
-    happened.unwrap_or_else(|_| panic!("{what} has not happened"))
+    happened.unwrap_or_else(|_| panic!("timed out waiting for {what}"))
 }
 
-/// A namespace of a test's own.
-pub struct Place {
+/// The namespace of a test.
+pub struct TestNamespace {
     pub cluster: Cluster,
     pub namespace: String,
 }
 
-impl Place {
+impl TestNamespace {
     pub async fn new(name: &str) -> Self {
         let cluster = shared().await;
         let api: Api<Namespace> = Api::all(cluster.client());
@@ -61,14 +61,14 @@ impl Place {
         self.api::<K>().create(&PostParams::default(), &object).await.unwrap();
     }
 
-    /// A pod of one container, with steering words as labels.
+    /// Creates a pod with one container and settings as labels.
     pub async fn pod(&self, name: &str, words: &[(&str, &str)]) {
         let labels = labels(words);
         let spec = json!({ "containers": [{ "name": "main", "image": "image" }] });
         self.create::<Pod>(json!({ "metadata": { "name": name, "labels": labels }, "spec": spec })).await;
     }
 
-    /// A Job of one container, with steering words as labels of its pods.
+    /// Creates a Job with one container and settings as labels of its pods.
     pub async fn job(&self, name: &str, restart_policy: &str, words: &[(&str, &str)]) {
         let spec = json!({ "restartPolicy": restart_policy, "containers": [{ "name": "main", "image": "image" }] });
         let template = json!({ "metadata": { "labels": labels(words) }, "spec": spec });
@@ -76,14 +76,14 @@ impl Place {
         self.create::<Job>(json!({ "metadata": { "name": name }, "spec": spec })).await;
     }
 
-    /// Sets or removes a steering label of a live pod.
+    /// Sets or removes a setting (label) of a live pod.
     pub async fn relabel(&self, pod: &str, word: &str, value: Option<&str>) {
         let key = format!("kwok.osdpl.dev/{word}");
         let patch = Patch::Merge(json!({ "metadata": { "labels": { key: value } } }));
         self.api::<Pod>().patch(pod, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Waits until a pod is as `check` wants it, and returns it.
+    /// Waits until a pod satisfies `check`, and returns it.
     pub async fn pod_where(&self, name: &str, what: &str, check: impl Fn(&Pod) -> bool + Send) -> Pod {
         let condition = move |pod: Option<&Pod>| pod.is_some_and(&check);
         in_time(what, await_condition(self.api::<Pod>(), name, condition)).await.unwrap().unwrap()
@@ -94,13 +94,13 @@ impl Place {
         self.pod_where(name, "becoming Ready", is_ready).await
     }
 
-    /// Waits until a Job is as `check` wants it.
+    /// Waits until a Job satisfies `check`.
     pub async fn job_where(&self, name: &str, what: &str, check: impl Fn(&Job) -> bool + Send) -> Job {
         let condition = move |job: Option<&Job>| job.is_some_and(&check);
         in_time(what, await_condition(self.api::<Job>(), name, condition)).await.unwrap().unwrap()
     }
 
-    /// The one pod of a Job, when it is as `check` wants it.
+    /// Returns the only pod of a Job when it satisfies `check`.
     pub async fn pod_of_job(&self, job: &str, what: &str, check: impl Fn(&Pod) -> bool + Send) -> Pod {
         use futures::{StreamExt, TryStreamExt};
         let config = kube::runtime::watcher::Config::default().labels(&format!("job-name={job}"));
@@ -127,7 +127,7 @@ pub fn is_ready(pod: &Pod) -> bool {
     has_condition(pod, "Ready", "True")
 }
 
-/// Why the first container waits, as `kubectl get pods` shows it.
+/// Returns the reason why the first container waits, as in `kubectl get pods`.
 pub fn waiting(pod: &Pod) -> Option<String> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
     statuses.first()?.state.as_ref()?.waiting.as_ref()?.reason.clone()

@@ -1,4 +1,4 @@
-//! Up and down, and nothing left behind however it ends.
+//! Starting and stopping clusters, with a complete cleanup in every case.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::help::in_time;
 
-/// Every process of a cluster, the supervisor first, read from the folder's state file.
+/// Returns every process of a cluster, the supervisor first, from the folder's state file.
 fn processes(folder: &Path) -> Vec<Process> {
     let text = std::fs::read_to_string(folder.join("state.json")).unwrap();
     let state: Value = serde_json::from_str(&text).unwrap();
@@ -51,7 +51,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[tokio::test]
-async fn two_clusters_run_side_by_side_and_are_gone_when_dropped() {
+async fn two_clusters_run_and_stop_independently() {
     let (first, second) = tokio::join!(Cluster::start(Options::default()), Cluster::start(Options::default()));
     let (first, second) = (first.unwrap(), second.unwrap());
     let of_both: Vec<Process> = [&first, &second].into_iter().flat_map(|one| processes(one.folder().path())).collect();
@@ -74,7 +74,7 @@ async fn two_clusters_run_side_by_side_and_are_gone_when_dropped() {
     assert!(folders.iter().all(|folder| !folder.exists()), "{folders:?}");
 }
 
-/// Not a test: the caller that the next test kills.
+/// Not a test: the process that the next test kills.
 #[tokio::test]
 #[ignore = "run by the test that kills it"]
 async fn hold_a_cluster_until_killed() {
@@ -84,7 +84,7 @@ async fn hold_a_cluster_until_killed() {
 }
 
 #[test]
-fn a_killed_caller_leaves_nothing() {
+fn killed_caller_leaves_nothing() {
     let mut caller = Command::new(std::env::current_exe().unwrap());
     caller.args(["--exact", "lifecycle::hold_a_cluster_until_killed", "--ignored", "--nocapture"]);
     let mut caller = caller.stdout(Stdio::piped()).spawn().unwrap();
@@ -98,7 +98,7 @@ fn a_killed_caller_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_killed_supervisor_takes_its_programs_along() {
+async fn killed_supervisor_stops_its_programs() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let folder = cluster.folder().path().to_path_buf();
     let processes = processes(&folder);
@@ -109,7 +109,7 @@ async fn a_killed_supervisor_takes_its_programs_along() {
 }
 
 #[test]
-fn up_stays_until_down_and_doing_either_twice_does_no_harm() {
+fn up_and_down_are_idempotent() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path().join("a").join("b");
     let folder_text = folder.to_str().unwrap();
@@ -132,7 +132,7 @@ fn up_stays_until_down_and_doing_either_twice_does_no_harm() {
 }
 
 #[tokio::test]
-async fn a_cluster_can_behave_as_an_older_kubernetes_and_still_starts_pods() {
+async fn emulates_an_older_kubernetes() {
     let options = Options { emulated_version: Some("1.33".into()), ..Options::default() };
     let cluster = Cluster::start(options).await.unwrap();
     let pods: Api<Pod> = Api::default_namespaced(cluster.client());
@@ -142,7 +142,7 @@ async fn a_cluster_can_behave_as_an_older_kubernetes_and_still_starts_pods() {
 }
 
 #[test]
-fn a_folder_with_other_things_in_it_is_left_alone() {
+fn refuses_a_folder_with_other_files() {
     let temporary = tempfile::tempdir().unwrap();
     let precious = temporary.path().join("precious");
     std::fs::write(&precious, "data").unwrap();
@@ -155,7 +155,7 @@ fn a_folder_with_other_things_in_it_is_left_alone() {
 }
 
 #[test]
-fn asking_for_a_cluster_that_is_not_there_says_how_to_start_it() {
+fn names_the_command_for_a_missing_cluster() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path().to_str().unwrap();
     let answer = run(&["env", folder]);

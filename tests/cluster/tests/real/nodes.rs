@@ -1,4 +1,4 @@
-//! Nodes, and what else a cloud gives its cluster: addresses and volumes.
+//! Nodes, and the cluster's addresses and volumes.
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Service};
 use kube::Api;
@@ -6,13 +6,13 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use serde_json::json;
 
-use crate::help::{Place, in_time, is_ready};
+use crate::help::{TestNamespace, in_time, is_ready};
 
 #[tokio::test]
-async fn a_node_goes_down_by_label_and_its_pods_with_it_and_comes_back() {
-    let place = Place::new("nodes").await;
+async fn node_goes_down_by_label_and_recovers() {
+    let place = TestNamespace::new("nodes").await;
     let nodes: Api<Node> = Api::all(place.cluster.client());
-    // A node of this test's own, on which no other test's pods land.
+    // A node of this test, to which no pods of other tests are scheduled.
     let node = json!({ "metadata": { "name": "spare" }, "spec": { "unschedulable": true } });
     nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
     let ready = |wanted: &'static str| {
@@ -41,8 +41,8 @@ async fn a_node_goes_down_by_label_and_its_pods_with_it_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_load_balancer_gets_an_address() {
-    let place = Place::new("balancer").await;
+async fn load_balancer_gets_an_address() {
+    let place = TestNamespace::new("balancer").await;
     let spec = json!({ "type": "LoadBalancer", "ports": [{ "port": 80 }] });
     place.create::<Service>(json!({ "metadata": { "name": "public" }, "spec": spec })).await;
     let has_address = |service: Option<&Service>| {
@@ -53,8 +53,8 @@ async fn a_load_balancer_gets_an_address() {
 }
 
 #[tokio::test]
-async fn a_claim_is_bound_by_the_default_class() {
-    let place = Place::new("claims").await;
+async fn default_class_binds_a_claim() {
+    let place = TestNamespace::new("claims").await;
     let spec = json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } });
     place.create::<PersistentVolumeClaim>(json!({ "metadata": { "name": "data" }, "spec": spec })).await;
     let bound = |claim: Option<&PersistentVolumeClaim>| {

@@ -1,4 +1,4 @@
-//! Finding and building programs, with a play `go` that takes no minutes.
+//! Finding and building programs, with a fake `go` that is fast.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// Folders for the cache and for programs, with a play `go` that counts its builds and ends as told.
+/// Creates folders for the cache and programs, with a fake `go` that counts its builds and returns the given result.
 fn play(version: &str, build: &str) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     put_go(root.path(), version, build);
@@ -50,7 +50,7 @@ fn run(root: &Path) -> Output {
 const SUCCEED: &str = "sleep 0.3; mkdir -p $(dirname $2); echo program > $2";
 
 #[test]
-fn two_who_need_the_same_program_build_it_once() {
+fn concurrent_builds_happen_once() {
     let root = play("go1.30.0", SUCCEED);
     let both = [programs(root.path()), programs(root.path())];
     let both = both.map(|mut one| one.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
@@ -62,7 +62,7 @@ fn two_who_need_the_same_program_build_it_once() {
 }
 
 #[test]
-fn a_build_that_fails_says_what_go_said_and_counts_for_nothing() {
+fn failed_build_shows_the_output_of_go() {
     let root = play("go1.30.0", "echo 'undefined: foo' >&2; exit 1");
     let failed = run(root.path());
     assert!(!failed.status.success());
@@ -73,7 +73,7 @@ fn a_build_that_fails_says_what_go_said_and_counts_for_nothing() {
 }
 
 #[test]
-fn go_that_is_missing_or_too_old_is_said_with_the_remedy() {
+fn reports_missing_or_old_go_with_a_remedy() {
     let old = play("go1.20.1", SUCCEED);
     let said = run(old.path());
     assert!(text(&said.stderr).contains("Go here is go1.20.1; install Go 1.26"), "{}", text(&said.stderr));
@@ -86,7 +86,7 @@ fn go_that_is_missing_or_too_old_is_said_with_the_remedy() {
 }
 
 #[test]
-fn a_program_on_path_is_used_at_a_good_version_only() {
+fn uses_compatible_programs_in_path() {
     let root = play("go1.30.0", SUCCEED);
     let on_path = root.path().join("bin/kwok");
     put(&on_path, "#!/bin/sh\necho 'kwok version 0.8.7 go1.30.0 (linux/amd64)'\n");

@@ -1,4 +1,4 @@
-//! Every word by which pods are made to misbehave, and how they recover.
+//! Every setting that makes pods misbehave, and the recovery.
 
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::Job;
@@ -9,7 +9,7 @@ use kube::api::{DeleteParams, LogParams};
 use kube::runtime::wait::{await_condition, conditions};
 use serde_json::json;
 
-use crate::help::{Place, annotation, in_time, is_ready, is_running, restarts, waiting};
+use crate::help::{TestNamespace, annotation, in_time, is_ready, is_running, restarts, waiting};
 
 fn succeeded(job: &Job) -> bool {
     job.status.as_ref().and_then(|status| status.succeeded) == Some(1)
@@ -21,8 +21,8 @@ fn failed(job: &Job) -> bool {
 }
 
 #[tokio::test]
-async fn a_pod_starts_is_ready_and_has_a_log() {
-    let place = Place::new("steer-ready").await;
+async fn pod_becomes_ready_and_has_a_log() {
+    let place = TestNamespace::new("steer-ready").await;
     place.pod("web", &[]).await;
     let pod = place.ready("web").await;
     assert!(pod.status.unwrap().pod_ip.is_some());
@@ -31,8 +31,8 @@ async fn a_pod_starts_is_ready_and_has_a_log() {
 }
 
 #[tokio::test]
-async fn a_slow_pod_runs_before_it_is_ready() {
-    let place = Place::new("steer-slow").await;
+async fn slow_pod_runs_before_it_is_ready() {
+    let place = TestNamespace::new("steer-slow").await;
     place.pod("slow", &[("delay", "1s")]).await;
     let pod = place.pod_where("slow", "running", is_running).await;
     assert!(!is_ready(&pod));
@@ -40,8 +40,8 @@ async fn a_slow_pod_runs_before_it_is_ready() {
 }
 
 #[tokio::test]
-async fn a_hanging_pod_runs_and_is_never_ready_until_relabelled() {
-    let place = Place::new("steer-hang").await;
+async fn hanging_pod_is_unready_until_relabelled() {
+    let place = TestNamespace::new("steer-hang").await;
     place.pod("stuck", &[("behaviour", "hang")]).await;
     assert!(!is_ready(&place.pod_where("stuck", "running", is_running).await));
     place.relabel("stuck", "behaviour", None).await;
@@ -49,15 +49,15 @@ async fn a_hanging_pod_runs_and_is_never_ready_until_relabelled() {
 }
 
 #[tokio::test]
-async fn a_pod_can_be_stuck_before_its_containers_exist() {
-    let place = Place::new("steer-creating").await;
+async fn pod_can_be_stuck_before_containers_exist() {
+    let place = TestNamespace::new("steer-creating").await;
     place.pod("stuck", &[("behaviour", "creating")]).await;
     place.pod_where("stuck", "being created", |pod| waiting(pod).as_deref() == Some("ContainerCreating")).await;
 }
 
 #[tokio::test]
-async fn an_image_that_cannot_be_pulled_holds_a_pod_until_it_can() {
-    let place = Place::new("steer-pull").await;
+async fn image_pull_error_blocks_until_removed() {
+    let place = TestNamespace::new("steer-pull").await;
     place.pod("web", &[("behaviour", "image-pull-error")]).await;
     let pod = place.pod_where("web", "failing", |pod| waiting(pod).as_deref() == Some("ImagePullBackOff")).await;
     assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Pending"));
@@ -66,8 +66,8 @@ async fn an_image_that_cannot_be_pulled_holds_a_pod_until_it_can() {
 }
 
 #[tokio::test]
-async fn a_crash_loop_counts_restarts_and_ends_when_mended() {
-    let place = Place::new("steer-crash").await;
+async fn crash_loop_counts_restarts_until_repaired() {
+    let place = TestNamespace::new("steer-crash").await;
     place.pod("web", &[("behaviour", "crash-loop"), ("restart-delay", "50ms"), ("exit-code", "3")]).await;
     let pod = place.pod_where("web", "crashing again", |pod| restarts(pod) > 2).await;
     assert_eq!(waiting(&pod).as_deref(), Some("CrashLoopBackOff"));
@@ -78,8 +78,8 @@ async fn a_crash_loop_counts_restarts_and_ends_when_mended() {
 }
 
 #[tokio::test]
-async fn a_live_pod_loses_and_regains_readiness_and_its_endpoint_with_it() {
-    let place = Place::new("steer-readiness").await;
+async fn live_pod_loses_and_regains_readiness() {
+    let place = TestNamespace::new("steer-readiness").await;
     let spec = json!({ "selector": { "app": "web" }, "ports": [{ "port": 80 }] });
     place.create::<Service>(json!({ "metadata": { "name": "web" }, "spec": spec })).await;
     let spec = json!({ "containers": [{ "name": "main", "image": "image" }] });
@@ -103,8 +103,8 @@ async fn a_live_pod_loses_and_regains_readiness_and_its_endpoint_with_it() {
 }
 
 #[tokio::test]
-async fn a_job_completes_and_a_slow_one_runs_first() {
-    let place = Place::new("steer-jobs").await;
+async fn job_completes_and_slow_one_runs_first() {
+    let place = TestNamespace::new("steer-jobs").await;
     place.job("quick", "OnFailure", &[]).await;
     place.job("slow", "OnFailure", &[("delay", "1s")]).await;
     place.pod_of_job("slow", "running", is_running).await;
@@ -114,16 +114,16 @@ async fn a_job_completes_and_a_slow_one_runs_first() {
 }
 
 #[tokio::test]
-async fn a_failing_job_restarts_in_place_until_its_limit() {
-    let place = Place::new("steer-fail").await;
+async fn failing_job_restarts_until_its_limit() {
+    let place = TestNamespace::new("steer-fail").await;
     place.job("sync", "OnFailure", &[("behaviour", "fail"), ("restart-delay", "50ms")]).await;
     place.pod_of_job("sync", "crashing", |pod| waiting(pod).as_deref() == Some("CrashLoopBackOff")).await;
     place.job_where("sync", "giving up", failed).await;
 }
 
 #[tokio::test]
-async fn a_job_that_fails_once_succeeds_after_one_restart() {
-    let place = Place::new("steer-once").await;
+async fn failing_once_job_succeeds_after_a_restart() {
+    let place = TestNamespace::new("steer-once").await;
     place.job("sync", "OnFailure", &[("behaviour", "fail-once")]).await;
     place.job_where("sync", "succeeding", succeeded).await;
     let pod = place.pod_of_job("sync", "being there", |_| true).await;
@@ -131,16 +131,16 @@ async fn a_job_that_fails_once_succeeds_after_one_restart() {
 }
 
 #[tokio::test]
-async fn a_job_that_fails_once_without_restarts_succeeds_in_its_second_pod() {
-    let place = Place::new("steer-once-never").await;
+async fn failing_once_job_succeeds_with_a_second_pod() {
+    let place = TestNamespace::new("steer-once-never").await;
     place.job("sync", "Never", &[("behaviour", "fail-once")]).await;
     let job = place.job_where("sync", "succeeding", succeeded).await;
     assert_eq!(job.status.unwrap().failed, Some(1));
 }
 
 #[tokio::test]
-async fn a_fault_rule_strikes_a_pod_that_nobody_could_label_and_mending_heals_it() {
-    let place = Place::new("steer-rule").await;
+async fn fault_rule_affects_unlabelled_pods() {
+    let place = TestNamespace::new("steer-rule").await;
     let log = "connecting to mysql://root:secret@mariadb\nOperationalError: (1045) Access denied";
     let rule = Rule {
         log: Some(log.into()),
@@ -158,25 +158,25 @@ async fn a_fault_rule_strikes_a_pod_that_nobody_could_label_and_mending_heals_it
     assert_eq!(tail, "OperationalError: (1045) Access denied\n");
     place.job_where("keystone-db-sync", "completing", succeeded).await;
 
-    place.cluster.mend("glance").await.unwrap();
+    place.cluster.remove_rule("glance").await.unwrap();
     place.job("glance-db-again", "OnFailure", &[]).await;
     place.job_where("glance-db-again", "completing", succeeded).await;
 }
 
 #[tokio::test]
-async fn a_rule_reaches_pods_that_run_already() {
-    let place = Place::new("steer-live").await;
+async fn rule_affects_running_pods() {
+    let place = TestNamespace::new("steer-live").await;
     place.pod("web", &[]).await;
     place.ready("web").await;
     place.cluster.behaviour("web", &Rule { ready: Some(false), ..Rule::new("steer-live", "web", "") }).await.unwrap();
     place.pod_where("web", "losing readiness", |pod| !is_ready(pod)).await;
-    place.cluster.mend("web").await.unwrap();
+    place.cluster.remove_rule("web").await.unwrap();
     place.ready("web").await;
 }
 
 #[tokio::test]
-async fn a_deleted_pod_is_gone_and_a_lingering_one_lingers() {
-    let place = Place::new("steer-delete").await;
+async fn delayed_termination_keeps_a_deleted_pod() {
+    let place = TestNamespace::new("steer-delete").await;
     place.pod("quick", &[]).await;
     place.pod("lingering", &[("termination-delay", "1h")]).await;
     let pods = place.api::<Pod>();

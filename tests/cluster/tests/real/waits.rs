@@ -1,4 +1,4 @@
-//! Pods wait for what their init containers and volumes name, and go the moment it is there.
+//! Pods wait for the dependencies of their init containers and volumes, and start as soon as they are available.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod, Secret, Service};
@@ -9,9 +9,9 @@ use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::help::{Place, annotation, in_time, is_ready, waiting};
+use crate::help::{TestNamespace, annotation, in_time, is_ready, waiting};
 
-/// A pod whose entrypoint has the given variables.
+/// Returns a pod whose entrypoint has the given variables.
 fn entrypoint(name: &str, variables: &[(&str, &str)]) -> Value {
     let all = [("POD_NAME", name), ("DEPENDENCY_SERVICE", "")].into_iter();
     let given = |name: &str| variables.iter().any(|(given, _)| *given == name);
@@ -28,19 +28,19 @@ fn entrypoint(name: &str, variables: &[(&str, &str)]) -> Value {
 
 fn waits_for(text: &str) -> impl Fn(&Pod) -> bool + Send {
     let text = text.to_string();
-    // kwok has written the status too.
+    // kwok must have written the status as well.
     move |pod| annotation(pod, "waits-for") == Some(&text) && waiting(pod).is_some()
 }
 
-/// The same, shown so: the reason that kwok gave the pod first may be another.
+/// Like `waits_for`, with this reason in the status: kwok's first reason may be another one.
 fn waits_as(reason: &'static str, text: &str) -> impl Fn(&Pod) -> bool + Send {
     let waits = waits_for(text);
     move |pod| waits(pod) && waiting(pod).as_deref() == Some(reason)
 }
 
 #[tokio::test]
-async fn a_pod_waits_for_a_service_and_a_job_and_says_so() {
-    let place = Place::new("waits-service").await;
+async fn waits_for_a_service_and_a_job() {
+    let place = TestNamespace::new("waits-service").await;
     let variables = [("DEPENDENCY_SERVICE", "waits-service:mariadb"), ("DEPENDENCY_JOBS", "db-sync")];
     place.create::<Pod>(entrypoint("api", &variables)).await;
     let text = "service waits-service/mariadb; job waits-service/db-sync";
@@ -49,7 +49,7 @@ async fn a_pod_waits_for_a_service_and_a_job_and_says_so() {
     assert!(log.unwrap().contains("Resolving dependency service waits-service/mariadb failed\n"));
 
     place.job("db-sync", "OnFailure", &[]).await;
-    place.pod_where("api", "waiting for the service alone", waits_for("service waits-service/mariadb")).await;
+    place.pod_where("api", "waiting only for the service", waits_for("service waits-service/mariadb")).await;
 
     let spec = json!({ "selector": { "application": "mariadb" }, "ports": [{ "port": 3306 }] });
     place.create::<Service>(json!({ "metadata": { "name": "mariadb" }, "spec": spec })).await;
@@ -67,8 +67,8 @@ async fn a_pod_waits_for_a_service_and_a_job_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_job_whose_own_wait_never_ends_never_completes() {
-    let place = Place::new("waits-job").await;
+async fn job_with_endless_wait_never_completes() {
+    let place = TestNamespace::new("waits-job").await;
     let pod = entrypoint("unused", &[("DEPENDENCY_JOBS", "db-init")]);
     let mut spec = pod["spec"].clone();
     spec["restartPolicy"] = json!("OnFailure");
@@ -82,8 +82,8 @@ async fn a_job_whose_own_wait_never_ends_never_completes() {
 }
 
 #[tokio::test]
-async fn a_pod_waits_for_another_on_its_own_node() {
-    let place = Place::new("waits-node").await;
+async fn waits_for_a_pod_on_the_same_node() {
+    let place = TestNamespace::new("waits-node").await;
     let json = r#"[{"labels":{"component":"agent"},"requireSameNode":true}]"#;
     let mut compute = entrypoint("compute", &[("DEPENDENCY_POD_JSON", json)]);
     compute["spec"]["nodeName"] = json!("node-1");
@@ -100,8 +100,8 @@ async fn a_pod_waits_for_another_on_its_own_node() {
 }
 
 #[tokio::test]
-async fn a_pod_whose_secret_is_missing_waits_as_under_a_kubelet() {
-    let place = Place::new("waits-volume").await;
+async fn waits_for_a_missing_secret_volume() {
+    let place = TestNamespace::new("waits-volume").await;
     let volume = json!({ "name": "etc", "secret": { "secretName": "glance-etc" } });
     let spec = json!({ "containers": [{ "name": "main", "image": "image" }], "volumes": [volume] });
     place.create::<Pod>(json!({ "metadata": { "name": "glance" }, "spec": spec })).await;
@@ -124,8 +124,8 @@ async fn a_pod_whose_secret_is_missing_waits_as_under_a_kubelet() {
 }
 
 #[tokio::test]
-async fn a_pod_whose_environment_refers_to_a_missing_secret_waits() {
-    let place = Place::new("waits-environment").await;
+async fn waits_for_a_missing_environment_secret() {
+    let place = TestNamespace::new("waits-environment").await;
     let container = json!({ "name": "main", "image": "image", "envFrom": [{ "secretRef": { "name": "keys" } }] });
     place.create::<Pod>(json!({ "metadata": { "name": "api" }, "spec": { "containers": [container] } })).await;
     let is_told = waits_as("CreateContainerConfigError", "secret waits-environment/keys (main)");
@@ -135,8 +135,8 @@ async fn a_pod_whose_environment_refers_to_a_missing_secret_waits() {
 }
 
 #[tokio::test]
-async fn a_pod_waits_for_a_custom_resource_whose_kind_is_defined_later() {
-    let place = Place::new("waits-custom").await;
+async fn waits_for_a_later_defined_custom_resource() {
+    let place = TestNamespace::new("waits-custom").await;
     let wanted = r#"[{"apiVersion":"tests.osdpl.dev/v1","kind":"Database","name":"glance",
                       "fields":[{"key":"spec.phase","value":"Ready"}]}]"#;
     place.create::<Pod>(entrypoint("api", &[("DEPENDENCY_CUSTOM_RESOURCE", wanted)])).await;

@@ -1,4 +1,4 @@
-//! A small world, told by events, and the judgement on one pod in it.
+//! Tests with a small simulated cluster and the evaluation of one pod.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher::Event;
@@ -13,7 +13,7 @@ fn object<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-/// A world with one Ready node `node-1` and another `node-2`.
+/// Returns a cluster with a Ready node `node-1` and another node `node-2`.
 fn world(changes: Vec<Change>) -> World {
     let mut world = World::default();
     let node = |name: &str| {
@@ -21,7 +21,7 @@ fn world(changes: Vec<Change>) -> World {
         Change::Node(Event::Apply(object(json!({ "metadata": { "name": name }, "status": status }))))
     };
     for change in [node("node-1"), node("node-2")].into_iter().chain(changes) {
-        world.learn(change, &mut Touched::default());
+        world.apply(change, &mut Touched::default());
     }
     world
 }
@@ -51,25 +51,25 @@ fn apply(pod: &Value) -> Change {
     Change::Pod(Event::Apply(object(pod.clone())))
 }
 
-/// A pod whose entrypoint waits by the given variable.
+/// Returns a pod whose entrypoint waits for the given variable.
 fn waiting(variable: &str, value: &str) -> Value {
     let env = json!([{ "name": "DEPENDENCY_SERVICE", "value": "" }, { "name": variable, "value": value }]);
     pod("me", json!({ "spec": { "initContainers": [{ "name": "init", "env": env }] } }))
 }
 
-fn judged(pod: &Value, changes: Vec<Change>) -> Annotations {
+fn evaluated(pod: &Value, changes: Vec<Change>) -> Annotations {
     let world = world(changes.into_iter().chain([apply(pod)]).collect());
     let name = pod["metadata"]["name"].as_str().unwrap();
     let (key, pod) = world.pods().find(|(key, _)| key.name == name).unwrap();
-    judge(key, pod, &world)
+    evaluate(key, pod, &world)
 }
 
-fn is_let_go(pod: &Value, changes: Vec<Change>) -> bool {
-    judged(pod, changes).get("released") == Some(&Some("true".into()))
+fn is_released_by(pod: &Value, changes: Vec<Change>) -> bool {
+    evaluated(pod, changes).get("released") == Some(&Some("true".into()))
 }
 
 fn waits_for(pod: &Value, changes: Vec<Change>) -> String {
-    judged(pod, changes).remove("waits-for").flatten().unwrap_or_default()
+    evaluated(pod, changes).remove("waits-for").flatten().unwrap_or_default()
 }
 
 fn slice(service: &str, ready: bool) -> Change {
@@ -97,45 +97,45 @@ fn agent(name: &str, node: &str, ready: &str) -> Change {
 }
 
 #[test]
-fn a_pod_that_waits_for_nothing_is_let_go_once_it_has_a_node() {
-    assert!(is_let_go(&pod("me", json!({})), vec![]));
-    assert_eq!(judged(&pod("me", json!({ "spec": { "nodeName": null } })), vec![]), Annotations::new());
+fn releases_a_scheduled_pod_without_dependencies() {
+    assert!(is_released_by(&pod("me", json!({})), vec![]));
+    assert_eq!(evaluated(&pod("me", json!({ "spec": { "nodeName": null } })), vec![]), Annotations::new());
 }
 
 #[test]
-fn a_service_holds_until_an_endpoint_is_ready() {
+fn service_blocks_until_an_endpoint_is_ready() {
     let env = json!([{ "name": "DEPENDENCY_SERVICE", "value": "openstack:mariadb" }]);
     let me = pod("me", json!({ "spec": { "initContainers": [{ "name": "init", "env": env }] } }));
     assert_eq!(waits_for(&me, vec![]), "service openstack/mariadb");
     assert_eq!(waits_for(&me, vec![slice("mariadb", false)]), "service openstack/mariadb");
-    assert!(is_let_go(&me, vec![slice("mariadb", true)]));
+    assert!(is_released_by(&me, vec![slice("mariadb", true)]));
 }
 
 #[test]
-fn a_job_holds_until_it_has_succeeded() {
+fn job_blocks_until_it_succeeds() {
     let me = waiting("DEPENDENCY_JOBS", "db-sync");
     assert_eq!(waits_for(&me, vec![job("db-sync", 0)]), "job openstack/db-sync");
-    assert!(is_let_go(&me, vec![job("db-sync", 1)]));
+    assert!(is_released_by(&me, vec![job("db-sync", 1)]));
 }
 
 #[test]
-fn jobs_by_label_hold_until_every_one_has_succeeded() {
+fn labelled_jobs_block_until_all_succeed() {
     let me = waiting("DEPENDENCY_JOBS_JSON", r#"[{"labels":{"kind":"sync"}}]"#);
     assert_eq!(waits_for(&me, vec![]), "jobs in openstack with kind=sync");
     assert_eq!(waits_for(&me, vec![job("a", 1), job("b", 0)]), "jobs in openstack with kind=sync");
-    assert!(is_let_go(&me, vec![job("a", 1), job("b", 1)]));
+    assert!(is_released_by(&me, vec![job("a", 1), job("b", 1)]));
 }
 
 #[test]
-fn a_pod_on_the_same_node_must_be_ready_there() {
+fn requires_a_ready_pod_on_the_same_node() {
     let me = waiting("DEPENDENCY_POD_JSON", r#"[{"labels":{"component":"agent"},"requireSameNode":true}]"#);
     assert_eq!(waits_for(&me, vec![agent("a", "node-2", "True")]), "pod in openstack on node-1 with component=agent");
-    assert!(!is_let_go(&me, vec![agent("a", "node-1", "False")]));
-    assert!(is_let_go(&me, vec![agent("a", "node-1", "True")]));
+    assert!(!is_released_by(&me, vec![agent("a", "node-1", "False")]));
+    assert!(is_released_by(&me, vec![agent("a", "node-1", "True")]));
 }
 
 #[test]
-fn a_daemon_set_holds_until_its_pod_here_is_ready() {
+fn daemon_set_blocks_until_its_local_pod_is_ready() {
     let set = || {
         let selector = json!({ "matchLabels": { "component": "agent" } });
         let spec = json!({ "selector": selector, "template": {} });
@@ -145,12 +145,12 @@ fn a_daemon_set_holds_until_its_pod_here_is_ready() {
     };
     let me = waiting("DEPENDENCY_DAEMONSET", "ovs");
     assert_eq!(waits_for(&me, vec![]), "daemonset openstack/ovs");
-    assert!(!is_let_go(&me, vec![set(), agent("a", "node-1", "False"), agent("b", "node-2", "True")]));
-    assert!(is_let_go(&me, vec![set(), agent("a", "node-1", "True")]));
+    assert!(!is_released_by(&me, vec![set(), agent("a", "node-1", "False"), agent("b", "node-2", "True")]));
+    assert!(is_released_by(&me, vec![set(), agent("a", "node-1", "True")]));
 }
 
 #[test]
-fn a_custom_resource_must_have_the_fields_and_conditions() {
+fn custom_resource_needs_fields_and_conditions() {
     let wanted = r#"[{"apiVersion":"a.b/v1","kind":"Database","name":"glance",
                       "fields":[{"key":"status.phase","value":"Done"}],"conditions":[{"type":"Ready"}]}]"#;
     let me = waiting("DEPENDENCY_CUSTOM_RESOURCE", wanted);
@@ -164,12 +164,12 @@ fn a_custom_resource_must_have_the_fields_and_conditions() {
         Change::Custom(kind(), Event::Apply(object(json!({ "metadata": { "name": "glance" }, "status": status }))))
     };
     assert_eq!(waits_for(&me, vec![]), "database openstack/glance");
-    assert!(!is_let_go(&me, vec![database("Doing")]));
-    assert!(is_let_go(&me, vec![database("Done")]));
+    assert!(!is_released_by(&me, vec![database("Doing")]));
+    assert!(is_released_by(&me, vec![database("Done")]));
 }
 
 #[test]
-fn a_missing_volume_comes_before_the_entrypoint_and_the_environment_after_it() {
+fn checks_volumes_then_entrypoint_then_environment() {
     let mut me = waiting("DEPENDENCY_JOBS", "db-sync");
     merge(
         &mut me,
@@ -181,28 +181,28 @@ fn a_missing_volume_comes_before_the_entrypoint_and_the_environment_after_it() {
     let secret = |name: &str| {
         Change::Secret(Event::Apply(object(json!({ "metadata": { "name": name, "namespace": "openstack" } }))))
     };
-    let place = |changes| judged(&me, changes).remove("waits-in").flatten();
+    let place = |changes| evaluated(&me, changes).remove("waits-in").flatten();
     assert_eq!(place(vec![]).as_deref(), Some("volumes"));
     assert_eq!(place(vec![secret("glance-etc")]).as_deref(), Some("init"));
     assert_eq!(place(vec![secret("glance-etc"), job("db-sync", 1)]).as_deref(), Some("config"));
     assert_eq!(waits_for(&me, vec![secret("glance-etc"), job("db-sync", 1)]), "secret openstack/keys (api)");
-    assert!(is_let_go(&me, vec![secret("glance-etc"), job("db-sync", 1), secret("keys")]));
+    assert!(is_released_by(&me, vec![secret("glance-etc"), job("db-sync", 1), secret("keys")]));
 }
 
 #[test]
-fn a_pod_let_go_is_never_held_again() {
+fn released_pod_is_never_blocked_again() {
     let mut me = waiting("DEPENDENCY_JOBS", "db-sync");
     merge(&mut me, json!({ "metadata": { "annotations": { "kwok.osdpl.dev/released": "true" } } }));
-    assert_eq!(judged(&me, vec![]), Annotations::new());
+    assert_eq!(evaluated(&me, vec![]), Annotations::new());
 }
 
 #[test]
-fn on_a_node_that_is_down_nothing_starts_and_nothing_is_ready() {
+fn nothing_starts_on_a_node_that_is_down() {
     let down = || {
         let status = json!({ "conditions": [{ "type": "Ready", "status": "False" }] });
         Change::Node(Event::Apply(object(json!({ "metadata": { "name": "node-1" }, "status": status }))))
     };
-    let judgement = judged(&pod("me", json!({})), vec![down()]);
+    let judgement = evaluated(&pod("me", json!({})), vec![down()]);
     assert_eq!(judgement, [("node-ready".to_string(), Some("false".to_string()))].into());
 }
 
@@ -213,24 +213,24 @@ fn faults(rule: &str) -> Change {
 }
 
 #[test]
-fn a_fault_rule_is_put_on_a_pod_with_the_same_stroke_that_lets_it_go() {
-    let judgement = judged(&pod("me", json!({})), vec![faults("{name: me, behaviour: fail, exitCode: 3}")]);
+fn fault_rule_is_applied_with_the_release() {
+    let judgement = evaluated(&pod("me", json!({})), vec![faults("{name: me, behaviour: fail, exitCode: 3}")]);
     for (key, value) in [("released", "true"), ("behaviour", "fail"), ("exit-code", "3"), ("rule", "rule-1")] {
         assert_eq!(judgement.get(key), Some(&Some(value.to_string())), "{key}: {judgement:?}");
     }
 }
 
 #[test]
-fn a_rule_that_is_gone_takes_its_words_away_and_no_others() {
+fn deleted_rule_removes_only_its_settings() {
     let ours = json!({ "kwok.osdpl.dev/released": "true", "kwok.osdpl.dev/rule": "rule-1", "kwok.osdpl.dev/behaviour": "fail" });
     let me = pod("me", json!({ "metadata": { "annotations": ours } }));
-    assert_eq!(judged(&me, vec![]), [("behaviour".to_string(), None), ("rule".to_string(), None)].into());
+    assert_eq!(evaluated(&me, vec![]), [("behaviour".to_string(), None), ("rule".to_string(), None)].into());
     let own = json!({ "kwok.osdpl.dev/released": "true", "kwok.osdpl.dev/behaviour": "fail" });
-    assert_eq!(judged(&pod("me", json!({ "metadata": { "annotations": own } })), vec![]), Annotations::new());
+    assert_eq!(evaluated(&pod("me", json!({ "metadata": { "annotations": own } })), vec![]), Annotations::new());
 }
 
 #[test]
-fn failing_once_is_over_when_an_earlier_pod_of_the_same_job_has_failed() {
+fn fail_once_ends_after_an_earlier_failed_pod() {
     let owner = json!([{ "apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "job-uid", "controller": true }]);
     let words = json!({ "kwok.osdpl.dev/behaviour": "fail-once" });
     let of_job = |name: &str, phase: &str| {
@@ -238,7 +238,7 @@ fn failing_once_is_over_when_an_earlier_pod_of_the_same_job_has_failed() {
         pod(name, json!({ "metadata": metadata, "spec": { "restartPolicy": "Never" }, "status": { "phase": phase } }))
     };
     let me = of_job("me", "Pending");
-    assert_eq!(judged(&me, vec![]).get("failed-before"), None);
-    let after = judged(&me, vec![apply(&of_job("first", "Failed"))]);
+    assert_eq!(evaluated(&me, vec![]).get("failed-before"), None);
+    let after = evaluated(&me, vec![apply(&of_job("first", "Failed"))]);
     assert_eq!(after.get("failed-before"), Some(&Some("true".to_string())));
 }

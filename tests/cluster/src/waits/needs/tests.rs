@@ -1,4 +1,4 @@
-//! Pods as OpenStack-Helm writes them, and what they need.
+//! Tests with pods of OpenStack-Helm and their dependencies.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn labels(pairs: &[(&str, &str)]) -> Labels {
 }
 
 #[test]
-fn names_without_a_namespace_are_in_the_pods_own() {
+fn names_default_to_the_pods_namespace() {
     let found = entrypoint(&[
         ("DEPENDENCY_SERVICE", "infra:mariadb,keystone-api"),
         ("DEPENDENCY_JOBS", "db-sync,other:db-init"),
@@ -47,7 +47,7 @@ fn names_without_a_namespace_are_in_the_pods_own() {
 }
 
 #[test]
-fn malformed_entries_are_ignored_as_upstream_ignores_them() {
+fn ignores_malformed_entries() {
     assert_eq!(entrypoint(&[("DEPENDENCY_SERVICE", ",a:b:c,:d,ok")]), [service("openstack", "ok")]);
     let broken =
         entrypoint(&[("DEPENDENCY_SERVICE", ""), ("DEPENDENCY_POD_JSON", "[{"), ("DEPENDENCY_JOBS_JSON", "null")]);
@@ -55,7 +55,7 @@ fn malformed_entries_are_ignored_as_upstream_ignores_them() {
 }
 
 #[test]
-fn the_json_list_of_jobs_wins_over_the_plain_one() {
+fn prefers_the_json_list_of_jobs() {
     let json = r#"[{"name":"a"},{"namespace":"n","labels":{"k":"v"}},{"name":"both","labels":{"k":"v"}}]"#;
     let found = entrypoint(&[("DEPENDENCY_SERVICE", ""), ("DEPENDENCY_JOBS", "plain"), ("DEPENDENCY_JOBS_JSON", json)]);
     let by_labels = Dependency::Jobs { namespace: "n".into(), labels: labels(&[("k", "v")]) };
@@ -63,7 +63,7 @@ fn the_json_list_of_jobs_wins_over_the_plain_one() {
 }
 
 #[test]
-fn pods_are_needed_by_label_and_on_the_same_node_where_asked() {
+fn parses_pods_by_label_and_node() {
     let json = r#"[{"labels":{"application":"neutron"},"requireSameNode":true},{"labels":{"a":"b"},"namespace":"n"}]"#;
     let pod =
         |namespace: &str, labels: Labels, same_node| Dependency::Pod { namespace: namespace.into(), labels, same_node };
@@ -74,7 +74,7 @@ fn pods_are_needed_by_label_and_on_the_same_node_where_asked() {
 }
 
 #[test]
-fn custom_resources_are_needed_by_field_or_condition() {
+fn parses_custom_resource_conditions() {
     let json = r#"[{"apiVersion":"a.b/v1","kind":"Database","name":"glance",
                     "fields":[{"key":"status.phase","value":"Ready"}],"conditions":[{"type":"Ready"}]}]"#;
     let found = entrypoint(&[("DEPENDENCY_SERVICE", ""), ("DEPENDENCY_CUSTOM_RESOURCE", json)]);
@@ -84,14 +84,14 @@ fn custom_resources_are_needed_by_field_or_condition() {
 }
 
 #[test]
-fn only_an_init_container_with_dependency_service_is_an_entrypoint() {
+fn entrypoint_needs_dependency_service() {
     assert_eq!(entrypoint(&[("DEPENDENCY_JOBS", "db-sync")]), []);
     let main = json!({ "containers": [{ "name": "c", "env": [{ "name": "DEPENDENCY_SERVICE", "value": "a" }] }] });
     assert_eq!(needs(main).dependencies, []);
 }
 
 #[test]
-fn volumes_and_environment_name_their_sources_unless_optional() {
+fn collects_sources_unless_optional() {
     let found = needs(json!({
         "volumes": [
             { "name": "etc", "secret": { "secretName": "glance-etc" } },
