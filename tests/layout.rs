@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates that take values and return values.
-const PURE: [&str; 3] = ["values", "core", "lint"];
+const PURE: [&str; 4] = ["values", "core", "lint", "decide"];
 
 /// The only modules of pure crates that may read files: the loader of the catalogue, and its build script.
 const LOADERS: [&str; 2] = ["src/core/files.rs", "src/core/build.rs"];

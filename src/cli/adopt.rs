@@ -25,7 +25,7 @@ use look::HelmReleases;
 use osdpl_core::adopt::{CloudInventory, IdentifiedReleases, find_default_credentials, identify_releases};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::placeholder;
-use osdpl_operator::cluster::Cluster;
+use osdpl_operator::cluster::Reader;
 use shown::{AdoptReport, Observations};
 use written::DescriptionFile;
 
@@ -70,7 +70,7 @@ impl Arguments {
             return self.request_adoption().await;
         }
         let client = self.cluster.client().await?;
-        let cluster = Cluster::reader(client.clone());
+        let cluster = Reader::new(client.clone());
         let helm = look::find_releases(&cluster, self.namespace.as_deref()).await?;
         let (home, catalog) = self.home(&client, &helm).await?;
         let known = self.known(&helm, &catalog)?;

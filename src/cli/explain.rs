@@ -62,6 +62,7 @@ impl Arguments {
         let live = if document.is_none() { Some(self.find().await?) } else { None };
         let extended = self.extended(live.as_ref()).await.inspect_err(|_| self.report());
         let ExtendedCatalog { catalog, files: texts, .. } = extended?;
+        let catalog = std::sync::Arc::new(catalog);
         let cloud = match (&document, live) {
             (Some(document), _) => offline(document, &catalog).inspect_err(|_| self.report())?,
             (None, live) => self.from_cluster(live.context("no resource was read")?, &catalog).await?,
@@ -137,7 +138,7 @@ impl Arguments {
     async fn from_cluster(
         &self,
         (client, deployment): (kube::Client, OpenStackDeployment),
-        catalog: &Catalog,
+        catalog: &std::sync::Arc<Catalog>,
     ) -> anyhow::Result<Cloud> {
         // A separate layer rewrites the charts' own images.
         let charts = match self.place.source() {

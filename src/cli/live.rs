@@ -28,7 +28,7 @@ pub struct Live {
     pub deployment: OpenStackDeployment,
     /// The resource in the cluster, if it exists.
     pub current: Option<OpenStackDeployment>,
-    pub catalog: Catalog,
+    pub catalog: Arc<Catalog>,
     pub preview: Preview,
     /// The file that the resource was read from, if any.
     pub document: Option<Document>,
@@ -53,6 +53,7 @@ impl LiveQuery<'_> {
             Some(_) => Some(ChartSource::new(self.place.open().await?, &Arc::default())),
             None => None,
         };
+        let catalog = Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), source.as_ref()).await?;
         Ok(Live { client, deployment, current: live, catalog, preview, document })
     }

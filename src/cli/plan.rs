@@ -178,6 +178,7 @@ impl Arguments {
             Some(_) => Some(ChartSource::new(self.place.open().await?, &Arc::new(Notify::new()))),
             None => None,
         };
+        let catalog = Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), charts.as_ref()).await?;
         let options = DisplayOptions { values: self.values, credentials: self.credentials };
         let mut shown = PlanReport::new(&deployment, live.as_ref(), &preview, document, options);
@@ -227,6 +228,6 @@ pub(super) async fn superseded_by(
 ) -> anyhow::Result<Option<String>> {
     let all: Api<OpenStackDeployment> = Api::all(client.clone());
     let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
-    let older = osdpl_operator::controller::older(&all.items, live);
+    let older = osdpl_decide::older(&all.items, live);
     Ok(older.map(|older| format!("nothing is done for this one: {older} is older, and there is one cloud per cluster")))
 }

@@ -74,7 +74,7 @@ struct Cloud {
     namespace: String,
     name: String,
     spec: OpenStackDeploymentSpec,
-    catalog: Catalog,
+    catalog: std::sync::Arc<Catalog>,
     desired: Desired,
     /// The Jobs to delete before an upgrade, by release.
     jobs: BTreeMap<String, Vec<String>>,
@@ -155,7 +155,7 @@ impl Arguments {
             home: None,
             secrets: secrets(&facts).into_iter().map(Into::into).collect(),
             spec: deployment.spec,
-            catalog,
+            catalog: std::sync::Arc::new(catalog),
             desired,
         })
     }

@@ -39,6 +39,7 @@ impl Arguments {
         let deployment = self.target.find(&client).await?;
         let namespace = deployment.namespace().unwrap_or_default();
         let catalog = self.catalog.load_from(&client, &namespace, None).await?;
+        let catalog = std::sync::Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, Some(&deployment), None).await?;
         for unseen in &preview.unseen {
             eprintln!("unknown: {unseen}");

@@ -2,9 +2,9 @@
 
 mod added;
 mod adopt;
+mod answer;
 mod beforehand;
 mod ceph;
-mod claims;
 mod crds;
 mod credentials;
 mod deployments;
@@ -24,26 +24,18 @@ mod run;
 mod site;
 mod sweep;
 
-use std::sync::{Arc, Mutex};
-
-use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, PostParams};
 use kube::runtime::events::{Recorder, Reporter};
+pub use osdpl_decide::MANAGER;
 
 pub use added::{addition, additions};
 pub use beforehand::secrets_beforehand;
-pub use credentials::{Credentials, Edits as SecretEdits, Question as CredentialQuestion};
 pub use evict::Evicted;
-pub use external::Externals;
-pub use inputs::{Inputs, Reference};
+pub use inputs::Inputs;
 pub use nodes::NODE_MANAGER;
 pub use own::is_older;
-pub use remove::{Leftovers, Needed};
-pub use rook::{Asked, RookWatch, STORE};
+pub use rook::RookWatch;
 pub use run::Made;
-
-/// The field manager of everything that the operator itself applies.
-pub const MANAGER: &str = "osdpl";
 
 /// What can go wrong between us and the API server.
 #[derive(Debug, thiserror::Error)]
@@ -85,11 +77,6 @@ fn ends(status: &kube::core::Status) -> bool {
     causes.any(|cause| cause.reason == "NamespaceTerminating")
 }
 
-#[allow(clippy::disallowed_methods, reason = "the shell's clock: how long an answer counts")]
-fn now() -> Timestamp {
-    Timestamp::now()
-}
-
 trait Explain<T> {
     fn because(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
@@ -100,40 +87,58 @@ impl<T> Explain<T> for Result<T, kube::Error> {
     }
 }
 
-/// The gate to the API server.
+/// Reads from the API server. It has no methods that write.
+#[derive(Clone)]
+pub struct Reader {
+    client: kube::Client,
+}
+
+impl Reader {
+    /// Reads through this client.
+    pub fn new(client: kube::Client) -> Self {
+        Self { client }
+    }
+
+    /// The client, for watches.
+    pub(crate) fn client(&self) -> &kube::Client {
+        &self.client
+    }
+}
+
+/// Writes to the API server, and reads from it.
 #[derive(Clone)]
 pub struct Cluster {
-    client: kube::Client,
+    reader: Reader,
     /// Asks once: a refusal is an answer.
     asks_once: kube::Client,
     recorder: Recorder,
-    only_reads: bool,
-    /// What is known of external services.
-    external: Arc<Mutex<external::AllLooked>>,
+}
+
+impl std::ops::Deref for Cluster {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        &self.reader
+    }
 }
 
 impl Cluster {
-    /// A gate through this client.
+    /// Writes through this client.
     pub fn new(client: kube::Client) -> Self {
         let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
         let (recorder, asks_once) = (Recorder::new(client.clone(), reporter), client.clone());
-        Self { client, asks_once, recorder, only_reads: false, external: Arc::default() }
+        Self { reader: Reader::new(client), asks_once, recorder }
     }
 
-    /// The same gate, with a client for evictions that takes "too many requests" for an answer: kube's own repeats what was refused so for minutes.
+    /// The same, with a client for evictions that takes "too many requests" for an answer: kube's own repeats what was refused so for minutes.
     #[must_use]
     pub fn asking_once(self, client: kube::Client) -> Self {
         Self { asks_once: client, ..self }
     }
 
-    /// A gate that stores no credentials: those that are missing are made up, and forgotten.
-    pub fn reader(client: kube::Client) -> Self {
-        Self { only_reads: true, ..Self::new(client) }
-    }
-
-    /// The client, for watches.
-    pub fn client(&self) -> &kube::Client {
-        &self.client
+    /// The part that only reads.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
     }
 
     /// Creates a namespace where it is missing.

@@ -3,40 +3,23 @@
 //! A pass is short and never waits for helm. The end of a child, a release record, a workload, a Secret, the resource itself: each pokes the
 //! next pass.
 
-mod act;
-mod ceph;
-mod certificates;
-mod changes;
+mod apply;
 mod charts;
 mod drive;
 mod extend;
-mod external;
 mod failing;
 mod fence;
-mod gather;
-mod hosts;
-mod learn;
-mod leftovers;
-mod likeness;
 mod maintenance;
 mod memory;
-mod named;
-mod nodes;
 mod outcomes;
-mod pending;
 mod preview;
 mod publish;
-mod rollout;
-mod ruling;
+mod read;
 mod secrets;
 mod site;
-mod spent;
-mod store;
-mod sweep;
-mod teardown;
 mod written;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -48,13 +31,12 @@ use kube::{Api, ResourceExt as _};
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
-pub use act::upgrade;
+pub use apply::upgrade;
 pub use charts::{ChartSource, wanted};
 pub use drive::drive;
 pub use extend::Book;
 pub use fence::Fence;
 pub use preview::{Preview, preview};
-pub use ruling::older;
 pub use secrets::secrets;
 
 use crate::cluster::{Cluster, Error, Inputs};
@@ -63,10 +45,8 @@ use crate::tasks::Tasks;
 use crate::telemetry::Metrics;
 use memory::Memory;
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::desired::Desired;
-use osdpl_core::plan::{Plan, plan};
 use osdpl_core::scrub::Scrubber;
-use teardown::is_over;
+use osdpl_decide::{Hold, Plan, decide, is_finalized, older, yields};
 
 /// Everything that a pass works with.
 pub struct Context {
@@ -181,47 +161,63 @@ fn failed(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Context>) -> Acti
 /// # Errors
 /// When the API server refuses what the pass can't go on without; everything else is said in the status.
 pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Context>) -> Result<Action, Error> {
-    let outcome = pass(&deployment, &context).await;
+    let outcome = Box::pin(pass(&deployment, &context)).await;
     context.tell_failure(&deployment, outcome.as_ref().err()).await;
     outcome
 }
 
+/// How soon the next pass follows one that requested or changed what the next one sees.
+const NEXT: Duration = Duration::from_millis(5);
+
+/// One pass: read, decide, apply, report.
 async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Action, Error> {
     let _measured = context.metrics.start_pass();
     let mut memory = context.memory.lock().await;
     if context.is_over(deployment) {
         return Ok(Action::await_change());
     }
-    let untold = memory.written.as_mut().and_then(|written| written.untold(deployment));
-    let deployment = untold.as_ref().unwrap_or(deployment);
+    let newer = memory.written.as_mut().and_then(|written| written.untold(deployment));
+    let deployment = newer.as_ref().unwrap_or(deployment);
     if let Some(older) = context.older_deployment(deployment) {
-        return context.yield_to(deployment, &older).await;
+        let plan = yields(deployment, older);
+        context.apply(deployment, &plan, &mut memory).await?;
+        if plan.hold.is_none() {
+            context.publish(deployment, &plan, &BTreeMap::new(), &mut memory).await?;
+        }
+        return Ok(Action::await_change());
     }
     if !context.extend(&deployment.namespace().unwrap_or_default(), &mut memory).await {
-        // What the spec names may be in a ConfigMap that was not read yet; the first answer pokes.
+        // A ConfigMap that adds to the catalogue was not read yet; the first answer triggers a pass.
         return Ok(Action::await_change());
     }
-    if deployment.metadata.deletion_timestamp.is_some() {
-        return context.teardown(deployment, &mut memory).await;
+    let snapshot = context.read(deployment, &mut memory).await?;
+    let plan = decide(&snapshot);
+    drop(snapshot);
+    context.subscribe(&plan, &mut memory);
+    match plan.hold {
+        Some(Hold::Objects) => return Ok(Action::await_change()),
+        Some(Hold::Reads) => return Ok(Action::requeue(NEXT)),
+        Some(Hold::Actions | Hold::Charts | Hold::Watch) | None => {}
     }
-    if context.cluster.set_finalizer(deployment, true).await? {
-        return Ok(Action::await_change());
+    context.scrub_secrets(&plan, &mut memory);
+    let outcome = context.apply(deployment, &plan, &mut memory).await?;
+    let mut at = plan.wake;
+    match plan.hold {
+        Some(Hold::Watch) => return Ok(Action::await_change()),
+        Some(Hold::Actions) => return Ok(Action::requeue(NEXT)),
+        Some(Hold::Charts) => {}
+        _ if outcome.untrue => return Ok(Action::requeue(NEXT)),
+        _ => at = at.into_iter().chain(context.publish(deployment, &plan, &outcome.begun, &mut memory).await?).min(),
     }
-    let catalog = context.catalog();
-    let first = gather::selection(deployment, &deployment.spec, &catalog);
-    context.inputs.watch(&named::references(&deployment.spec, &catalog, &first));
-    ceph::watch(&context.inputs, &deployment.spec);
-    if context.inputs.is_reading() {
-        // Nothing is planned from objects that were not read yet; the first answer pokes.
-        return Ok(Action::await_change());
+    if outcome.again {
+        return Ok(Action::requeue(NEXT));
     }
-    let wish = context.gather(deployment, first, &mut memory).await?;
-    context.carry_out(deployment, wish, &mut memory).await
+    Ok(wake(at.into_iter().chain(memory.again(now())).min(), now()))
 }
 
-fn wake(plan: &Plan, wish: &gather::Wish, now: Timestamp) -> Action {
-    let times = plan.requeue_at.into_iter().chain(wish.wake);
-    match times.min() {
+/// When the next pass follows by itself.
+fn wake(at: Option<Timestamp>, now: Timestamp) -> Action {
+    match at {
         Some(at) => {
             let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
             Action::requeue(wait.max(Duration::from_millis(50)))
@@ -236,43 +232,24 @@ fn now() -> Timestamp {
 }
 
 impl Context {
-    /// Plans, takes the steps, and tells what came of it.
-    async fn carry_out(
-        &self,
-        deployment: &OpenStackDeployment,
-        mut wish: gather::Wish,
-        memory: &mut Memory,
-    ) -> Result<Action, Error> {
-        self.attend(&wish);
-        self.probe(&wish);
-        self.hosts(deployment, &mut wish, memory).await;
-        self.settle(deployment, &wish);
-        let now = now();
-        let empty = Desired::default();
-        let desired = if wish.refused { &empty } else { &*wish.desired };
-        let mut plan = if wish.refused {
-            Plan::default()
-        } else {
-            plan(desired, &wish.observed, &self.catalog(), &wish.policy, now)
-        };
-        pending::hold(&mut plan, &wish.pending);
-        self.guard(&plan, &mut wish, memory).await;
-        let repairs = spent::repairs(&plan, &wish.policy);
-        self.act(&mut plan, &wish, memory).await;
-        let rolled = self.roll(deployment, &plan, &wish, memory).await;
-        self.spend(deployment, &plan, &mut wish, (repairs, &rolled), memory).await;
-        plan.requeue_at = plan.requeue_at.into_iter().chain(rolled.requeue_at).min();
-        if wish.refused {
-            plan = gather::frozen(&wish.desired, &wish.observed);
+    /// Has watches and tasks follow what the plan requests, and keeps its memory.
+    fn subscribe(&self, plan: &Plan, memory: &mut Memory) {
+        memory.keep(plan);
+        self.inputs.subscribe(&plan.requests);
+        self.charts.request(&plan.requests.charts);
+        if let Some(watches) = &plan.requests.watches {
+            self.tasks.watch_drift_of(watches.drift.clone());
+            self.tasks.watch_rollouts(watches.daemons.clone());
+            if let Some(endpoints) = &watches.endpoints {
+                self.tasks.set_probe_targets(endpoints.clone());
+            }
         }
-        // After a restart the charts are read anew, which is no news.
-        if pending::is_unsaid(deployment, &wish, &plan) && self.runner.table().is_empty() {
-            return Ok(wake(&plan, &wish, now));
+        if matches!(plan.hold, None | Some(Hold::Charts | Hold::Watch)) {
+            self.tasks.set_host_query(plan.requests.hosts.clone());
         }
-        let (changes, again) = self.changes(&plan, &wish, memory).await;
-        let later = self.publish(deployment, &wish, &plan, (&changes, &rolled.rollouts), None, memory).await?;
-        plan.requeue_at = plan.requeue_at.into_iter().chain(later).chain(again).min();
-        Ok(wake(&plan, &wish, now))
+        if let Some(setting) = &plan.requests.setting {
+            self.say(setting.clone());
+        }
     }
 
     /// The resource that rules instead of this one.
@@ -284,6 +261,6 @@ impl Context {
     /// Whether all was done of a resource: of what the watch has not told of yet as well, nothing is done twice.
     fn is_over(&self, deployment: &OpenStackDeployment) -> bool {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
-        is_over(deployment) || deployment.uid().is_some_and(|uid| over.contains(&uid))
+        is_finalized(deployment) || deployment.uid().is_some_and(|uid| over.contains(&uid))
     }
 }

@@ -131,10 +131,10 @@ fn failed(_: Arc<NodeMaintenance>, _: &Error, this: Arc<MaintenanceController>) 
 /// A pass for one maintenance: executes as many actions as possible.
 async fn reconcile(maintenance: Arc<NodeMaintenance>, this: Arc<MaintenanceController>) -> Result<Action, Error> {
     let name = maintenance.name_any();
-    let mut states = this.states.lock().await;
+    let mut known = this.states.lock().await;
     let setting = this.context.setting();
     // A change of the status by the pass itself must not trigger a retry.
-    let failed = states.get(&name).and_then(|own| own.failed.as_ref());
+    let failed = known.get(&name).and_then(|own| own.failed.as_ref());
     if let Some(failed) =
         failed.filter(|failed| failed.trigger == trigger_of(&maintenance) && failed.until > Timestamp::now())
     {
@@ -142,10 +142,10 @@ async fn reconcile(maintenance: Arc<NodeMaintenance>, this: Arc<MaintenanceContr
     }
     for _ in 0..MAX_ACTIONS {
         let Some(now) = this.context.cluster.maintenance(&name).await? else {
-            states.remove(&name);
+            known.remove(&name);
             break;
         };
-        let own = states.entry(name.clone()).or_default();
+        let own = known.entry(name.clone()).or_default();
         let Some(mut decision) = this.decision(&now, setting.as_deref(), &own.refused).await? else {
             return Ok(Action::await_change());
         };

@@ -131,7 +131,7 @@ fn repairs_drift_with_growing_backoff() {
         edit(world, "fighter", "exec false").await;
         let fought = |cloud: &OpenStackDeployment| {
             let message = cloud.child("mariadb").message;
-            let fight = message.contains("taken back once and done again") && message.contains("by fighter");
+            let fight = message.contains("it came back after being repaired") && message.contains("by fighter");
             fight.then_some(())
         };
         world.until("the repeated change is reported with its author", fought).await;

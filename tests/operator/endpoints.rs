@@ -75,7 +75,7 @@ fn failing_api_blocks_ready_but_unreachable_does_not() {
         assert_eq!((degraded.status.as_str(), degraded.message), ("True", causes[0].message.clone()));
 
         server.answers("glance-api", Behaviour::Never);
-        let (health, _) = world.until_endpoint("no answer").await;
+        let (health, _) = world.until_endpoint("no response").await;
         assert_eq!(health.reason, format!("{url}: no response within 1 s"));
         server.answers("glance-api", Behaviour::Well);
         world.until_endpoints_respond(&["glance", "keystone"]).await;

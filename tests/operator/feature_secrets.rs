@@ -21,7 +21,7 @@ async fn check_no_leaks(world: &World) {
     let mut told = vec![world.operator_log(), world.osdpl(&["plan"])];
     told.push(world.osdpl(&["explain", MARIADB, "endpoints.identity.auth.mariadb.password"]));
     assert!(
-        told[2].contains("Secret far, key pw, which spec.features.database.backup.remote.passwordSecret names"),
+        told[2].contains("Secret far, key pw, referenced by spec.features.database.backup.remote.passwordSecret"),
         "{}",
         told[2]
     );

@@ -6,6 +6,7 @@
 mod added;
 mod adopt;
 mod approval;
+mod audit;
 mod causes;
 mod ceph;
 mod certificates;

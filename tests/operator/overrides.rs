@@ -123,7 +123,7 @@ fn refuses_overrides_that_no_chart_supports() {
         // The API server itself refuses these.
         for (nodes, words) in [
             (json!({"roles": {"compute": {}}}), "has no nodes for the role"),
-            (json!({"roles": {"Compute": {"names": ["a"]}}}), "maps names of roles to who plays them"),
+            (json!({"roles": {"Compute": {"names": ["a"]}}}), "must map names of roles to their nodes"),
             (json!({"overrides": [{"name": "a", "releases": {}}]}), "either by `selector` or by `nodes`"),
             (
                 json!({"overrides": [{"name": "a", "nodes": ["x"]}, {"name": "a", "nodes": ["y"]}]}),

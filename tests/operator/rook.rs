@@ -183,7 +183,7 @@ fn access_admin_passes_the_admin_key_to_charts() {
         }
         let cloud = world.until_ready().await;
         let ready = cloud.condition(condition::READY).unwrap().message;
-        assert!(ready.contains("warning: spec.features.storage.ceph.rook.access: admin is weaker"), "{ready}");
+        assert!(ready.contains("warning: spec.features.storage.ceph.rook.access: admin is less secure"), "{ready}");
         let values = world.helm_values("glance");
         let rbd = &values["conf"]["glance"]["rbd"];
         assert_eq!((&rbd["rbd_store_pool"], &rbd["rbd_store_replication"]), (&json!("images"), &json!(2)));

@@ -16,7 +16,7 @@ use crate::output;
 use osdpl_core::api::{ADOPT, OpenStackDeployment};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::select;
-use osdpl_operator::cluster::Cluster;
+use osdpl_operator::cluster::Reader;
 use standing::{Adoptability, AdoptionCheck};
 
 impl Arguments {
@@ -54,7 +54,7 @@ async fn open(
 ) -> anyhow::Result<(Vec<String>, usize)> {
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
     let selection = select(&name, &namespace, &deployment.spec, catalog);
-    let cluster = Cluster::reader(client.clone());
+    let cluster = Reader::new(client.clone());
     let check = AdoptionCheck::new(&cluster, deployment, &selection).await?;
     let names = requested.map_or_else(|| selection.releases.keys().cloned().collect(), <[String]>::to_vec);
     let (mut open, mut ours, mut refused) = (Vec::new(), Vec::new(), Vec::new());

@@ -13,7 +13,7 @@ use osdpl_core::desired::DesiredRelease;
 use osdpl_core::difference::{Difference, diff_manifests, parse_objects};
 use osdpl_core::observed::ComparisonResult;
 use osdpl_core::scrub::Scrubber;
-use osdpl_operator::cluster::Cluster;
+use osdpl_operator::cluster::Reader;
 use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 
 /// The changes of one release; empty if it would not change.
@@ -33,7 +33,7 @@ pub struct Effects {
 
 /// The inputs of the comparison.
 pub struct EffectsQuery<'a> {
-    pub cluster: &'a Cluster,
+    pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
     pub known: &'a IdentifiedReleases<'a>,
     pub described: &'a Description,

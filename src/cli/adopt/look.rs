@@ -8,7 +8,7 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{Maker, RevisionSource, Status};
 use osdpl_operator::charts::{ChartRequest, Store};
-use osdpl_operator::cluster::Cluster;
+use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::wanted;
 
 /// The releases that helm has recorded.
@@ -20,7 +20,7 @@ pub struct HelmReleases {
     pub others: BTreeMap<ReleaseKey, String>,
 }
 
-pub async fn find_releases(cluster: &Cluster, namespace: Option<&str>) -> anyhow::Result<HelmReleases> {
+pub async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<HelmReleases> {
     let mut releases = HelmReleases::default();
     for meta in cluster.newest_records(namespace).await? {
         let key = meta.release.clone();
@@ -83,7 +83,7 @@ async fn compare(store: &Store, wanted: &ChartRequest, source: &RevisionSource) 
 }
 
 /// Returns other owners of releases, by the catalogue's name.
-pub async fn owners(cluster: &Cluster, known: &IdentifiedReleases<'_>) -> anyhow::Result<BTreeMap<String, String>> {
+pub async fn owners(cluster: &Reader, known: &IdentifiedReleases<'_>) -> anyhow::Result<BTreeMap<String, String>> {
     let mut owners = BTreeMap::new();
     for (name, found) in &known.releases {
         if let Ok((_, objects)) = cluster.recorded_source(&found.key, found.revision.into()).await?

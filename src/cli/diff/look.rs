@@ -14,7 +14,7 @@ use osdpl_core::observed::{ComparisonResult, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::{Action, Step, Wait};
 use osdpl_core::release::RevisionSource;
 use osdpl_core::scrub::Scrubber;
-use osdpl_operator::cluster::Cluster;
+use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::secrets;
 use osdpl_values::{Path, Values, changed_paths};
 
@@ -37,7 +37,7 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
     }
     let secrets: Vec<String> = secrets(&preview.facts).into_iter().map(Into::into).collect();
     shown.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unseen.contains(unknown));
-    let comparison = Comparison { live, cluster: Cluster::reader(client.clone()), renderer, secrets };
+    let comparison = Comparison { live, cluster: Reader::new(client.clone()), renderer, secrets };
     let is_desired = |key: &ReleaseKey| preview.desired.releases.values().any(|release| release.key == *key);
     for (name, decision) in &preview.plan.decisions {
         if !only.is_empty() && !only.contains(name) {
@@ -78,7 +78,7 @@ fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Out
 
 struct Comparison<'a> {
     live: &'a Live,
-    cluster: Cluster,
+    cluster: Reader,
     renderer: Option<&'a Renderer>,
     secrets: Vec<String>,
 }
@@ -175,7 +175,7 @@ impl Comparison<'_> {
     ) -> anyhow::Result<Vec<Difference>> {
         let scrubber: Scrubber = scrubber(release, &self.secrets, recorded.as_ref().map(|(source, _)| &source.config));
         let spec = &self.live.preview.spec;
-        let cloud = (spec, &self.live.catalog);
+        let cloud = (spec, &*self.live.catalog);
         let after = renderer.objects(cloud, (name, release), recorded.is_some(), &scrubber).await?;
         let before = parse_objects(recorded.map(|(_, contents)| contents).unwrap_or_default(), &release.key);
         Ok(diff_manifests(&before, &after, &scrubber))

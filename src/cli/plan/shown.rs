@@ -40,6 +40,9 @@ pub struct PlanReport {
     /// Nodes whose labels would change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<super::summary::NodeLine>,
+    /// Everything else that would be done: objects that are written or deleted, evictions, annotations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<super::summary::ActionLine>,
     /// The changes that wait for approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -132,6 +135,7 @@ impl PlanReport {
             refused: preview.refused,
             releases: releases.collect(),
             nodes: super::summary::nodes(preview),
+            actions: super::summary::actions(preview),
             findings: findings.collect(),
             unknown: preview.unknown.iter().cloned().map(scrub).collect(),
             ..Self::default()
@@ -188,6 +192,9 @@ impl PlanReport {
             }
         }
         text.push_str(&self.labels());
+        for action in &self.actions {
+            let _ = writeln!(text, "{}: {}", action.action, action.reason);
+        }
         let _ = writeln!(text, "{}", self.summary());
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");

@@ -10,6 +10,7 @@ use osdpl_core::api::OpenStackDeploymentStatus;
 use osdpl_core::nodes::format_names;
 use osdpl_core::rollout;
 use osdpl_core::status::rollout_line;
+use osdpl_decide::{Action, Planned};
 use osdpl_operator::controller::Preview;
 
 /// The label changes of one node.
@@ -20,6 +21,37 @@ pub struct NodeLine {
     pub gains: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<String>,
+}
+
+/// An action beside the steps of releases and the labels of nodes.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionLine {
+    pub action: String,
+    pub reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Returns the actions beside the steps of releases and the labels of nodes. Of a Secret only its name and keys are shown.
+pub(super) fn actions(preview: &Preview) -> Vec<ActionLine> {
+    let others = preview.actions.iter().filter(|planned| {
+        !matches!(planned.action, Action::Release { .. } | Action::LabelNode { .. } | Action::AddFinalizer)
+    });
+    let line = |planned: &Planned| {
+        let (kind, namespace, name) = match planned.action.object() {
+            Some((kind, namespace, name)) => (Some(kind), Some(namespace), Some(name)),
+            None => (None, None, None),
+        };
+        let scrub = |text: String| preview.scrubber.scrub(&text);
+        let (action, reason) = (scrub(planned.action.to_string()), scrub(planned.reason.clone()));
+        ActionLine { action, reason, kind, namespace, name }
+    };
+    others.map(line).collect()
 }
 
 /// Returns the nodes whose labels would change.

@@ -1,4 +1,4 @@
-//! ManifestComparison of foreign revisions with the desired state.
+//! Comparison of foreign revisions with the desired state.
 
 use std::fmt;
 

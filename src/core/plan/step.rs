@@ -176,19 +176,23 @@ impl Step {
 
 impl Context<'_> {
     pub(super) fn desired_step(&self, name: &str, release: &DesiredRelease, state: State<'_>) -> Step {
+        let paused = self.policy.paused || release.paused;
         match state {
             State::Running(child) => self.running_step(name, &release.key, child, Some(release)),
-            _ if !release.managed => Self::unmanage_step(state),
+            _ if !release.managed => match Self::unmanage_step(state) {
+                Step::Do(..) if paused => Step::Wait(Wait::Paused),
+                step => step,
+            },
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
             State::Unmanaged(seen) => self.unmanaged_step(name, release, seen),
             State::Locked(seen, until) => Step::Wait(locked_wait(seen, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
             State::InSync(seen) if !self.needs_repair(name, release) => settle_step(release, seen, self.observed),
-            // Labels do not change running pods: an upgrade by hand during a pause may be in sync already.
+            // A pause stops even labels, unless a person asked for the adoption.
+            _ if paused => Step::Wait(Wait::Paused),
             State::Foreign(seen) | State::OutOfDate(seen) if self.matches_desired(release, seen) => {
                 Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)
             }
-            _ if self.policy.paused || release.paused => Step::Wait(Wait::Paused),
             _ if self.observed.terminating.contains(&release.key.namespace) => {
                 Step::Wait(Wait::Terminating(release.key.namespace.clone()))
             }

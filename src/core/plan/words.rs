@@ -112,7 +112,7 @@ fn unmanaged(verdict: Option<&ComparisonResult>, formatter: &mut fmt::Formatter<
     match verdict {
         None => formatter.write_str("take it over (osdpl adopt <release>)")?,
         Some(ComparisonResult::Same) => {
-            formatter.write_str("take it over (osdpl adopt <release>): nothing would change")?
+            formatter.write_str("take it over (osdpl adopt <release>): nothing would change")?;
         }
         Some(verdict @ ComparisonResult::Differs { .. }) => {
             write!(formatter, "take it over (osdpl adopt <release>): {verdict}, once that is approved")?;

@@ -63,10 +63,10 @@ pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usiz
 /// The event for a node whose host was deleted from Nova and Neutron.
 pub fn host_deleted_event(node: &str, found: &Forgotten) -> Event {
     let Forgotten { host, agents } = found;
-    let note = format!("deleted host {host}: its nova-compute service and {agents} Neutron agents");
+    let message = format!("deleted host {host}: its nova-compute service and {agents} Neutron agents");
     Event {
         subject: Some(Subject::Object { kind: "Node".into(), name: node.into() }),
-        ..event(false, "HostForgotten", note)
+        ..event(false, "HostForgotten", message)
     }
 }
 

@@ -41,7 +41,7 @@ pub fn names_networks(spec: &OpenStackDeploymentSpec) -> bool {
 /// A string value of the features.
 struct Text<'a> {
     field: String,
-    text: &'a str,
+    value: &'a str,
     /// Whether it is below one of [`ALLOWED`].
     is_allowed: bool,
 }
@@ -49,7 +49,7 @@ struct Text<'a> {
 /// Returns the networks of the features with their fields.
 fn networks(features: &Values) -> Vec<(String, String, Network)> {
     let placed = texts(features).into_iter().filter(|text| !text.is_allowed);
-    placed.filter_map(|Text { field, text, .. }| Some((field, text.to_owned(), Network::parse(text)?))).collect()
+    placed.filter_map(|Text { field, value, .. }| Some((field, value.to_owned(), Network::parse(value)?))).collect()
 }
 
 /// Returns every string of the features.
@@ -125,7 +125,7 @@ fn describe(range: &Range, site: &ClusterInfo) -> String {
 /// Reports texts that look like a network or an address but are not valid: schema patterns can't check the range 0 to
 /// 255.
 fn invalid_texts(written: &Values) -> Vec<Violation> {
-    let findings = texts(written).into_iter().filter_map(|Text { field, text, .. }| {
+    let findings = texts(written).into_iter().filter_map(|Text { field, value: text, .. }| {
         let (part, problem) = text.split(',').find_map(|part| Some((part.trim(), problem(part.trim())?)))?;
         Some(Violation::error("address", field, format!("{part:?}: {problem}")))
     });
@@ -200,7 +200,7 @@ fn walk<'a>(value: &'a Value, field: String, is_allowed: bool, found: &mut Vec<T
             let items = items.iter().enumerate();
             items.for_each(|(index, item)| walk(item, format!("{field}[{index}]"), is_allowed, found));
         }
-        Value::String(text) => found.push(Text { field, text, is_allowed }),
+        Value::String(text) => found.push(Text { field, value: text, is_allowed }),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

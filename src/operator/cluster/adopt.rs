@@ -8,7 +8,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
-use super::{Cluster, Error, Explain, MANAGER};
+use super::{Cluster, Error, Explain, MANAGER, Reader};
 use osdpl_core::adopt;
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, Object, Objects, RecordMeta, RevisionSource};
@@ -23,7 +23,7 @@ const LOOKS: usize = 4;
 /// The kinds that are looked at: those that a release has of its own, the telling ones first.
 const KINDS: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "Service", "ConfigMap"];
 
-impl Cluster {
+impl Reader {
     /// The newest record of each release, in one namespace or in all.
     ///
     /// # Errors
@@ -96,7 +96,9 @@ impl Cluster {
     pub async fn other_owner(&self, key: &ReleaseKey, objects: &Objects) -> Result<Option<String>, Error> {
         other_owner(&self.client, key, objects).await
     }
+}
 
+impl Cluster {
     /// Takes our labels from all records of a release; returns of how many. helm hands labels on from revision to revision: what is left on one
     /// would come back with a rollback.
     ///

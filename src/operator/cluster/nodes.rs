@@ -6,7 +6,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::{Cluster, Error, Explain};
+use super::{Cluster, Error, Explain, Reader};
 use osdpl_core::api::NODE_LABELS;
 use osdpl_core::observed::{self, Labels};
 
@@ -23,9 +23,6 @@ impl Cluster {
     /// # Errors
     /// When the API server refuses.
     pub async fn label_node(&self, name: &str, uid: &str, labels: &Labels) -> Result<(), Error> {
-        if self.only_reads {
-            return Ok(());
-        }
         let what = || format!("labelling node {name}");
         let answer = match self.apply_labels(name, uid, labels, false).await {
             Err(kube::Error::Api(status)) if status.is_conflict() => {
@@ -46,15 +43,6 @@ impl Cluster {
         }
     }
 
-    /// Whether there is a node of this name, by the API server's own word.
-    ///
-    /// # Errors
-    /// When the API server refuses.
-    pub async fn has_node(&self, name: &str) -> Result<bool, Error> {
-        let api: Api<Node> = Api::all(self.client.clone());
-        Ok(api.get_metadata_opt(name).await.because(|| format!("reading node {name}"))?.is_some())
-    }
-
     async fn apply_labels(&self, name: &str, uid: &str, labels: &Labels, force: bool) -> Result<(), kube::Error> {
         let api: Api<Node> = Api::all(self.client.clone());
         // With the uid nothing is made anew of a node that went a moment ago.
@@ -66,6 +54,17 @@ impl Cluster {
         let body = json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata});
         let params = PatchParams { force, ..PatchParams::apply(NODE_MANAGER) };
         api.patch_metadata(name, &params, &Patch::Apply(body)).await.map(drop)
+    }
+}
+
+impl Reader {
+    /// Whether there is a node of this name, by the API server's own word.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn has_node(&self, name: &str) -> Result<bool, Error> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        Ok(api.get_metadata_opt(name).await.because(|| format!("reading node {name}"))?.is_some())
     }
 }
 

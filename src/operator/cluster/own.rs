@@ -18,9 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::follow::follow;
 use osdpl_core::api::DEPLOYMENT_LABEL;
-
-/// Namespace and name.
-type Name = (String, String);
+use osdpl_core::observed::ReleaseKey;
 
 /// A kind that is held.
 pub(super) trait Kept:
@@ -32,9 +30,9 @@ impl Kept for Secret {}
 impl Kept for ConfigMap {}
 
 struct Held<K> {
-    objects: BTreeMap<Name, K>,
+    objects: BTreeMap<ReleaseKey, Arc<K>>,
     /// What the list that is under way has told.
-    arriving: BTreeSet<Name>,
+    arriving: BTreeSet<ReleaseKey>,
     /// Whether the watch has told everything once, or was refused.
     heard: bool,
 }
@@ -50,7 +48,6 @@ pub(super) type OwnSecrets = Own<Secret>;
 
 /// The objects of a kind with our label.
 pub(super) struct Own<K> {
-    client: Client,
     held: Arc<Mutex<Held<K>>>,
     _watch: AbortOnDropHandle<()>,
 }
@@ -61,9 +58,8 @@ impl<K: Kept> Own<K> {
         let held = Arc::<Mutex<Held<K>>>::default();
         let told = Arc::clone(&held);
         let hear = move |event| told.lock().unwrap_or_else(PoisonError::into_inner).hear(event);
-        let watch =
-            follow(watcher(Api::all(client.clone()), watcher::Config::default().labels(DEPLOYMENT_LABEL)), poke, hear);
-        Self { client, held, _watch: watch }
+        let watch = follow(watcher(Api::all(client), watcher::Config::default().labels(DEPLOYMENT_LABEL)), poke, hear);
+        Self { held, _watch: watch }
     }
 
     /// Whether the watch has told all there are, or was refused: then each is asked for.
@@ -71,26 +67,9 @@ impl<K: Kept> Own<K> {
         self.held().heard
     }
 
-    /// One of them: as it is held, else as the API server has it.
-    ///
-    /// # Errors
-    /// When it has to be asked for, and the API server refuses.
-    pub async fn get(&self, namespace: &str, name: &str) -> Result<Option<K>, kube::Error> {
-        let known = self.known(namespace, name);
-        if known.is_some() {
-            return Ok(known);
-        }
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
-        let found = api.get_opt(name).await?;
-        if let Some(object) = &found {
-            self.put(object.clone());
-        }
-        Ok(found)
-    }
-
-    /// One of them as it is held; none where it is not.
-    pub fn known(&self, namespace: &str, name: &str) -> Option<K> {
-        self.held().objects.get(&(namespace.to_owned(), name.to_owned())).cloned()
+    /// All of them as they are held.
+    pub fn all(&self) -> BTreeMap<ReleaseKey, Arc<K>> {
+        self.held().objects.clone()
     }
 
     /// Holds what the API server answered to a write.
@@ -100,12 +79,7 @@ impl<K: Kept> Own<K> {
 
     /// Drops what is held: the API server refused a write from it.
     pub fn forget(&self, namespace: &str, name: &str) {
-        self.held().objects.remove(&(namespace.to_owned(), name.to_owned()));
-    }
-
-    /// Drops everything that is held.
-    pub fn forget_all(&self) {
-        self.held().objects.clear();
+        self.held().objects.remove(&ReleaseKey::new(namespace, name));
     }
 
     fn held(&self) -> MutexGuard<'_, Held<K>> {
@@ -135,7 +109,7 @@ impl<K: Kept> Held<K> {
             Ok(watcher::Event::Apply(object)) => self.put(object),
             Ok(watcher::Event::Delete(object)) => {
                 let name = name(&object);
-                let is_past = self.objects.get(&name).is_some_and(|held| is_older(&object, held));
+                let is_past = self.objects.get(&name).is_some_and(|held| is_older(&object, &**held));
                 !is_past && self.objects.remove(&name).is_some()
             }
             Err(error) => is_refusal(&error) && !std::mem::replace(&mut self.heard, true),
@@ -145,10 +119,11 @@ impl<K: Kept> Held<K> {
     fn put(&mut self, object: K) -> bool {
         let name = name(&object);
         let known = self.objects.get(&name);
-        if known.is_some_and(|held| is_older(&object, held) || object.resource_version() == held.resource_version()) {
+        if known.is_some_and(|held| is_older(&object, &**held) || object.resource_version() == held.resource_version())
+        {
             return false;
         }
-        self.objects.insert(name, object);
+        self.objects.insert(name, Arc::new(object));
         true
     }
 }
@@ -162,8 +137,8 @@ pub(super) fn is_refusal(error: &watcher::Error) -> bool {
     }
 }
 
-fn name<K: Kept>(object: &K) -> Name {
-    (object.namespace().unwrap_or_default(), object.name_any())
+fn name<K: Kept>(object: &K) -> ReleaseKey {
+    ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
 /// By resourceVersion, which counts up (KEP-5504); what is no number is taken for new.
@@ -189,7 +164,7 @@ mod tests {
     }
 
     fn version(held: &Held<Secret>) -> Option<String> {
-        held.objects.values().next().and_then(ResourceExt::resource_version)
+        held.objects.values().next().and_then(|held| held.resource_version())
     }
 
     #[test]

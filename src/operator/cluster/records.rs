@@ -5,14 +5,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 
-use super::{Cluster, Error, Explain, MANAGER};
+use super::{Cluster, Error, Explain, MANAGER, Reader};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release;
 use osdpl_core::release::Objects;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-impl Cluster {
+impl Reader {
     /// The newest revision of a release and its status, read from the API server itself: watches may lag.
     ///
     /// # Errors
@@ -62,7 +62,9 @@ impl Cluster {
         let read = read.map_err(|error| Error::Object(format!("reading release record {name}: {error}")))?;
         Ok(Some(read.map_err(|error| format!("release record {}/{name}: {error}", key.namespace))))
     }
+}
 
+impl Cluster {
     /// Applies a CRD that a chart carries in `crds/`: helm would install it once and never upgrade it. It is never deleted.
     ///
     /// # Errors

@@ -5,10 +5,10 @@ use k8s_openapi::api::networking::v1::ServiceCIDR;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
-use super::{Cluster, Error, Explain};
+use super::{Error, Explain, Reader};
 use osdpl_core::observed::Range;
 
-impl Cluster {
+impl Reader {
     /// What Services get their addresses from: what `ServiceCIDR` objects say (Kubernetes 1.33 and newer). Where there are none, or they may not be seen, the
     /// address of the API server's own Service is known to be one of them.
     ///

@@ -15,13 +15,11 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::charts::{ChartRequest, Source, Store};
+use crate::charts::{ChartRequest as Wanted, Source, Store};
 use osdpl_core::api::{OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Selection};
-
-/// How long a chart that could not be had is left alone.
-const AGAIN: Duration = Duration::from_secs(30);
+use osdpl_decide::{ChartRequest, ChartState, Charts, known_charts, retry_chart, wanted_chart};
 
 /// The least time between two looks at a folder: while releases come up there are dozens of passes a second.
 const LOOKS: Duration = Duration::from_secs(1);
@@ -52,7 +50,7 @@ impl State {
 }
 
 /// What is known of each release's chart.
-type Known = Mutex<BTreeMap<String, (ChartRequest, State)>>;
+type Known = Mutex<BTreeMap<String, (Wanted, State)>>;
 
 /// Obtains charts.
 pub struct ChartSource {
@@ -79,55 +77,36 @@ impl ChartSource {
         Arc::clone(&self.look)
     }
 
-    /// What is known of each selected release's chart; those not known yet are on their way. And when to look again.
-    pub(super) fn facts(
-        &self,
-        spec: &OpenStackDeploymentSpec,
-        catalog: &Catalog,
-        selection: &Selection,
-    ) -> (BTreeMap<String, Result<ChartInfo, Blocked>>, Option<Timestamp>) {
-        let now = super::now();
-        let mut again = None;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut facts = BTreeMap::new();
-        for name in selection.releases.keys() {
-            let Some((wanted, digest)) = wanted(&self.store, spec, catalog, name) else { continue };
-            let stale = known.get(name).is_none_or(|(before, state)| {
-                *before != wanted
-                    || matches!(state, State::Failed(_, at) if now.duration_since(*at).unsigned_abs() >= AGAIN)
-            });
-            if stale {
-                known.insert(name.clone(), (wanted.clone(), State::Pending));
-                self.obtain(name.clone(), wanted.clone());
-            }
-            let fact = match known.get(name).map(|(_, state)| state) {
-                Some(State::Ready(ready)) => match digest.filter(|digest| **digest != ready.fact.digest) {
-                    None => Ok(ready.fact.clone()),
-                    Some(digest) => Err(Blocked {
-                        reason: reason::CHART.into(),
-                        message: format!(
-                            "chart {} {} has the digest {}, and the lock that was added to the catalogue has {digest}; correct the one that is wrong",
-                            wanted.name, ready.fact.version, ready.fact.digest
-                        ),
-                    }),
-                },
-                Some(State::Failed(blocked, at)) => {
-                    let at = at.checked_add(AGAIN).unwrap_or(Timestamp::MAX);
-                    again = Some(again.map_or(at, |before: Timestamp| before.min(at)));
-                    Err(blocked.clone())
-                }
-                Some(State::Pending) | None => Err(Blocked {
-                    reason: reason::CHART_PENDING.into(),
-                    message: format!("chart {} is being fetched", wanted.name),
-                }),
-            };
-            facts.insert(name.clone(), fact);
-        }
-        self.look.notify_one();
-        (facts, again)
+    /// What is known of charts.
+    pub(super) fn snapshot(&self) -> Charts {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = |state: &State| match state {
+            State::Pending => ChartState::Pending,
+            State::Ready(ready) => ChartState::Ready(ready.fact.clone()),
+            State::Failed(blocked, at) => ChartState::Failed(blocked.clone(), retry_chart(*at)),
+        };
+        let known = known.iter().map(|(name, (wanted, known))| (name.clone(), (request(wanted), state(known))));
+        Charts { known: known.collect(), ..origin(&self.store) }
     }
 
-    /// The same once each has come, or can't be had.
+    /// Fetches the charts that a plan requests, and those again that could not be had for a while. Charts in a folder are looked at again.
+    pub(super) fn request(&self, requests: &BTreeMap<String, ChartRequest>) {
+        let now = super::now();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, request) in requests {
+            let wanted = of(request);
+            let is_stale = known.get(name).is_none_or(|(before, state)| {
+                *before != wanted || matches!(state, State::Failed(_, at) if retry_chart(*at) <= now)
+            });
+            if is_stale {
+                known.insert(name.clone(), (wanted.clone(), State::Pending));
+                self.obtain(name.clone(), wanted);
+            }
+        }
+        self.look.notify_one();
+    }
+
+    /// What is known of the charts of a selection, once each has come, or can't be had.
     pub async fn settled(
         &self,
         spec: &OpenStackDeploymentSpec,
@@ -136,10 +115,11 @@ impl ChartSource {
     ) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
         let is_coming =
             |fact: &Result<_, Blocked>| fact.as_ref().is_err_and(|blocked| blocked.reason == reason::CHART_PENDING);
+        self.request(&known_charts(&self.snapshot(), spec, catalog, selection).requests);
         loop {
-            let (facts, _) = self.facts(spec, catalog, selection);
-            if !facts.values().any(is_coming) {
-                return facts;
+            let known = known_charts(&self.snapshot(), spec, catalog, selection);
+            if !known.facts.values().any(is_coming) {
+                return known.facts;
             }
             self.poke.notified().await;
         }
@@ -151,7 +131,7 @@ impl ChartSource {
         known.get(name).and_then(|(_, state)| state.ready(digest)).cloned()
     }
 
-    fn obtain(&self, name: String, wanted: ChartRequest) {
+    fn obtain(&self, name: String, wanted: Wanted) {
         let (store, known, poke) = (Arc::clone(&self.store), Arc::clone(&self.known), Arc::clone(&self.poke));
         tokio::spawn(async move {
             let state = obtained(&store, &name, &wanted).await;
@@ -164,31 +144,36 @@ impl ChartSource {
     }
 }
 
-/// The chart that a release is to be made of, and the digest that it must have where that was added to the catalogue; `None` for a release that the
+/// Where a store takes charts from, and what its lock knows.
+fn origin(store: &Store) -> Charts {
+    let folder = matches!(store.source(), Source::Folder(_));
+    Charts { folder, locked: store.lock().charts.keys().cloned().collect(), ..Charts::default() }
+}
+
+fn request(wanted: &Wanted) -> ChartRequest {
+    let Wanted { name, version, repository } = wanted.clone();
+    ChartRequest { name, version, repository }
+}
+
+fn of(request: &ChartRequest) -> Wanted {
+    let ChartRequest { name, version, repository } = request.clone();
+    Wanted { name, version, repository }
+}
+
+/// The chart that a release is made of, and the digest that it must have where that was added to the catalogue; `None` for a release that the
 /// catalogue does not know.
 pub fn wanted<'a>(
     store: &Store,
     spec: &OpenStackDeploymentSpec,
     catalog: &'a Catalog,
     name: &str,
-) -> Option<(ChartRequest, Option<&'a String>)> {
-    let (service, release) = catalog.release(name)?;
-    let version = spec.services.get(service).and_then(|s| s.releases.get(name)).and_then(|r| r.version.clone());
-    // What was added to the lock counts where charts come from repositories: a folder has what it has.
-    let is_folder = matches!(store.source(), Source::Folder(_));
-    let is_known = store.lock().charts.contains_key(&release.chart);
-    let pin = catalog.lock.get(&release.chart).filter(|_| !is_folder && !is_known);
-    let digest = pin.filter(|_| version.is_none()).and_then(|pin| pin.digest.as_ref());
-    let wanted = ChartRequest {
-        name: release.chart.clone(),
-        version: version.or_else(|| pin.map(|pin| pin.version.clone())),
-        repository: spec.charts.repository.clone().or_else(|| pin.and_then(|pin| pin.repository.clone())),
-    };
-    Some((wanted, digest))
+) -> Option<(Wanted, Option<&'a String>)> {
+    let (request, digest) = wanted_chart(&origin(store), spec, catalog, name)?;
+    Some((of(&request), digest))
 }
 
 /// Gets the chart and reads it.
-async fn obtained(store: &Store, name: &str, wanted: &ChartRequest) -> State {
+async fn obtained(store: &Store, name: &str, wanted: &Wanted) -> State {
     let reading = async {
         let chart = store.obtain(wanted).await?;
         // Reading an archive takes a while: not on a thread that others wait for.
@@ -238,7 +223,7 @@ impl Watch {
     }
 
     /// The charts that came out of the folder.
-    fn at_hand(&self) -> Vec<(String, ChartRequest, PathBuf)> {
+    fn at_hand(&self) -> Vec<(String, Wanted, PathBuf)> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = known.iter().filter_map(|(name, (wanted, state))| match state {
             State::Ready(ready) if wanted.repository.is_none() => {
@@ -249,7 +234,7 @@ impl Watch {
         ready.collect()
     }
 
-    async fn look(&self, name: &str, wanted: &ChartRequest, path: PathBuf) {
+    async fn look(&self, name: &str, wanted: &Wanted, path: PathBuf) {
         // The archive's name holds the digest of what is in it.
         if self.store.obtain(wanted).await.is_ok_and(|chart| chart.path == path) {
             return;

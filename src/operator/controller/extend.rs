@@ -241,8 +241,8 @@ impl Context {
             return true;
         }
         if self.book.take(heard).await {
-            memory.resolved = None;
-            memory.changes.clear();
+            memory.kept.resolved = None;
+            memory.kept.changes.clear();
         }
         true
     }

@@ -7,27 +7,17 @@ use kube::runtime::reflector::Store;
 use tokio::sync::watch;
 
 use super::Context;
-use super::gather::Wish;
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::maintenance::{Setting, setting};
-use osdpl_core::openstack::{access, has_nova};
+use osdpl_core::maintenance::Setting;
 
 impl Context {
-    /// Says what the cloud means for nodes that are taken out. A spec that is refused changes nothing in that.
-    pub(super) fn settle(&self, deployment: &OpenStackDeployment, wish: &Wish) {
-        if !wish.refused {
-            let access = access(&self.catalog(), &wish.desired);
-            let has_nova = has_nova(&self.catalog(), &wish.desired);
-            self.say(setting(&deployment.spec, &self.catalog(), access, has_nova));
-        }
-    }
-
     /// Says that there is no cloud any more: its nova was uninstalled. While it is being removed what was said before stands.
     pub(super) fn unsettle(&self) {
         self.say(Setting::none());
     }
 
-    fn say(&self, setting: Setting) {
+    /// Hands on what a plan says about maintenance.
+    pub(super) fn say(&self, setting: Setting) {
         self.setting.send_if_modified(|known| {
             let different = known.as_deref() != Some(&setting);
             if different {

@@ -1,88 +1,48 @@
-//! What is remembered between passes: only what no record tells, and what is cheaper not to compute again.
+//! Memory between passes: only what cannot be read back, and what is cheaper not to read again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::certificates::Certificates;
-use super::hosts::Hosted;
-use super::likeness::Likenesses;
-use super::rollout::Rolled;
-use super::site::Networks;
-use super::spent::Staying;
 use super::written::Written;
-use crate::cluster::SecretEdits;
 use crate::helm::Outcome;
-use osdpl_core::api::OpenStackDeploymentSpec;
-use osdpl_core::ceph::Manifest;
-use osdpl_core::desired::{Desired, Facts};
 use osdpl_core::observed::{Failed, ObservedRelease, ReleaseKey, Repaired, RunningHelm};
+use osdpl_decide::{Answers, Kept, Read};
 
-/// The operator's memory. Losing it costs nothing but a retry that comes sooner.
+/// The operator's memory. All of it can be lost: the documentation of each field says at what price.
 #[derive(Default)]
 pub struct Memory {
-    /// Operations that failed and were not followed by a success.
+    /// Operations that failed and were not followed by a success: helm's records hold no failed uninstall, and no reason. A restart tries again at
+    /// once, and counts anew.
     pub failures: BTreeMap<ReleaseKey, Failed>,
-    /// Releases that were applied again because of what others did to their objects.
+    /// Releases that were applied again because of drift, with the pace of it. A restart repairs once more.
     pub repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// Annotations that had their effect and could not be taken away.
-    pub staying: Option<Staying>,
-    /// Repairs that a person asked for and that began, until the annotation names them no more.
-    pub repairing: BTreeSet<String>,
-    /// Children that ended, and what the API server said of their records right after: until the watch has seen that too, a plan would
-    /// be made from the past.
+    /// Helm processes that ended, with their records as the API server had them: the watch may be older, and a plan would be made from the past. A
+    /// restart lists the records anew.
     pub catching_up: BTreeMap<ReleaseKey, CatchingUp>,
-    /// What became of children whose records could not be read since.
+    /// Helm processes that ended and whose records could not be read since. A restart lists the records anew.
     pub unread: Vec<Outcome>,
-    /// The digests that running children were started with.
+    /// The digests that running helm processes were started with. They end with the operator.
     pub started: BTreeMap<ReleaseKey, String>,
-    /// The last wish: equal inputs give an equal wish.
-    pub resolved: Option<Resolved>,
-    /// What waiting changes would change, by release.
-    pub changes: BTreeMap<ReleaseKey, Changes>,
-    /// How revisions that others made stand to what is wanted.
-    pub likeness: Likenesses,
-    /// Sweeps that failed, by release: how often in a row, and when last.
-    pub sweeps: BTreeMap<ReleaseKey, (u32, Timestamp)>,
-    /// What others did to our Secrets.
-    pub edits: SecretEdits,
-    /// The Services of external services that stand, as (namespace, name); `None` until they were looked at.
-    pub external: Option<BTreeSet<(String, String)>>,
-    /// Ceph's objects that stand, by their names; `None` until they were looked at.
-    pub ceph: Option<Vec<String>>,
-    /// What Rook has made, as it was asked for; `None` until all is there.
-    pub rook: Option<Vec<Manifest>>,
-    /// The networks of Services, as they were read for a generation of the spec.
-    pub networks: Networks,
-    /// What certificates came to.
-    pub certificates: Certificates,
-    /// The secrets that were seen, valid or not, each with since when facts tell it no more; `None` while they do.
+    /// Releases that were uninstalled and whose Jobs are still to be deleted. After a restart they stay until the cloud is deleted.
+    pub uninstalled: BTreeSet<ReleaseKey>,
+    /// The reads that the last plan requested. A restart plans anew.
+    pub reads: BTreeSet<Read>,
+    /// The answers to them. A restart reads them again.
+    pub answers: Answers,
+    /// What the last decision left for the next one; see [`Kept`].
+    pub kept: Kept,
+    /// The secrets that were seen, valid or not, each with since when the facts lack it; `None` while they hold it. They are kept out of logs for as
+    /// long as something may still print them. A restart begins with those that the cluster holds.
     pub secrets: BTreeMap<String, Option<Timestamp>>,
-    /// What was done about Nova's hosts.
-    pub hosts: Hosted,
-    /// The status that was written last, and when.
+    /// The status that was written last, and when: the watch may be older. A restart reads it from the resource.
     pub written: Option<Written>,
-    /// Rollouts, and the pods that were evicted for them.
-    pub rolled: Rolled,
-    /// Releases that were uninstalled and whose Jobs are still to be collected.
-    pub collect: Vec<ReleaseKey>,
-}
-
-/// What a waiting change would change.
-pub struct Changes {
-    /// Of which revision.
-    pub revision: i64,
-    /// With which inputs.
-    pub inputs: String,
-    /// The paths; or why they are not known, until then.
-    pub paths: Result<Vec<String>, (String, Timestamp)>,
 }
 
 /// What a watch must have seen before a release is planned again.
 #[derive(Clone, Debug)]
 pub struct CatchingUp {
-    /// The child that ended, shown as running until then.
+    /// The process that ended, shown as running until then.
     pub child: RunningHelm,
     /// The newest revision and its status, `None` where no record was left.
     pub record: Option<(i64, String)>,
@@ -101,14 +61,4 @@ impl CatchingUp {
             }
         }
     }
-}
-
-/// A wish and what it was made from.
-pub struct Resolved {
-    /// The spec.
-    pub spec: OpenStackDeploymentSpec,
-    /// The facts.
-    pub facts: Facts,
-    /// The result.
-    pub desired: Arc<Desired>,
 }

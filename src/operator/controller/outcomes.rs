@@ -39,12 +39,6 @@ impl Context {
                 Err(error) => tracing::warn!(release = %key, %error, "the newest record can't be read yet"),
             }
         }
-        for key in std::mem::take(&mut memory.collect) {
-            if let Err(error) = self.cluster.collect_jobs(&key).await {
-                tracing::warn!(release = %key, %error, "Jobs not collected yet");
-                memory.collect.push(key);
-            }
-        }
     }
 }
 
@@ -87,7 +81,7 @@ impl Memory {
         remember(outcome, inputs, recorded, seen, self);
         self.catching_up.insert(key.clone(), CatchingUp { child, record, asked: super::now() });
         if outcome.verb == "uninstall" && outcome.succeeded() {
-            self.collect.push(key.clone());
+            self.uninstalled.insert(key.clone());
         }
     }
 

@@ -1,4 +1,4 @@
-//! The end of a pass: what it found is written, as often as someone could read it.
+//! The last step of a pass: reports what was found, as often as someone could read it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,76 +6,59 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use kube::runtime::controller::Action;
 
 use super::memory::Memory;
 use super::written::Written;
-use super::{Context, gather, now};
+use super::{Context, now};
 use crate::cluster::Error;
 use crate::telemetry::CloudState;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition, reason};
-use osdpl_core::desired::Desired;
-use osdpl_core::observed::Observed;
-use osdpl_core::plan::{Plan, Step, Wait};
-use osdpl_core::rollout::{self, Rollouts};
+use osdpl_core::plan::{self, Step, Wait};
+use osdpl_core::rollout;
 use osdpl_core::status::{Report, report};
+use osdpl_decide::Plan;
 
 /// The time between two writes of a status in which only details differ. While a cloud is installed something moves in every pass, and the
 /// API server spends far more on a write of a large status than the operator on a pass.
 const PACE: Duration = Duration::from_millis(500);
 
 impl Context {
-    pub(super) async fn yield_to(&self, deployment: &OpenStackDeployment, older: &str) -> Result<Action, Error> {
-        if deployment.metadata.deletion_timestamp.is_some() {
-            self.cluster.set_finalizer(deployment, false).await?;
-            return Ok(Action::await_change());
-        }
-        let (desired, observed, plan) = (Desired::default(), Observed::default(), Plan::default());
-        let generation = deployment.metadata.generation.unwrap_or_default();
-        let report = Report {
-            helm: self.runner.program().version().to_string(),
-            not_the_one: Some(older.to_owned()),
-            ..Report::new(&deployment.spec, generation, (&desired, &observed), &plan)
-        };
-        let (status, events) = osdpl_core::status::report(deployment.status.as_ref(), &report, now());
-        self.cluster.publish(deployment, status, events).await?;
-        Ok(Action::await_change())
-    }
-
-    /// Writes what a pass found and tells what changed in it, or says when to come back because it was written a moment ago.
+    /// Writes what a pass found and records events for what changed in it; or says when to come back, because the status was written a moment ago.
     pub(super) async fn publish(
         &self,
         deployment: &OpenStackDeployment,
-        wish: &gather::Wish,
         plan: &Plan,
-        (changes, rollouts): (&BTreeMap<String, Vec<String>>, &Rollouts),
-        deleting: Option<String>,
+        begun: &BTreeMap<String, bool>,
         memory: &mut Memory,
     ) -> Result<Option<Timestamp>, Error> {
+        let releases = plan.begun(begun);
         let inputs = Report {
             spec: &deployment.spec,
             generation: deployment.metadata.generation.unwrap_or_default(),
             helm: self.runner.program().version().to_string(),
-            desired: &wish.desired,
-            observed: &wish.observed,
-            names: &wish.names,
-            plan,
-            findings: &wish.findings,
-            changes,
-            problems: &wish.problems,
-            ceph: wish.ceph.as_ref(),
-            roles: &wish.roles,
-            rollouts,
-            not_the_one: None,
-            deleting,
+            desired: &plan.desired,
+            observed: &plan.observed,
+            names: &plan.names,
+            plan: &releases,
+            findings: &plan.findings,
+            changes: &plan.changes,
+            problems: &plan.problems,
+            ceph: plan.ceph.as_ref(),
+            roles: &plan.roles,
+            rollouts: &plan.rollouts,
+            not_the_one: plan.older.clone(),
+            deleting: plan.deleting.clone(),
         };
         let now = now();
         let (status, events) = report(deployment.status.as_ref(), &inputs, now);
-        let ready = plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
-        if wish.pending.is_empty() {
-            self.metrics.set_releases(ready, plan.decisions.len());
+        if plan.older.is_some() {
+            return self.cluster.publish(deployment, status, events).await.map(|_| None);
         }
-        let state = cloud_state(&status, plan, self.runner.table().len());
+        let ready = releases.decisions.values().filter(|decision| decision.step == Step::Ready).count();
+        if !plan.assumed {
+            self.metrics.set_releases(ready, releases.decisions.len());
+        }
+        let state = cloud_state(&status, &releases, self.runner.table().len());
         if events.is_empty() && !is_news(deployment.status.as_ref(), &status) {
             let next = memory.written.as_ref().and_then(|written| written.at.checked_add(PACE).ok());
             if deployment.status.as_ref() != Some(&status) && next.is_some_and(|next| next > now) {
@@ -83,22 +66,22 @@ impl Context {
                 return Ok(next);
             }
         }
-        let told = events.iter().filter_map(|event| plan.decisions.get(event.failure()?));
-        let told: Vec<_> = told.map(|decision| decision.key.clone()).collect();
+        let failed = events.iter().filter_map(|event| releases.decisions.get(event.failure()?));
+        let failed: Vec<_> = failed.map(|decision| decision.key.clone()).collect();
         if let Some(written) = self.cluster.publish(deployment, status, events).await? {
             memory.written = Some(Written::new(written, now));
-            for key in told {
+            for key in failed {
                 memory.failures.entry(key).and_modify(|failure| failure.is_reported = true);
             }
         }
-        self.forget_secrets(wish, plan, rollouts, memory);
-        // What could not be written is no state: the pass has failed.
+        self.forget_secrets(plan, memory);
+        // A status that could not be written is no state: the pass has failed.
         self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }
 }
 
-fn cloud_state(status: &OpenStackDeploymentStatus, plan: &Plan, running: usize) -> CloudState {
+fn cloud_state(status: &OpenStackDeploymentStatus, plan: &plan::Plan, running: usize) -> CloudState {
     let failing = |step: &Step| match step {
         Step::Wait(Wait::Backoff { .. }) => true,
         Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::FAILED,

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use super::gather::Wish;
 use super::memory::Memory;
 use super::{Context, now};
 use osdpl_core::api::ValuesKind;
-use osdpl_core::desired::{Desired, Facts};
+use osdpl_core::desired::{Desired, Facts, Selection};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::Plan;
 use osdpl_core::rollout::Rollouts;
@@ -20,15 +19,18 @@ use osdpl_core::scrub::Scrubber;
 const KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 impl Context {
-    /// Tells the scrubber every secret at hand, see [`secrets`].
-    pub(super) fn tell_secrets(&self, facts: &Facts, memory: &mut Memory) {
-        memory.learn_secrets(facts, now());
-        self.scrub(memory);
+    /// Gives the scrubber every secret of a plan, see [`secrets`]; of a spec that is refused, or leaves, nothing is learnt.
+    pub(super) fn scrub_secrets(&self, plan: &osdpl_decide::Plan, memory: &mut Memory) {
+        let is_refused = plan.selection.as_ref().is_none_or(Selection::is_refused);
+        if !is_refused && plan.deleting.is_none() && plan.hold != Some(osdpl_decide::Hold::Watch) {
+            memory.learn_secrets(&plan.facts, now());
+            self.scrub(memory);
+        }
     }
 
     /// Forgets what no fact has told for long, once nothing can be left that prints it.
-    pub(super) fn forget_secrets(&self, wish: &Wish, plan: &Plan, rollouts: &Rollouts, memory: &mut Memory) {
-        if !wish.refused && is_past((&wish.desired, &wish.observed), plan, rollouts) {
+    pub(super) fn forget_secrets(&self, plan: &osdpl_decide::Plan, memory: &mut Memory) {
+        if !plan.refused && is_past((&plan.desired, &plan.observed), &plan.releases, &plan.rollouts) {
             memory.forget_secrets(now());
             self.scrub(memory);
         }

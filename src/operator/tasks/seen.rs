@@ -64,6 +64,11 @@ impl Observation {
         self.health.nodes.as_deref()
     }
 
+    /// Returns the nodes for sharing.
+    pub fn shared_nodes(&self) -> Option<Arc<BTreeMap<String, Node>>> {
+        self.health.nodes.clone()
+    }
+
     /// Returns each root cause once, with the objects it affects.
     pub fn causes(&self) -> &[Cause] {
         &self.health.causes

@@ -48,7 +48,7 @@ impl World {
 }
 
 #[test]
-fn is_in_sync_after_a_manual_upgrade_to_the_desired_state() {
+fn a_manual_upgrade_during_a_pause_is_in_sync_after_it() {
     run_test("back", async |world| {
         let _operator = world.operator().start().await;
         let spec = services(&["mariadb", "memcached"]);
@@ -62,11 +62,11 @@ fn is_in_sync_after_a_manual_upgrade_to_the_desired_state() {
         };
         world.until("it waits", paused).await;
         world.install_rendered("memcached");
-        let in_sync = |cloud: &osdpl_core::api::OpenStackDeployment| {
+        let by_hand = |cloud: &osdpl_core::api::OpenStackDeployment| {
             let child = cloud.child("memcached");
-            (child.revision == Some(2) && child.ready).then_some(())
+            (child.revision == Some(2) && child.message.starts_with("paused")).then_some(())
         };
-        world.until("the manual change is in sync", in_sync).await;
+        world.until("the release waits with the manual change", by_hand).await;
         let pods = world.pods().await;
         spec["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(false);
         world.apply(&spec).await;

@@ -6,7 +6,7 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{Maker, RecordMeta, Status};
-use osdpl_operator::cluster::Cluster;
+use osdpl_operator::cluster::Reader;
 
 /// Whether a release can be adopted.
 pub enum Adoptability {
@@ -22,7 +22,7 @@ pub enum Adoptability {
 
 /// The data for the check.
 pub struct AdoptionCheck<'a> {
-    cluster: &'a Cluster,
+    cluster: &'a Reader,
     deployment: &'a OpenStackDeployment,
     selection: &'a Selection,
     /// The newest record of each release in the cloud's namespaces.
@@ -32,7 +32,7 @@ pub struct AdoptionCheck<'a> {
 impl<'a> AdoptionCheck<'a> {
     /// Reads helm's records.
     pub async fn new(
-        cluster: &'a Cluster,
+        cluster: &'a Reader,
         deployment: &'a OpenStackDeployment,
         selection: &'a Selection,
     ) -> anyhow::Result<Self> {

@@ -60,22 +60,19 @@ impl RookWatch {
         self.changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether a kind was neither listed nor refused yet.
-    pub fn is_reading(&self) -> bool {
-        self.heard.values().any(|heard| matches!(*lock(heard), Heard::Nothing))
-    }
-
-    /// The objects of a kind, by name: the part of each that matters.
-    ///
-    /// # Errors
-    /// Why they can't be read.
-    pub fn objects(&self, kind: &str) -> Result<BTreeMap<String, Value>, String> {
-        let place = format!("{kind}s in namespace {}", self.namespace);
-        match self.heard.get(kind).map(|heard| lock(heard)).as_deref() {
-            None | Some(Heard::Nothing) => Err(format!("{place} are being read")),
-            Some(Heard::Refused(problem)) => Err(format!("{place} can't be read: {problem}; install Rook")),
-            Some(Heard::Objects(objects)) => Ok(objects.clone()),
-        }
+    /// The objects of each kind that was listed, by name, or why they can't be: the part of each that matters.
+    pub fn objects(&self) -> BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>> {
+        let known = self.heard.iter().filter_map(|(kind, heard)| {
+            let objects = match &*lock(heard) {
+                Heard::Nothing => return None,
+                Heard::Refused(problem) => {
+                    Err(format!("{kind}s in namespace {} can't be read: {problem}; install Rook", self.namespace))
+                }
+                Heard::Objects(objects) => Ok(objects.clone()),
+            };
+            Some((*kind, objects))
+        });
+        known.collect()
     }
 }
 
@@ -88,13 +85,10 @@ impl Inputs {
         }
     }
 
-    /// Rook's objects of a kind, by name, in the namespace that is watched.
-    ///
-    /// # Errors
-    /// Why they can't be read.
-    pub fn rooks(&self, kind: &str) -> Result<BTreeMap<String, Value>, String> {
+    /// The objects of Rook that are watched, by kind and name.
+    pub(in super::super) fn rook_objects(&self) -> BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>> {
         let watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
-        watch.as_ref().ok_or_else(|| format!("{kind}s are being read"))?.objects(kind)
+        watch.as_ref().map(RookWatch::objects).unwrap_or_default()
     }
 
     /// Whether something that Rook was asked for changed since this was asked last.

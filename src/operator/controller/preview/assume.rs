@@ -1,132 +1,162 @@
-//! What helm recorded beside what is wanted: the changed values, and the benefit of the doubt where a digest can't be known.
+//! What only the operator knows, as its status reports it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::cluster::{Cluster, Error};
-use osdpl_core::api::{ComponentHealth, OpenStackDeployment};
+use super::super::{ChartSource, now};
+use super::target;
+use osdpl_core::api::{ComponentHealth, OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{Desired, DesiredRelease};
+use osdpl_core::desired::{Blocked, ChartInfo, Selection};
 use osdpl_core::endpoint;
-use osdpl_core::observed::{EndpointProbe, Observed, ObservedRelease, ReleaseKey};
-use osdpl_values::{Path, Values, get, set};
+use osdpl_core::observed::{EndpointProbe, Liveness, Observed, ReleaseKey, RunningHelm};
+use osdpl_decide::{Assumed, Snapshot};
 
-/// The newest recorded values of the releases that are not up to date, once every benefit of the doubt was given; `has_charts` is whether charts
-/// were read, so that images are known.
-pub async fn settled(
-    cluster: &Cluster,
-    desired: &mut Desired,
-    observed: &Observed,
-    guessed: &BTreeSet<String>,
-    has_charts: bool,
-) -> Result<BTreeMap<String, Result<Values, String>>, Error> {
-    let mut recorded = recorded(cluster, desired, observed).await?;
-    up_to_date(desired, observed, &mut recorded, guessed);
-    if !has_charts {
-        same_images(desired, observed, &recorded);
-    }
-    Ok(recorded)
+/// Where assumptions come from.
+pub struct Assumptions<'a> {
+    /// The resource as it is in the cluster.
+    pub live: Option<&'a OpenStackDeployment>,
+    /// The catalogue.
+    pub catalog: &'a Catalog,
+    /// Charts, where they are read.
+    pub charts: Option<&'a ChartSource>,
 }
 
-/// The newest recorded values of every release of ours whose digest is not the wanted one.
-async fn recorded(
-    cluster: &Cluster,
-    desired: &Desired,
-    observed: &Observed,
-) -> Result<BTreeMap<String, Result<Values, String>>, Error> {
-    let mut all = BTreeMap::new();
-    for (name, release) in &desired.releases {
-        let Some(seen) = ours(release, observed).filter(|seen| !is_same(release, seen)) else { continue };
-        all.insert(name.clone(), cluster.recorded_values(&release.key, seen.revision).await?);
-    }
-    Ok(all)
-}
-
-fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a ObservedRelease> {
-    observed.releases.get(&release.key).filter(|seen| seen.attempt.is_some() && seen.undecodable.is_none())
-}
-
-fn is_same(release: &DesiredRelease, seen: &ObservedRelease) -> bool {
-    seen.inputs.as_deref() == Some(release.inputs.as_str())
-}
-
-/// Takes releases of which something stays a guess for up to date when their recorded values are the wanted ones, and for changed by the
-/// spec otherwise: whatever can't be known is taken to be as it was.
-fn up_to_date(
-    desired: &mut Desired,
-    observed: &Observed,
-    recorded: &mut BTreeMap<String, Result<Values, String>>,
-    guessed: &BTreeSet<String>,
-) {
-    for name in guessed {
-        let Some(release) = desired.releases.get_mut(name) else { continue };
-        let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
-        keep_tags(&mut release.values, values);
-        // Someone else's revision stays until the spec changes, and whether it did only the digest of our own last one would tell.
-        if seen.attempt.as_ref().is_some_and(|attempt| attempt.revision != seen.revision) {
-            release.inputs = seen.own_inputs.clone().unwrap_or_default();
-        } else if release.values == *values
-            && let Some(inputs) = &seen.inputs
-        {
-            release.inputs.clone_from(inputs);
-            recorded.remove(name);
+impl Assumptions<'_> {
+    /// Helm's major version, and what is assumed about charts.
+    pub async fn of(&self, snapshot: &Snapshot, unknown: &mut Vec<String>) -> (u64, Assumed) {
+        let (spec, selection, observed) = target(snapshot);
+        if selection.is_refused() || snapshot.deployment.metadata.deletion_timestamp.is_some() {
+            return (4, Assumed::default());
         }
-        if let Some(catalog) = &seen.catalog {
-            release.catalog.clone_from(catalog);
+        let (major, mut guessed) = self.helm(&selection, &observed, unknown);
+        let charts = match self.charts {
+            Some(source) => source.settled(&spec, self.catalog, &selection).await,
+            None => self.reported((&spec, &selection), &observed, &mut guessed, unknown),
+        };
+        (major, Assumed { charts, has_charts: self.charts.is_some(), guessed })
+    }
+
+    /// Takes over what the status reports of helm processes and of services' APIs.
+    pub fn adopt(&self, snapshot: &mut Snapshot) {
+        let (_, selection, _) = target(snapshot);
+        running(&mut snapshot.observed, self.live, &selection);
+        snapshot.observed.endpoints = Arc::new(self.endpoints(&selection.releases));
+    }
+
+    /// Helm's major version, as the operator reports it; where it reports none, a release that exists may be of another.
+    fn helm(&self, selection: &Selection, observed: &Observed, unknown: &mut Vec<String>) -> (u64, BTreeSet<String>) {
+        let version = self.live.and_then(|live| live.status.as_ref()?.helm.as_ref());
+        let major = version.and_then(|version| version.split('.').next()?.parse().ok());
+        let existing = |key| observed.releases.contains_key(key);
+        let guessed: BTreeSet<String> = match major {
+            Some(_) => BTreeSet::new(),
+            None => selection.releases.iter().filter(|(_, key)| existing(key)).map(|(n, _)| n.clone()).collect(),
+        };
+        if !guessed.is_empty() {
+            unknown.push("the operator's helm: its status does not say the version yet".into());
         }
+        (major.unwrap_or(4), guessed)
+    }
+
+    /// Charts as the operator's status reports them.
+    fn reported(
+        &self,
+        (spec, selection): (&OpenStackDeploymentSpec, &Selection),
+        observed: &Observed,
+        guessed: &mut BTreeSet<String>,
+        unknown: &mut Vec<String>,
+    ) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
+        let mut facts = BTreeMap::new();
+        let mut missing = Vec::new();
+        let rewrites = spec.images.rewrites();
+        for (name, key) in &selection.releases {
+            if let Some(digest) = self.digest(spec, name) {
+                facts.insert(name.clone(), Ok(ChartInfo { digest: digest.clone(), ..ChartInfo::default() }));
+            } else if let Some(message) = self.blocked(spec, name) {
+                let blocked = Blocked { reason: reason::CHART.into(), message };
+                facts.insert(name.clone(), Err(blocked));
+            } else {
+                guessed.insert(name.clone());
+                missing.extend(observed.releases.contains_key(key).then_some(name.as_str()));
+            }
+            if rewrites {
+                guessed.insert(name.clone());
+            }
+        }
+        if !missing.is_empty() {
+            let names = missing.join(", ");
+            unknown.push(format!("whether the charts of {names} changed: name the operator's charts with --charts"));
+        }
+        if rewrites {
+            unknown.push(
+                "the images that the charts name themselves, which spec.images rewrites: name the operator's charts with --charts"
+                    .into(),
+            );
+        }
+        facts
+    }
+
+    /// What keeps the operator from the chart of a release, by its status: it reports the digest of every chart that it has.
+    fn blocked(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<String> {
+        let live = self.live.filter(|live| live.spec == *spec)?;
+        let status = live.status.as_ref().filter(|status| status.observed_generation == live.metadata.generation)?;
+        let child = status.children.get(name)?;
+        let blocked = child.chart_digest.is_none() && !child.ready && !child.message.is_empty();
+        blocked.then(|| child.message.clone())
+    }
+
+    /// The digest that the status reports of a release's chart, where it is still about the chart that is desired.
+    fn digest(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<&String> {
+        let live = self.live?;
+        let (service, release) = self.catalog.release(name)?;
+        let version = |spec: &OpenStackDeploymentSpec| spec.services.get(service)?.releases.get(name)?.version.clone();
+        let same = version(&live.spec) == version(spec) && live.spec.charts.repository == spec.charts.repository;
+        let child = live.status.as_ref()?.children.get(name)?;
+        child.chart_digest.as_ref().filter(|_| same && child.chart == release.chart)
+    }
+
+    /// What the APIs of services answered, as the status reports it: nobody else is in the cluster's network.
+    fn endpoints(&self, releases: &BTreeMap<String, ReleaseKey>) -> BTreeMap<ReleaseKey, EndpointProbe> {
+        let health = self.live.and_then(|live| live.status.as_ref()).map(|status| &status.health);
+        let seen = releases.iter().filter_map(|(name, key)| {
+            let asked = self.catalog.release(name)?.1.endpoint.as_ref()?;
+            let application = asked.component.application.clone();
+            let said = health?.get(&application)?.get(endpoint::COMPONENT)?;
+            let trouble = (said.status != ComponentHealth::Ready).then(|| said.reason.clone());
+            Some((key.clone(), EndpointProbe { application, service: asked.service.clone(), trouble }))
+        });
+        seen.collect()
     }
 }
 
-/// Takes the images for those of the newest revision where the values name the same ones: what the charts name themselves is not at hand.
-fn same_images(desired: &mut Desired, observed: &Observed, recorded: &BTreeMap<String, Result<Values, String>>) {
-    let tags: Path = ["images", "tags"].into_iter().collect();
-    for (name, release) in &mut desired.releases {
-        let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
-        if get(&release.values, &tags) == get(values, &tags) {
-            release.images = seen.images.clone().unwrap_or_default();
+/// The operator's helm processes, as far as they show: records that a living operator holds, and releases that its status says it starts.
+fn running(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
+    let child = |verb: &str, inputs: Option<&String>, since| RunningHelm {
+        verb: verb.into(),
+        inputs: inputs.cloned().unwrap_or_default(),
+        since,
+        stopping: false,
+        queued: false,
+        skips_hooks: false,
+    };
+    for (key, seen) in &observed.releases {
+        let held = seen.attempt.as_ref().filter(|attempt| attempt.revision == seen.revision);
+        if held.is_some_and(|attempt| attempt.owner == Liveness::Alive) {
+            let verb = match seen.status.as_str() {
+                "uninstalling" => "uninstall",
+                status if status.starts_with("pending-") => "upgrade",
+                _ => continue,
+            };
+            let since = seen.created_at.unwrap_or_default();
+            observed.running.insert(key.clone(), child(verb, seen.inputs.as_ref(), since));
         }
     }
-}
-
-/// Images that only the chart names are mirrored by the operator, which has the chart.
-fn keep_tags(values: &mut Values, recorded: &Values) {
-    let tags: Path = ["images", "tags"].into_iter().collect();
-    let recorded = get(recorded, &tags).and_then(|tags| tags.as_object());
-    for (tag, image) in recorded.into_iter().flatten() {
-        let path = tags.child(tag);
-        if get(values, &path).is_none() {
-            set(values, &path, image.clone());
+    let children = live.and_then(|live| live.status.as_ref()).map(|status| &status.children);
+    for (name, said) in children.into_iter().flatten() {
+        let key: Option<&ReleaseKey> = selection.releases.get(name);
+        if let Some(key) = key.filter(|key| said.status == "starting" && !observed.releases.contains_key(*key)) {
+            observed.running.insert(key.clone(), child("upgrade", None, now()));
         }
-    }
-}
-
-/// What the APIs of services answer, by the operator's word in the status: nobody else is in the cluster's network.
-pub fn answered(
-    catalog: &Catalog,
-    live: Option<&OpenStackDeployment>,
-    releases: &BTreeMap<String, ReleaseKey>,
-) -> BTreeMap<ReleaseKey, EndpointProbe> {
-    let health = live.and_then(|live| live.status.as_ref()).map(|status| &status.health);
-    let seen = releases.iter().filter_map(|(name, key)| {
-        let asked = catalog.release(name)?.1.endpoint.as_ref()?;
-        let application = asked.component.application.clone();
-        let said = health?.get(&application)?.get(endpoint::COMPONENT)?;
-        let trouble = (said.status != ComponentHealth::Ready).then(|| said.reason.clone());
-        Some((key.clone(), EndpointProbe { application, service: asked.service.clone(), trouble }))
-    });
-    seen.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::keep_tags;
-
-    #[test]
-    fn images_that_only_the_chart_names_are_taken_to_be_as_they_are() {
-        let tree = |value: Value| value.as_object().cloned().unwrap();
-        let mut values = tree(json!({"images": {"tags": {"api": "mirror/api:2"}}}));
-        keep_tags(&mut values, &tree(json!({"images": {"tags": {"api": "mirror/api:1", "test": "mirror/test:1"}}})));
-        assert_eq!(values, tree(json!({"images": {"tags": {"api": "mirror/api:2", "test": "mirror/test:1"}}})));
     }
 }

@@ -9,28 +9,22 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 
 use super::super::Fence;
-use super::super::gather::known;
 use super::rights;
 use crate::cluster::Error;
 use crate::helm::Instance;
 use crate::tasks::{LivenessCheck, NODE_GRACE, Options, Tasks};
-use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{self, Selection};
-use osdpl_core::observed::{Liveness, Observed, ReleaseKey, RunningHelm};
+use osdpl_core::observed::Liveness;
 use osdpl_core::scrub::Scrubber;
 
 /// How long the cluster may take to be seen whole.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is, by the operator's own watches.
+/// Starts the operator's own watches, with the rights of the user.
 pub async fn observe(
     client: &Client,
-    catalog: &Catalog,
     namespaces: &BTreeSet<String>,
-    selection: &Selection,
     unknown: &mut Vec<String>,
-) -> Result<(Observed, Tasks), Error> {
+) -> Result<Tasks, Error> {
     let rights::Sight { scope, without } = rights::sight(client, namespaces, unknown).await?;
     let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
     // Whoever plans may not read all kinds of object, and what others did to them the status says.
@@ -51,14 +45,7 @@ pub async fn observe(
         return Err(Error::Object(format!("the cluster could not be read within {seconds} s: {why}")));
     }
     unknown.extend(tasks.describe_problems());
-    let seen = tasks.observe();
-    let names = known(selection);
-    let mut releases = (*seen.releases).clone();
-    for (key, release) in &mut releases {
-        release.release = desired::identify_release(key, release, &names, catalog);
-    }
-    let (workloads, jobs, causes) = (seen.workloads().to_vec(), seen.jobs().to_vec(), seen.causes().to_vec());
-    Ok((Observed { releases, workloads, jobs, crons: seen.cron_jobs().to_vec(), causes, ..Observed::default() }, tasks))
+    Ok(tasks)
 }
 
 /// Judges the makers of records. Where the operator's pods may not be listed, nobody is taken for dead.
@@ -77,37 +64,6 @@ async fn owner(client: &Client, unknown: &mut Vec<String>) -> Result<LivenessChe
         Liveness::Dead if !listed => Liveness::Unknown,
         owner => owner,
     }))
-}
-
-/// The operator's children, as far as they show: records that a living operator holds, and releases that its status says it starts.
-pub fn running(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
-    let child = |verb: &str, inputs: Option<&String>, since| RunningHelm {
-        verb: verb.into(),
-        inputs: inputs.cloned().unwrap_or_default(),
-        since,
-        stopping: false,
-        queued: false,
-        skips_hooks: false,
-    };
-    for (key, seen) in &observed.releases {
-        let held = seen.attempt.as_ref().filter(|attempt| attempt.revision == seen.revision);
-        if held.is_some_and(|attempt| attempt.owner == Liveness::Alive) {
-            let verb = match seen.status.as_str() {
-                "uninstalling" => "uninstall",
-                status if status.starts_with("pending-") => "upgrade",
-                _ => continue,
-            };
-            let since = seen.created_at.unwrap_or_default();
-            observed.running.insert(key.clone(), child(verb, seen.inputs.as_ref(), since));
-        }
-    }
-    let children = live.and_then(|live| live.status.as_ref()).map(|status| &status.children);
-    for (name, said) in children.into_iter().flatten() {
-        let key: Option<&ReleaseKey> = selection.releases.get(name);
-        if let Some(key) = key.filter(|key| said.status == "starting" && !observed.releases.contains_key(*key)) {
-            observed.running.insert(key.clone(), child("upgrade", None, crate::controller::now()));
-        }
-    }
 }
 
 /// Those of these namespaces that are being deleted.

@@ -90,8 +90,8 @@ async fn read(api: &Api<Pod>, pod: &str, failing: &FailedContainer) -> kube::Res
 /// Returns the end of a log, without secrets, on one line.
 fn shorten(text: &str, scrubber: &Scrubber) -> Option<String> {
     let is_complete = i64::try_from(text.len()).is_ok_and(|length| length < FETCHED_BYTES);
-    let scrubbed = if is_complete { scrubber.scrub(text) } else { scrubber.scrub_beginning(text) };
-    let lines: Vec<&str> = scrubbed.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let text = if is_complete { scrubber.scrub(text) } else { scrubber.scrub_beginning(text) };
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let line = lines.join(" | ");
     let start = line.len().saturating_sub(BYTES);
     let start = (start..=line.len()).find(|start| line.is_char_boundary(*start))?;

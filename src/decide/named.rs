@@ -1,0 +1,97 @@
+//! The objects that a spec names: references and contents.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::requests::Reference;
+use super::snapshot::Objects;
+use osdpl_core::api::{OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
+use osdpl_core::catalog::{Catalog, SecretField};
+use osdpl_core::desired::{self, Selection, Unavailable, Written};
+use osdpl_core::observed::ReleaseKey;
+use osdpl_values::Values;
+use osdpl_values::yaml;
+
+/// The objects that a spec names, and the `ConfigMap`s that Jobs of releases write facts into.
+pub fn references(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection) -> BTreeSet<Reference> {
+    let namespace = selection.namespace.as_str();
+    let reference = |kind, name: &String| Reference { kind, namespace: namespace.to_owned(), name: name.clone() };
+    let services = spec.services.values();
+    let values =
+        services.clone().flat_map(|service| service.releases.values().flat_map(|release| &release.values_from));
+    let values = values.map(|source| reference(source.kind, &source.name));
+    let credentials = services.flat_map(|service| service.credentials.values());
+    let features = desired::list_feature_secrets(spec, catalog).into_iter().map(|field| secret(namespace, &field.name));
+    let credentials = credentials.map(|key| secret(namespace, &key.name)).chain(features);
+    let certificates = selection.certificates.iter().map(|one| secret(&one.namespace, &one.name));
+    let facts = desired::fact_config_maps(catalog, selection).into_values().map(map);
+    values.chain(credentials).chain(certificates).chain(facts).chain(super::ceph::references(spec, namespace)).collect()
+}
+
+/// The values in the objects that `valuesFrom` names.
+pub fn values_from(
+    objects: &Objects,
+    spec: &OpenStackDeploymentSpec,
+    namespace: &str,
+) -> BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>> {
+    let releases = spec.services.values().flat_map(|service| service.releases.values());
+    let sources = releases.flat_map(|release| &release.values_from);
+    let read = |source: &ValuesFrom| {
+        let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
+        let reference = Reference { kind: source.kind, namespace: namespace.into(), name: source.name.clone() };
+        let values = objects.get(&reference, &key).and_then(|bytes| {
+            let place = format!("{reference}, key {key}");
+            let text = String::from_utf8(bytes).map_err(|_| format!("{place}: is no UTF-8 text; store YAML"));
+            let values = text.and_then(|text| {
+                let values: Result<Option<Values>, _> = yaml::parse(&place, &text);
+                values.map_err(|error| format!("{error}; it must be a YAML map"))
+            });
+            values.map(Option::unwrap_or_default).map_err(Unavailable::Unusable)
+        });
+        ((source.kind, source.name.clone(), key), values)
+    };
+    sources.map(read).collect()
+}
+
+/// The texts in the keys of Secrets that features name.
+pub fn feature_secrets(
+    objects: &Objects,
+    selection: &Selection,
+) -> BTreeMap<(String, String), Result<String, Unavailable>> {
+    let read = |field: &SecretField| {
+        let reference = secret(&selection.namespace, &field.name);
+        let text = objects.get(&reference, &field.key).and_then(|bytes| {
+            let place = format!("{reference}, key {:?}", field.key);
+            String::from_utf8(bytes)
+                .map_err(|_| Unavailable::Unusable(format!("{place}: is no UTF-8 text; store text")))
+        });
+        ((field.name.clone(), field.key.clone()), text)
+    };
+    selection.secrets.iter().map(read).collect()
+}
+
+/// The facts that Jobs of releases have written; none where the object does not exist yet.
+pub fn written(
+    objects: &Objects,
+    catalog: &Catalog,
+    selection: &Selection,
+) -> BTreeMap<String, Result<Written, Unavailable>> {
+    let read = |(release, place)| {
+        let text = |(key, bytes): (String, Vec<u8>)| (key, String::from_utf8_lossy(&bytes).into_owned());
+        let facts = match objects.all(&map(place)) {
+            Ok(data) => Ok(data.into_iter().map(text).collect()),
+            Err(Unavailable::Missing(_)) => Ok(Written::new()),
+            Err(problem) => Err(problem),
+        };
+        (release, facts)
+    };
+    desired::fact_config_maps(catalog, selection).into_iter().map(read).collect()
+}
+
+fn map(place: ReleaseKey) -> Reference {
+    Reference { kind: ValuesKind::ConfigMap, namespace: place.namespace, name: place.name }
+}
+
+/// A Secret.
+pub fn secret(namespace: &str, name: &str) -> Reference {
+    Reference { kind: ValuesKind::Secret, namespace: namespace.to_owned(), name: name.to_owned() }
+}

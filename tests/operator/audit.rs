@@ -1,0 +1,189 @@
+//! Plans compared with the API server's audit log: osdpl writes what its plans say, and nothing else.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use osdpl_core::api::{ADOPT, OpenStackDeployment, reason};
+use serde_json::{Value, json};
+
+use crate::ceph::{NEWER, SECRET};
+use crate::cloud::{NAME, StatusAccess, services, with_values};
+use crate::nodes::Nodes;
+use crate::world::{World, now, run_test, with_timeout};
+
+/// An object: its kind as the API's paths name it, its namespace and its name.
+type Object = (String, String, String);
+
+/// Writes that a plan does not list: leases and events are no part of a cloud; a release that is installed may need its namespace, and the CRDs that
+/// its chart carries.
+const OTHERS: [&str; 4] = ["leases", "events", "namespaces", "customresourcedefinitions"];
+
+impl World {
+    /// What the operator itself wrote since then, without its status and without what helm wrote.
+    fn written_since(&self, since: Timestamp) -> BTreeSet<Object> {
+        let own = self.writes_since(since).into_iter().filter(|entry| {
+            let is_helm = entry.user_agent.starts_with("Helm");
+            !is_helm && entry.subresource != "status" && !OTHERS.contains(&entry.resource.as_str())
+        });
+        own.map(|entry| (entry.resource, entry.namespace, entry.name)).collect()
+    }
+
+    /// The objects in the plans of all passes since then, as the operator's log has them.
+    fn planned_since(&self, since: Timestamp) -> BTreeSet<Object> {
+        let log = self.operator_log();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let planned = lines.filter(|line| {
+            let at = line["timestamp"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+            line["message"] == "planned" && at.is_some_and(|at| at >= since)
+        });
+        let objects = planned.flat_map(|line| {
+            let action = line["action"].as_str().unwrap_or_default().to_owned();
+            let is_of_resource = action.contains("finalizer") || action.starts_with("annotate");
+            let own = is_of_resource.then(|| object(&format!("OpenStackDeployment {}/{NAME}", self.namespace)));
+            let listed = line["objects"].as_str().unwrap_or_default().to_owned();
+            let listed: Vec<Object> = listed.split(", ").filter(|text| !text.is_empty()).map(object).collect();
+            listed.into_iter().chain(own)
+        });
+        objects.collect()
+    }
+
+    /// Fails unless the plans since then list exactly what was written.
+    async fn writes_what_it_plans(&self, since: Timestamp, what: &str) -> BTreeSet<Object> {
+        // A watch may report a write before the audit log does.
+        let logged = async {
+            while self.written_since(since) != self.planned_since(since) {
+                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            }
+        };
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(10), logged).await;
+        let (written, planned) = (self.written_since(since), self.planned_since(since));
+        let unplanned: Vec<_> = written.difference(&planned).collect();
+        let unwritten: Vec<_> = planned.difference(&written).collect();
+        assert!(
+            unplanned.is_empty() && unwritten.is_empty(),
+            "{what}: not planned {unplanned:?}, not written {unwritten:?}"
+        );
+        written
+    }
+}
+
+/// `Secret namespace/name`.
+fn object(text: &str) -> Object {
+    let (kind, place) = text.split_once(' ').unwrap();
+    let (namespace, name) = place.split_once('/').unwrap();
+    let kind = kind.to_lowercase();
+    let kind = if kind.ends_with('s') { kind } else { format!("{kind}s") };
+    (kind, namespace.to_owned(), name.to_owned())
+}
+
+fn kinds(objects: &BTreeSet<Object>) -> BTreeSet<&str> {
+    objects.iter().map(|(kind, ..)| kind.as_str()).collect()
+}
+
+#[test]
+fn plans_list_all_writes_from_install_to_deletion() {
+    run_test("planned", async |world| {
+        let mut nodes = Nodes::of(world);
+        let began = now();
+        let _operator = world.operator().start().await;
+        let mut spec = services(&["mariadb", "memcached", "rabbitmq"]);
+        spec["services"]["keystone"] = json!({"enabled": false});
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let installed = world.writes_what_it_plans(began, "install").await;
+        assert_eq!(kinds(&installed), ["openstackdeployments", "secrets"].into(), "{installed:?}");
+
+        let began = now();
+        spec = with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
+        world.apply(&spec).await;
+        let is_upgraded = |cloud: &OpenStackDeployment| {
+            (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
+        };
+        world.until("memcached is upgraded", is_upgraded).await;
+        world.writes_what_it_plans(began, "day-2 change").await;
+
+        let began = now();
+        spec["nodes"] = json!({"roles": {"compute": {"selector": {"matchLabels": {"rack": "planned"}}}}});
+        world.apply(&spec).await;
+        let node = nodes.join("new", json!({"rack": "planned"})).await;
+        nodes.until(&node, &[("openstack-compute-node", "enabled"), ("openvswitch", "enabled")]).await;
+        let labelled = world.writes_what_it_plans(began, "new node").await;
+        assert!(labelled.contains(&("nodes".to_owned(), String::new(), node)), "{labelled:?}");
+
+        let began = now();
+        world.delete().await;
+        world.until_gone().await;
+        let deleted = world.writes_what_it_plans(began, "deletion").await;
+        assert!(kinds(&deleted).contains("jobs") && kinds(&deleted).contains("nodes"), "{deleted:?}");
+        nodes.leave().await;
+    });
+}
+
+#[test]
+fn plans_list_all_writes_of_a_ceph_key_rotation() {
+    run_test("planned-ceph", async |world| {
+        world.describe_ceph(json!({})).await;
+        let began = now();
+        let _operator = world.operator().start().await;
+        let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance"]);
+        spec["features"] =
+            json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": SECRET}}}});
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let installed = world.writes_what_it_plans(began, "install").await;
+        assert!(kinds(&installed).contains("configmaps"), "{installed:?}");
+
+        let began = now();
+        world.describe_ceph(json!({"glance.key": NEWER})).await;
+        let is_upgraded =
+            |cloud: &OpenStackDeployment| (cloud.is_ready() && cloud.child("glance").revision == Some(2)).then_some(());
+        world.until("glance has the new key", is_upgraded).await;
+        let rotated = world.writes_what_it_plans(began, "rotation").await;
+        let keyring = ("secrets".to_owned(), world.namespace.clone(), "images-rbd-keyring".to_owned());
+        assert!(rotated.contains(&keyring), "{rotated:?}");
+    });
+}
+
+#[test]
+fn a_paused_cloud_is_not_written_to() {
+    run_test("planned-pause", async |world| {
+        let mut nodes = Nodes::of(world);
+        let _operator = world.operator().start().await;
+        let mut spec = services(&["mariadb", "memcached"]);
+        world.apply(&spec).await;
+        world.until_ready().await;
+        spec["paused"] = json!(true);
+        world.apply(&spec).await;
+        world.until_reason(reason::PAUSED).await;
+
+        // Everything that would lead to a write.
+        let began = now();
+        let mut changed = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
+        changed["services"]["rabbitmq"] = json!({"enabled": true});
+        changed["nodes"] = json!({"roles": {"compute": {"selector": {"matchLabels": {"rack": "paused"}}}}});
+        let generation = world.apply(&changed).await.metadata.generation;
+        nodes.join("new", json!({"rack": "paused"})).await;
+        world.annotate(ADOPT, json!("mariadb")).await;
+        let credentials = format!("{NAME}-credentials-mariadb");
+        let edit = json!({"data": {"root": "ZWRpdGVk"}});
+        let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> = world.api();
+        secrets.patch(&credentials, &PatchParams::default(), &Patch::Merge(edit)).await.unwrap();
+        let seen = |cloud: &OpenStackDeployment| (cloud.status().observed_generation == generation).then_some(());
+        world.until("the change is seen", seen).await;
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        assert_eq!(world.written_since(began), [].into());
+        assert_eq!(world.planned_since(began), [].into());
+        assert_eq!(world.helm_runs().len(), 2);
+
+        changed["paused"] = json!(false);
+        world.apply(&changed).await;
+        with_timeout("the cloud goes on", async {
+            while !kinds(&world.written_since(began)).contains("nodes") {
+                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            }
+        })
+        .await;
+        nodes.leave().await;
+    });
+}
