@@ -29,27 +29,26 @@ demo-down:
 
 ## make build       build osdpl (target/release/osdpl)
 build:
-	$(CARGO) build --release --bin osdpl
+	$(CARGO) build --release -p osdpl --bins
 
-## make check       lints and the tests that need no control plane
+## make check       the tests that need no control plane: lints, unit tests, goldens, bad inputs, catalogue, layout, deploy
 check: lint
 	$(CARGO) test --workspace --no-fail-fast --lib --bins --test golden --test validate --test catalogue --test layout
-	$(CARGO) test --workspace --no-fail-fast --test deploy -- --skip server:: --skip image::
+	$(CARGO) test --workspace --no-fail-fast --test deploy -- --skip server:: --skip image::operator_runs_in_the_image
 
-## make test        run lints, unit tests, and integration tests on a local control plane
+## make test        everything: lints, all that make check runs, and integration tests on a local control plane
 test: lint
-	$(CARGO) build --workspace --bins
-	$(CARGO) run --quiet -p cluster --bin cluster -- programs
-	$(CARGO) run --quiet -p cluster --bin cluster -- python
+	$(CARGO) test --workspace --no-run
+	target="$${CARGO_TARGET_DIR:-target}" && "$$target/debug/cluster" programs && "$$target/debug/cluster" python
 	$(CARGO) test --workspace --no-fail-fast
 
 ## make test-charts test with upstream's charts: rendering, RBAC, complete clouds, adopting a manual install; CHARTS=DIR
 test-charts:
 	@test -n "$$CHARTS" || { echo 'test-charts needs OpenStack-Helm packaged by helm: make test-charts CHARTS=DIR' >&2; exit 2; }
-	$(CARGO) test --test deploy -- upstream rbac --include-ignored
-	$(CARGO) test --test operator whole:: -- --ignored --test-threads 1 --skip others::
-	$(CARGO) test --test operator adopt:: -- --ignored
-	@if ls "$$CHARTS" | grep -q '^rook-ceph'; then $(CARGO) test --test operator whole::others:: -- --ignored; \
+	$(CARGO) test --workspace --test deploy -- upstream rbac --include-ignored
+	$(CARGO) test --workspace --test operator whole:: -- --ignored --test-threads 1 --skip others::
+	$(CARGO) test --workspace --test operator adopt:: -- --ignored
+	@if ls "$$CHARTS" | grep -q '^rook-ceph'; then $(CARGO) test --workspace --test operator whole::others:: -- --ignored; \
 	else echo 'CHARTS has no charts of other projects: skipped their tests'; fi
 
 ## make bench       compare the operator with plain helm: time, memory, latency; CHARTS=DIR for real charts
@@ -71,7 +70,7 @@ bench-plan:
 
 ## make golden      update the golden files of presets, OpenStack releases and samples; review: git diff tests/golden
 golden:
-	INSTA_UPDATE=always $(CARGO) test --test golden
+	INSTA_UPDATE=always $(CARGO) test --workspace --test golden
 
 ## make docs        the documentation as a site, in target/site: guide, runbook, decisions, generated reference; checks its links
 docs:
@@ -79,7 +78,7 @@ docs:
 	$(MDBOOK) --version >/dev/null 2>&1 || $(CARGO) install mdbook --locked --version $(MDBOOK_VERSION) \
 		--no-default-features --features search --root target/tools
 	PATH="$(CURDIR)/target/tools/bin:$$PATH" $(MDBOOK) build target/book
-	$(CARGO) test --quiet --test deploy -- docs:: reference:: runbook::
+	$(CARGO) test --workspace --quiet --test deploy -- docs:: reference:: runbook::
 
 ## make lint        check formatting and lints
 lint:

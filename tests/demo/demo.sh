@@ -40,6 +40,9 @@ watched() {
     die "$what failed; see the log $log"
 }
 
+# Stops the build of the Go programs if the demo ends early. They are cached one by one.
+trap '[[ -z ${go_build:-} ]] || kill "$go_build" 2>/dev/null || true' EXIT
+
 # Prints a log's last line and the elapsed time until killed: every second in place on a terminal, otherwise a line every
 # 15 seconds.
 ticker() {
@@ -53,11 +56,18 @@ ticker() {
     done
 }
 
+programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl helm4)
+go_build=
+
 build() {
     command -v cargo >/dev/null || die "cargo is not on PATH; install Rust 1.91 or newer: https://rustup.rs"
-    step "build osdpl and the cluster tool with cargo: takes minutes the first time only"
-    watched "cargo build --release" "$state/build.log" \
-        cargo build --locked --release --manifest-path "$root/Cargo.toml" -p osdpl -p cluster --bins
+    local cargo=(cargo build --locked --release --manifest-path "$root/Cargo.toml" --bins)
+    step "build osdpl, the cluster tool and the control plane: takes minutes the first time only"
+    watched "cargo build --release -p cluster" "$state/build.log" "${cargo[@]}" -p cluster
+    # Builds the Go programs beside osdpl, which compiles on one core for part of the time.
+    "$release/cluster" programs "${programs[@]}" >"$state/programs.log" 2>&1 </dev/null 9>&- &
+    go_build=$!
+    watched "cargo build --release -p osdpl" "$state/build.log" "${cargo[@]}" -p osdpl
     mkdir -p "$state/bin"
     # Copies, so that the demo keeps running while its sources are rebuilt.
     for pair in osdpl:osdpl osdpl:kubectl-osdpl cluster:cluster; do
@@ -66,8 +76,11 @@ build() {
 }
 
 control_plane() {
-    step "build etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, kubectl and helm with Go: takes minutes the first time only"
-    cluster programs etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl helm4 >/dev/null
+    step "wait for etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, kubectl and helm, built with Go"
+    wait "$go_build" || true
+    go_build=
+    # Finds everything built, or builds the rest and reports errors.
+    cluster programs "${programs[@]}" >/dev/null
     step "start the control plane"
     # Close fd 9, or the supervisor would keep the lock of this run.
     cluster up "$state/cluster" --with helm4 9>&- | head -n 1
@@ -219,7 +232,7 @@ down() {
     stop_operator
     [[ ! -x $state/bin/cluster ]] || "$state/bin/cluster" down "$state/cluster" >/dev/null
     # Remove files by name, so that other files in OSDPL_DEMO are kept.
-    (cd "$state" && rm -rf bin cache cluster operator.{pid,inputs,address,log} build.log helm.log lock)
+    (cd "$state" && rm -rf bin cache cluster operator.{pid,inputs,address,log} build.log programs.log helm.log lock)
     rmdir "$state" 2>/dev/null || true
     say "the demo is removed; built programs are kept for the next one"
 }
