@@ -1,4 +1,4 @@
-# See the README for a description of the targets.
+# `make help` lists the targets; .github/CONTRIBUTING.md describes them.
 CARGO ?= cargo
 .DEFAULT_GOAL := help
 SHELL := bash

@@ -28,11 +28,14 @@
 //!   releases (`osdpl_core::desired`), takes the next step of each release from a state table (`osdpl_core::plan`), and
 //!   lists every action with its reason: our objects, node labels, Jobs to delete, helm runs, adoptions, rollouts,
 //!   annotations to consume. If it needs more data, the plan requests it and the next pass has it.
-//! * `apply` executes the actions and starts helm; it never waits for helm. Nothing else writes, except for the report.
-//! * `report` (`osdpl_core::status`) computes the status.
+//! * `subscribe` hands the plan's requests to the watches and tasks, so that the next snapshot has the answers.
+//! * `apply` executes the actions and starts helm; it never waits for helm. Nothing else writes for the cloud, except
+//!   for the report, and one task: it deletes the hosts in Nova and Neutron that the plan names.
+//! * `report` computes the status (`osdpl_core::status`) and writes it (`controller::publish`).
 //!
 //! `osdpl plan` prints the same plan: it repeats `read` and `decide` until nothing is requested. The deletion of the
-//! resource is the same pass with nothing desired. A paused cloud has a plan without actions.
+//! resource is the same pass with nothing desired. The plan of a paused cloud has no actions, except for the finalizer
+//! and for adoptions that a person requested.
 //!
 //! A pass is short and level-triggered. The end of a helm process, a release record, a workload, a Secret, a node or the
 //! resource itself triggers the next one. Helm's release records are the journal: their labels name the inputs, the
@@ -40,8 +43,11 @@
 //!
 //! # Where a change belongs
 //!
-//! * A service, preset, feature or OpenStack release: YAML in `values/` and `presets/`; no Rust.
-//! * A check of user input: `osdpl-lint`. A new fact from the cluster: a field of `Snapshot`, filled by `read`.
+//! * A service, preset, feature or OpenStack release: YAML in `values/` and `presets/`; no Rust. CONTRIBUTING lists the
+//!   files.
+//! * A check of user input: the catalogue's own `checks:` if it concerns one service, preset or feature; CEL rules of the
+//!   CRD (`osdpl_core::api`) if the API server can check it; else `osdpl-lint` (a module below `rule`, and `RULES`).
+//! * A new fact from the cluster: a field of `Snapshot`, filled by `read`.
 //! * A new step of a release: the state table in `osdpl_core::plan`. Any other new write: an `Action` in `osdpl-decide`,
 //!   executed by `apply` in `osdpl-operator`.
 //! * A step of a node's maintenance: `decide` in `osdpl-maintenance`. A request to Nova or Neutron: `osdpl_core::openstack`,

@@ -1,4 +1,5 @@
-//! The command line: the operator and its tools. Each subcommand has one file.
+//! The command line: the operator and its tools. Each subcommand has one module, a variant of `Command` and an arm of
+//! `run`.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

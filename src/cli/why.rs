@@ -24,7 +24,7 @@ pub struct Arguments {
     /// A service, a release, a component (nova/compute), a workload, a Job, a CronJob or a pod; default: everything
     /// that is not ready.
     what: Option<String>,
-    /// The output format; the README describes the JSON.
+    /// The output format; the guide's page on health describes the JSON.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! Decides the next step of each release, and why a release waits.
 //!
 //! Pure module (no I/O): `plan(Desired, Observed, Policy)` classifies each release into one [`State`] and maps each
-//! state to one step. Nothing is remembered between reconcile passes: helm's release records contain the history.
+//! state to one step. It keeps nothing between reconcile passes: helm's release records contain the history.
 
 mod adopt;
 mod agree;

@@ -1,4 +1,4 @@
-//! The explanation as JSON, described in the README: keys may be added but never removed.
+//! The explanation as JSON, described in the guide's page on health: keys may be added but never removed.
 
 use serde::Serialize;
 
