@@ -4,7 +4,6 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod above;
 mod added;
 mod adopt;
 mod approve;
@@ -18,18 +17,19 @@ mod detach;
 mod diff;
 mod document;
 mod explain;
+mod finding_output;
 mod forget;
 mod live;
 mod manifests;
 mod offline;
 mod operator;
 mod output;
+mod parent_effect;
 mod place;
 mod plan;
 mod preset;
 pub mod reference;
 mod render;
-mod said;
 mod site;
 mod span;
 mod status;

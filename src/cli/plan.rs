@@ -15,10 +15,10 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::Notify;
 
 use super::common::{CatalogOption, Document, Target, is_configured, readable};
+use super::finding_output::FindingOutput;
 use super::offline::{Offline, Refused, report, well_formed};
 use super::output;
 use super::place::ChartsOption;
-use super::said::FindingOutput;
 use super::site::SiteOptions;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;

@@ -207,8 +207,8 @@ fn causes(causes: &[RootCauseStatus]) -> String {
         let _ = writeln!(text, "  {}", cause.message);
         let objects: Vec<_> = cause.objects.iter().map(ToString::to_string).collect();
         let _ = writeln!(text, "      see {}", objects.join(", "));
-        if !cause.victims.is_empty() {
-            let _ = writeln!(text, "      waiting for it: {}", cause.victims.join(", "));
+        if !cause.affected.is_empty() {
+            let _ = writeln!(text, "      waiting for it: {}", cause.affected.join(", "));
         }
     }
     text

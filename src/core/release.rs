@@ -68,7 +68,7 @@ pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 /// releases that may have such values.
 ///
 /// helm copies labels from revision to revision, so the absence must be written explicitly.
-pub const INSTANCES_LABEL: &str = "osdpl.dev/guests";
+pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 
 /// The value of [`GUESTS_LABEL`] if instances depend on nothing.
 pub(crate) const NO_INSTANCES: &str = "none";
@@ -83,7 +83,7 @@ pub(crate) const NO_SPLIT: &str = "none";
 /// Label on a failed record: its leftovers have been removed.
 ///
 /// Its value is the record's own revision, because an upgrade inherits the labels of the previous revision.
-pub const CLEANED_UP_LABEL: &str = "osdpl.dev/swept";
+pub const CLEANED_UP_LABEL: &str = "osdpl.dev/cleaned-up";
 
 /// The `type` of a record's Secret; a field selector on it finds all records.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";

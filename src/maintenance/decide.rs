@@ -146,7 +146,7 @@ impl Snapshot<'_> {
 
     /// When to query nova next, if the node is ready to drain and nova was queried recently.
     pub(crate) fn next_nova_check(&self) -> Option<Timestamp> {
-        let last_check: Timestamp = self.status.instances.as_ref()?.looked.as_ref()?.parse().ok()?;
+        let last_check: Timestamp = self.status.instances.as_ref()?.checked.as_ref()?.parse().ok()?;
         let until = last_check.checked_add(READY_CHECK_INTERVAL).ok()?;
         (self.is_settled() && until > self.now).then_some(until)
     }

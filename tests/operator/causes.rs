@@ -52,7 +52,7 @@ fn names_the_missing_image_of_a_database() {
         let causes = cloud.status().causes;
         assert_eq!(causes.len(), 1, "the same root is told once: {causes:?}");
         assert_eq!(causes[0].message, format!("mariadb/server: {root}"));
-        assert_eq!(causes[0].victims, ["keystone/api"]);
+        assert_eq!(causes[0].affected, ["keystone/api"]);
         let namespace = &world.namespace;
         let objects: Vec<_> = causes[0].objects.iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -82,7 +82,7 @@ fn names_the_missing_image_of_a_database() {
         assert_eq!(json["look"][0]["command"], json!(format!("kubectl -n {namespace} describe pod mariadb-server-0")));
         let json: serde_json::Value = serde_json::from_slice(&world.run(&["status", "-o", "json"]).stdout).unwrap();
         assert_eq!(
-            (&json["ready"], &json["status"]["causes"][0]["victims"]),
+            (&json["ready"], &json["status"]["causes"][0]["affected"]),
             (&json!(false), &json!(["keystone/api"]))
         );
         let (code, told) = world.why("keystone");

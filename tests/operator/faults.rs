@@ -70,7 +70,7 @@ fn lost_node_degrades_only_its_pods() {
         assert_eq!(cloud.status().health["memcached"]["server"].status, ComponentHealth::Ready);
         let causes = cloud.status().causes;
         assert_eq!((causes.len(), causes[0].message.clone()), (1, format!("node {node}: NotReady")));
-        assert_eq!(causes[0].victims, ["openvswitch/server"]);
+        assert_eq!(causes[0].affected, ["openvswitch/server"]);
 
         world.label_node(&node, "kwok.osdpl.dev/ready", json!(null)).await;
         let whole = |cloud: &OpenStackDeployment| {
@@ -158,7 +158,7 @@ fn failing_hook_is_the_only_root_cause() {
         let cloud = world
             .until("the hook's log is reported", |cloud| {
                 let told = cloud.status().causes.first()?.message.contains("its log ends: ERROR 1045: access denied");
-                let waits = cloud.status().causes[0].victims.contains(&"keystone/api".to_owned());
+                let waits = cloud.status().causes[0].affected.contains(&"keystone/api".to_owned());
                 (told && waits && cloud.reason() == reason::FAILED).then(|| cloud.clone())
             })
             .await;
@@ -210,13 +210,13 @@ fn database_outage_is_one_cause_for_all_affected() {
         world.delete_pods("heat-engine-").await;
         let cloud = world
             .until("all affected components are reported", |cloud| {
-                (cloud.status().causes.first()?.victims.len() == 3).then(|| cloud.clone())
+                (cloud.status().causes.first()?.affected.len() == 3).then(|| cloud.clone())
             })
             .await;
         let why = "mariadb/server: mariadb-server-0: it was ready and is no longer";
         let causes = cloud.status().causes;
         assert_eq!(causes.iter().map(|cause| cause.message.as_str()).collect::<Vec<_>>(), [why]);
-        assert_eq!(causes[0].victims, ["glance/api", "heat/engine", "keystone/api"]);
+        assert_eq!(causes[0].affected, ["glance/api", "heat/engine", "keystone/api"]);
         let degraded = cloud.condition("Degraded").unwrap().message;
         assert!(degraded.starts_with(&format!("{why} (glance/api, heat/engine, keystone/api waiting)")), "{degraded}");
 

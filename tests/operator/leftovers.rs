@@ -41,7 +41,7 @@ async fn until_failed(world: &World, revision: i64) {
 async fn label(world: &World, revision: i64) -> Option<String> {
     let name = format!("sh.helm.release.v1.{RELEASE}.v{revision}");
     let record = world.api::<Secret>().get_opt(&name).await.unwrap()?;
-    record.labels().get("osdpl.dev/swept").cloned()
+    record.labels().get("osdpl.dev/cleaned-up").cloned()
 }
 
 async fn until_gone(world: &World, name: &str) {
@@ -51,7 +51,8 @@ async fn until_gone(world: &World, name: &str) {
 /// Waits until the leftovers of a failed revision are cleaned up.
 async fn until_cleaned_up(world: &World, revision: i64) {
     let name = format!("sh.helm.release.v1.{RELEASE}.v{revision}");
-    let swept = |found: Option<&Secret>| found.is_some_and(|record| record.labels().contains_key("osdpl.dev/swept"));
+    let swept =
+        |found: Option<&Secret>| found.is_some_and(|record| record.labels().contains_key("osdpl.dev/cleaned-up"));
     world.until_object::<Secret>("the record is marked as cleaned up", &name, swept).await;
 }
 
@@ -140,7 +141,7 @@ fn forgotten(name: &str, helm: u8) {
 
         // The operator died between helm's success and the cleanup: the next one finds both unchanged.
         operator.kill();
-        let unsaid = json!({"metadata": {"labels": {"osdpl.dev/swept": null}}});
+        let unsaid = json!({"metadata": {"labels": {"osdpl.dev/cleaned-up": null}}});
         let record = format!("sh.helm.release.v1.{RELEASE}.v3");
         world.api::<Secret>().patch(&record, &PatchParams::default(), &Patch::Merge(unsaid)).await.unwrap();
         let mut second = config("second");

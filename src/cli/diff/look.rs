@@ -3,10 +3,10 @@
 use kube::ResourceExt;
 
 use super::shown::{DiffReport, Line, Outcome};
+use crate::finding_output::FindingOutput;
 use crate::live::Live;
 use crate::manifests::{Renderer, scrubber};
 use crate::plan::change::{Change, Hidden, Side};
-use crate::said::FindingOutput;
 use osdpl_core::adopt::compare_release;
 use osdpl_core::desired::DesiredRelease;
 use osdpl_core::difference::{Difference, diff_manifests, parse_objects};
@@ -48,7 +48,7 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
             Some(release) if release.managed => comparison.compare_release(name, release).await?,
             // Unmanaged releases are not compared.
             Some(_) if !is_being_unmanaged(&decision.step) => {
-                shown.let_go += 1;
+                shown.unmanaged += 1;
                 continue;
             }
             None if is_desired(key) => None,
@@ -70,7 +70,7 @@ fn is_being_unmanaged(step: &Step) -> bool {
 fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Outcome> {
     match step {
         Step::Ready => None,
-        Step::Do(Action::Unmanage, _) => Some(Outcome::LetGo),
+        Step::Do(Action::Unmanage, _) => Some(Outcome::Unmanaged),
         Step::Wait(Wait::Undecodable(problem)) => Some(Outcome::Unreadable { why: scrub(problem) }),
         Step::Do(..) | Step::Wait(_) | Step::Settling(_) => Some(Outcome::Uninstalled),
     }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::finding_output::FindingOutput;
 use crate::plan::change::Change;
-use crate::said::FindingOutput;
 use osdpl_core::difference::Difference;
 
 /// What reconciling the resource would change.
@@ -19,8 +19,8 @@ pub struct DiffReport {
     /// The number of releases that do not differ.
     pub same: usize,
     /// The number of unmanaged releases, which are not compared.
-    #[serde(rename = "letGo", skip_serializing_if = "is_none")]
-    pub let_go: usize,
+    #[serde(skip_serializing_if = "is_none")]
+    pub unmanaged: usize,
     /// Findings about the resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<FindingOutput>,
@@ -65,7 +65,7 @@ pub enum Outcome {
     /// It is no longer desired.
     Uninstalled,
     /// It becomes unmanaged and stays as it is.
-    LetGo,
+    Unmanaged,
     /// Its values change, and `chart` if the chart changes.
     Changed {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,7 +130,7 @@ impl DiffReport {
             (of(|what| matches!(what, Outcome::Changed { .. })), "would be changed"),
             (of(|what| *what == Outcome::Installed), "installed"),
             (of(|what| *what == Outcome::Uninstalled), "uninstalled"),
-            (self.let_go + of(|what| *what == Outcome::LetGo), "unmanaged"),
+            (self.unmanaged + of(|what| *what == Outcome::Unmanaged), "unmanaged"),
             (of(|what| matches!(what, Outcome::Stays { .. })), "left as it is despite the spec"),
             (of(|what| matches!(what, Outcome::Refused { .. } | Outcome::Unreadable { .. })), "can't be compared"),
         ];
@@ -151,7 +151,7 @@ impl std::fmt::Display for Outcome {
         match self {
             Self::Installed => formatter.write_str("would be installed"),
             Self::Uninstalled => formatter.write_str("would be uninstalled"),
-            Self::LetGo => formatter.write_str("would be unmanaged, and keeps running as it is"),
+            Self::Unmanaged => formatter.write_str("would be unmanaged, and keeps running as it is"),
             Self::Changed { chart: None } => formatter.write_str("would be changed"),
             Self::Changed { chart: Some(chart) } => write!(formatter, "would be changed: {chart}"),
             Self::Stays { why } => write!(formatter, "stays as it is: {why}"),
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn incomplete_comparisons_are_reported() {
-        let unmanaged = DiffReport { let_go: 1, ..shown(vec![("a", release(Outcome::LetGo, vec![]))]) };
+        let unmanaged = DiffReport { unmanaged: 1, ..shown(vec![("a", release(Outcome::Unmanaged, vec![]))]) };
         assert_eq!(
             unmanaged.text(),
             "a (openstack/x) would be unmanaged, and keeps running as it is\n2 unmanaged, 2 as desired.\n"

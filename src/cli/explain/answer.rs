@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::above::{ParentEffect, above};
+use super::super::parent_effect::{ParentEffect, above};
 use super::Cloud;
 use super::places::Places;
 use osdpl_core::api::NodeOverride;
@@ -90,7 +90,7 @@ pub struct Chart {
     #[serde(skip)]
     pub has_default: Option<bool>,
     /// The description.
-    #[serde(rename = "said")]
+    #[serde(rename = "description")]
     pub description: String,
     /// The default, if it is completely known; always if charts are given.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::super::above::ParentEffect;
+use super::super::parent_effect::ParentEffect;
 use super::answer::{Chart, Explanation, LayerValue, OnNodes};
 use osdpl_values::yaml;
 

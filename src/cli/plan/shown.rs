@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use super::super::document::Document;
-use super::super::said::FindingOutput;
+use super::super::finding_output::FindingOutput;
 use super::change::{Change, changes};
 use osdpl_core::api::{DeletionPolicy, OpenStackDeployment};
 use osdpl_core::plan::{Step, Wait};

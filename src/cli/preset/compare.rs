@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::super::document::Document;
+use super::super::finding_output::FindingOutput;
 use super::super::plan::change::Change;
-use super::super::said::FindingOutput;
 use osdpl_core::desired::{Desired, DesiredRelease, Selection, redact};
 use osdpl_values::{changed_paths, get};
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::case::Expectation;
-use crate::above::above;
+use crate::parent_effect::above;
 use osdpl_core::catalog::KeyTree;
 use osdpl_core::desired::{DesiredRelease, redact};
 use osdpl_values::expr;

@@ -28,10 +28,12 @@ impl Explanation {
         let (mut covered, mut look) = (BTreeSet::new(), Vec::new());
         for cause in seen.causes() {
             explanation.lines.push(cause.message.clone());
-            for victim in seen.affected_objects().iter().filter(|victim| victim.chain.root() == cause.message) {
-                covered.insert(&victim.release);
-                explanation.chains.push(victim.chain.clone());
-                explanation.lines.extend(path(&victim.chain));
+            for affected_object in
+                seen.affected_objects().iter().filter(|affected_object| affected_object.chain.root() == cause.message)
+            {
+                covered.insert(&affected_object.release);
+                explanation.chains.push(affected_object.chain.clone());
+                explanation.lines.extend(path(&affected_object.chain));
             }
             look.extend(cause.objects.iter().cloned());
         }
@@ -128,7 +130,9 @@ impl Explanation {
         let what = match &decision.step {
             Step::Ready => {
                 self.lines.push(format!("release {name} is ready"));
-                self.add_chains(preview, |victim| victim.release == decision.key && is_cron(victim));
+                self.add_chains(preview, |affected_object| {
+                    affected_object.release == decision.key && is_cron(affected_object)
+                });
                 return;
             }
             Step::Settling(lines) => lines.join("; "),
@@ -138,7 +142,7 @@ impl Explanation {
         self.waiting = true;
         self.lines.push(format!("release {name} is not ready: {what}"));
         let ReleaseKey { namespace, name } = decision.key.clone();
-        self.add_chains(preview, |victim| victim.release == decision.key);
+        self.add_chains(preview, |affected_object| affected_object.release == decision.key);
         if let Step::Wait(Wait::Needs(components)) = &decision.step {
             for component in components {
                 self.workloads(&component.to_string(), &of_component(preview, component), preview);
@@ -157,7 +161,8 @@ impl Explanation {
         }
         self.waiting = true;
         let objects: Vec<CauseObject> = workloads.iter().map(|workload| object(workload)).collect();
-        let is_explained = self.add_chains(preview, |victim| objects.contains(&victim.chain.links[0].object));
+        let is_explained =
+            self.add_chains(preview, |affected_object| objects.contains(&affected_object.chain.links[0].object));
         if !is_explained {
             let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
             self.lines.push(format!("{name} is {:?} ({}){reason}", verdict.status, verdict.ready));
@@ -172,7 +177,7 @@ impl Explanation {
         };
         self.waiting = true;
         let own = CauseObject { kind: "Job".into(), namespace: job.namespace.clone(), name: job.name.clone() };
-        if !self.add_chains(preview, |victim| victim.chain.links[0].object == own) {
+        if !self.add_chains(preview, |affected_object| affected_object.chain.links[0].object == own) {
             let why = if why.is_empty() { "it runs".to_owned() } else { why };
             self.lines.push(format!("Job {} is not complete: {why}", job.name));
             self.look.push(own);
@@ -180,7 +185,9 @@ impl Explanation {
     }
 
     fn cron(&mut self, cron: &ObservedCronJob, preview: &Preview) {
-        if !self.add_chains(preview, |victim| is_cron(victim) && victim.chain.links[0].object.name == cron.name) {
+        if !self.add_chains(preview, |affected_object| {
+            is_cron(affected_object) && affected_object.chain.links[0].object.name == cron.name
+        }) {
             let state = if cron.suspended { "is suspended" } else { "does not fail" };
             self.lines.push(format!("CronJob {} {state}", cron.name));
         }
@@ -190,8 +197,8 @@ impl Explanation {
     fn add_chains(&mut self, preview: &Preview, matches: impl Fn(&AffectedObject) -> bool) -> bool {
         let seen = preview.tasks.observe();
         let mut any = false;
-        for victim in seen.affected_objects().iter().filter(|victim| matches(victim)) {
-            self.chain(&victim.chain);
+        for affected_object in seen.affected_objects().iter().filter(|affected_object| matches(affected_object)) {
+            self.chain(&affected_object.chain);
             any = true;
         }
         any
@@ -212,16 +219,16 @@ impl Explanation {
     }
 }
 
-fn is_cron(victim: &AffectedObject) -> bool {
-    victim.chain.links[0].object.kind == cron::KIND
+fn is_cron(affected_object: &AffectedObject) -> bool {
+    affected_object.chain.links[0].object.kind == cron::KIND
 }
 
 /// Returns the line of an affected object, such as `nova/compute waits for it, through neutron/ovs-agent`.
 fn path(chain: &Chain) -> Option<String> {
-    let [victim, between @ .., _] = chain.links.as_slice() else { return None };
+    let [affected_object, between @ .., _] = chain.links.as_slice() else { return None };
     let through: Vec<_> = between.iter().map(|link| link.label.as_str()).collect();
     let through = if through.is_empty() { String::new() } else { format!(", through {}", through.join(" ← ")) };
-    Some(format!("  {} waits for it{through}", victim.label))
+    Some(format!("  {} waits for it{through}", affected_object.label))
 }
 
 fn object(workload: &Workload) -> CauseObject {

@@ -16,7 +16,7 @@ pub struct RootCauseStatus {
     pub objects: Vec<CauseObject>,
     /// The affected components and Jobs that wait for it, directly or not, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub victims: Vec<String>,
+    pub affected: Vec<String>,
     /// The time of the first report, RFC 3339.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub since: String,

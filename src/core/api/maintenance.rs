@@ -157,7 +157,7 @@ pub struct InstancesStatus {
     pub empty_since: Option<String>,
     /// The time when nova was last queried while the node could be drained, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub looked: Option<String>,
+    pub checked: Option<String>,
 }
 
 /// An instance that does not leave by itself.

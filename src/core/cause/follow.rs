@@ -68,9 +68,9 @@ impl<'a> Input<'a> {
     }
 
     /// Follows the dependencies, starting with pod `given` instead of the most relevant one if it is set.
-    fn follow(&self, victim: Suspect<'a>, given: Option<&'a UnreadyPod>) -> Chain {
-        let mut links = vec![link(victim)];
-        let (mut suspect, mut pod) = (victim, given.or_else(|| self.pod(victim)));
+    fn follow(&self, affected_object: Suspect<'a>, given: Option<&'a UnreadyPod>) -> Chain {
+        let mut links = vec![link(affected_object)];
+        let (mut suspect, mut pod) = (affected_object, given.or_else(|| self.pod(affected_object)));
         loop {
             let next = pod.and_then(|pod| self.next(suspect, pod));
             let Some(next) = next else {
@@ -117,14 +117,14 @@ impl<'a> Input<'a> {
     /// The object behind an unmet dependency. Dependencies without any information count as met.
     fn unmet_dependency(
         &self,
-        victim: Suspect<'a>,
+        affected_object: Suspect<'a>,
         pod: &'a UnreadyPod,
         dependency: &'a Dependency,
     ) -> Option<Suspect<'a>> {
         match dependency {
             Dependency::Job { namespace, name } => {
                 let job = self.jobs.iter().find(|job| job.namespace == *namespace && job.name == *name);
-                let absent = || self.running_hook(victim).unwrap_or(Suspect::Absent("Job", namespace, name));
+                let absent = || self.running_hook(affected_object).unwrap_or(Suspect::Absent("Job", namespace, name));
                 job.map_or_else(|| Some(absent()), |job| (!job.complete).then_some(Suspect::Job(job)))
             }
             Dependency::DaemonSet { namespace, name } => {
@@ -139,12 +139,14 @@ impl<'a> Input<'a> {
                     return Some(Suspect::Absent("Service", namespace, name));
                 };
                 let Some(workload) = self.labelled(namespace, selector) else {
-                    return gone(victim, namespace, selector);
+                    return gone(affected_object, namespace, selector);
                 };
                 (workload.ready == 0).then_some(Suspect::Workload(workload, None))
             }
             Dependency::Pod { namespace, labels, same_node } => {
-                let Some(workload) = self.labelled(namespace, labels) else { return gone(victim, namespace, labels) };
+                let Some(workload) = self.labelled(namespace, labels) else {
+                    return gone(affected_object, namespace, labels);
+                };
                 let node = pod.node.as_deref().filter(|_| *same_node);
                 let here = node.is_some() && self.pod(Suspect::Workload(workload, node)).is_some();
                 (here || workload.ready == 0).then_some(Suspect::Workload(workload, node))
@@ -153,11 +155,11 @@ impl<'a> Input<'a> {
     }
 
     /// The running Job of the release: helm creates hooks one after the other, so a missing Job waits for it.
-    fn running_hook(&self, victim: Suspect<'a>) -> Option<Suspect<'a>> {
-        let own = release(victim)?;
+    fn running_hook(&self, affected_object: Suspect<'a>) -> Option<Suspect<'a>> {
+        let own = release(affected_object)?;
         let runs = |job: &&&ObservedJob| !job.complete && job.namespace == own.namespace && job.release == own.name;
         let found = self.jobs.iter().filter(runs).map(|job| Suspect::Job(job));
-        let mut others = found.filter(|job| link(*job).object != link(victim).object);
+        let mut others = found.filter(|job| link(*job).object != link(affected_object).object);
         others.next()
     }
 
@@ -218,8 +220,12 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
 /// could wait for it.
 ///
 /// Pods of other releases may have been created by anyone.
-fn gone<'a>(victim: Suspect<'a>, namespace: &'a str, labels: &'a BTreeMap<String, String>) -> Option<Suspect<'a>> {
-    let own = release(victim)?;
+fn gone<'a>(
+    affected_object: Suspect<'a>,
+    namespace: &'a str,
+    labels: &'a BTreeMap<String, String>,
+) -> Option<Suspect<'a>> {
+    let own = release(affected_object)?;
     let same = own.namespace == namespace && labels.get(RELEASE_GROUP) == Some(&own.name);
     (same && labels.contains_key("component")).then_some(Suspect::Gone(namespace, labels))
 }

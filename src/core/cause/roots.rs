@@ -17,9 +17,9 @@ pub struct AffectedObject {
 }
 
 /// The root causes, each once. Causes that cannot recover come first, then those with the most affected objects.
-pub fn group_by_root_cause<'a>(victims: impl IntoIterator<Item = &'a AffectedObject>) -> Vec<Cause> {
+pub fn group_by_root_cause<'a>(affected: impl IntoIterator<Item = &'a AffectedObject>) -> Vec<Cause> {
     let mut roots: BTreeMap<String, Cause> = BTreeMap::new();
-    for AffectedObject { release, chain } in victims {
+    for AffectedObject { release, chain } in affected {
         let message = chain.root();
         let cause = roots.entry(message.clone()).or_insert_with(|| Cause {
             objects: objects(chain),
@@ -30,10 +30,10 @@ pub fn group_by_root_cause<'a>(victims: impl IntoIterator<Item = &'a AffectedObj
             is_explained: chain.why.is_some(),
         });
         cause.releases.insert(release.clone());
-        if let Some(victim) = chain.links.first().filter(|_| chain.is_affected())
-            && !cause.affected.contains(&victim.label)
+        if let Some(affected_object) = chain.links.first().filter(|_| chain.is_affected())
+            && !cause.affected.contains(&affected_object.label)
         {
-            cause.affected.push(victim.label.clone());
+            cause.affected.push(affected_object.label.clone());
         }
     }
     let mut causes: Vec<Cause> =

@@ -28,7 +28,7 @@ pub fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -
         RootCauseStatus {
             message: cause.message.clone(),
             objects: cause.objects.clone(),
-            victims: limit_names(&cause.affected, MAX_AFFECTED),
+            affected: limit_names(&cause.affected, MAX_AFFECTED),
             since: known.map_or_else(|| format!("{now:.0}"), |known| known.since.clone()),
         }
     });
@@ -47,11 +47,11 @@ pub fn prepend_cause(message: String, report: &Report<'_>, grave: bool) -> Strin
 
 /// Formats a cause with the affected objects in one line.
 fn line(cause: &Cause) -> String {
-    let victims = limit_names(&cause.affected, MAX_AFFECTED_IN_MESSAGE);
-    if victims.is_empty() {
+    let affected = limit_names(&cause.affected, MAX_AFFECTED_IN_MESSAGE);
+    if affected.is_empty() {
         cause.message.clone()
     } else {
-        format!("{} ({} waiting)", cause.message, victims.join(", "))
+        format!("{} ({} waiting)", cause.message, affected.join(", "))
     }
 }
 

@@ -83,7 +83,7 @@ pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
 pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     let (releases, kept) = (releases.join(", "), kept.join(", "));
     let note = format!(
-        "unmanaged releases were kept: {releases}; their pods may need {kept}, which was kept too; to remove it later, see "Delete a cloud" in the guide's page on day 2"
+        "unmanaged releases were kept: {releases}; their pods may need {kept}, which was kept too; to remove it later, see Delete a cloud in the guide's page on day 2"
     );
     event(false, "Retained", note)
 }

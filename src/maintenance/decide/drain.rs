@@ -46,7 +46,7 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     let mut decision = report(progress);
     let starts = turn::window_start(snapshot.spec).filter(|start| *start > snapshot.now);
     let ends = turn::window_end(snapshot.spec).filter(|end| *end > snapshot.now);
-    let is_checked = decision.status.instances.as_ref().is_some_and(|instances| instances.looked.is_some());
+    let is_checked = decision.status.instances.as_ref().is_some_and(|instances| instances.checked.is_some());
     let next_check = snapshot.now.checked_add(READY_CHECK_INTERVAL).ok().filter(|_| is_checked);
     decision.requeue_at = starts.into_iter().chain(ends).chain(next_check).min();
     decision
@@ -114,7 +114,7 @@ fn count_instances(snapshot: &Snapshot<'_>) -> Option<InstancesStatus> {
         total,
         remaining,
         after: before.and_then(|before| before.after),
-        looked: before.and_then(|before| before.looked.clone()),
+        checked: before.and_then(|before| before.checked.clone()),
         ..InstancesStatus::default()
     })
 }

@@ -137,7 +137,7 @@ pub(super) fn report(mut progress: Progress<'_>) -> Decision {
     if let Some(instances) =
         progress.instances.as_mut().filter(|_| matches!(progress.snapshot.observed.compute, Compute::Known(_)))
     {
-        instances.looked = ready.then(|| seconds(progress.snapshot));
+        instances.checked = ready.then(|| seconds(progress.snapshot));
     }
     let status = &progress.snapshot.status;
     let ready_since = status.ready_since.clone().or_else(|| ready.then(|| seconds(progress.snapshot)));

@@ -56,7 +56,7 @@ impl Observation {
 
     /// Returns the objects that are not ready, each with the chain to its root cause.
     pub fn affected_objects(&self) -> &[AffectedObject] {
-        &self.health.victims
+        &self.health.affected
     }
 
     /// Returns the nodes of the cluster by name; `None` if they may not be listed.

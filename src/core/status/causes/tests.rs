@@ -9,14 +9,14 @@ use crate::plan::{Decision, Plan, Step};
 const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 const LATER: Timestamp = Timestamp::constant(1_800_000_100, 0);
 
-fn cause(message: &str, release: &str, stuck: bool, victims: usize) -> Cause {
+fn cause(message: &str, release: &str, stuck: bool, affected: usize) -> Cause {
     Cause {
         message: message.into(),
         objects: vec![CauseObject { kind: "Pod".into(), namespace: "n".into(), name: "p".into() }],
         stuck,
         is_explained: true,
         releases: BTreeSet::from([ReleaseKey::new("n", release)]),
-        affected: (0..victims).map(|number| format!("app/{number}")).collect(),
+        affected: (0..affected).map(|number| format!("app/{number}")).collect(),
     }
 }
 
@@ -40,8 +40,8 @@ fn keeps_times_and_skips_other_clouds() {
 fn bounds_causes_and_affected_objects() {
     let many = (0..30).map(|number| cause(&format!("ours/{number}: broken"), "ours", true, 25)).collect();
     let found = with(many, |report| causes(&[], report, NOW));
-    assert_eq!((found.len(), found[0].victims.len()), (20, 21));
-    assert_eq!(found[0].victims[20], "and 5 more");
+    assert_eq!((found.len(), found[0].affected.len()), (20, 21));
+    assert_eq!(found[0].affected[20], "and 5 more");
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) jobs: Vec<ObservedJob>,
     pub(in crate::tasks) crons: Vec<ObservedCronJob>,
     pub(in crate::tasks) claims: Vec<Claim>,
-    pub(in crate::tasks) victims: Vec<AffectedObject>,
+    pub(in crate::tasks) affected: Vec<AffectedObject>,
     pub(in crate::tasks) causes: Vec<Cause>,
     /// `None` if they may not be listed.
     pub(in crate::tasks) classes: Option<Vec<Class>>,
@@ -150,16 +150,16 @@ impl Store {
         let jobs = self.revised_jobs();
         let mut jobs: Vec<ObservedJob> =
             jobs.map(|job| explain_job(job, pods_of(pods, &job_owner(job)), &facts)).collect();
-        let (victims, lost) =
+        let (affected, lost) =
             self.with_scene(&workloads, &jobs, pods, &facts, |scene| (trace_chains(scene), lost_node_chains(scene)));
-        report_root_causes(&mut workloads, &mut jobs, &victims);
+        report_root_causes(&mut workloads, &mut jobs, &affected);
         let (crons, failing) = self.crons(pods, &facts);
-        let victims: Vec<AffectedObject> = victims.into_iter().flatten().chain(lost).chain(failing).collect();
+        let affected: Vec<AffectedObject> = affected.into_iter().flatten().chain(lost).chain(failing).collect();
         let claims = facts.claims.values().filter(|claim| claim.release.is_some()).map(|claim| (*claim).clone());
-        let (claims, causes) = (claims.collect(), osdpl_core::cause::group_by_root_cause(&victims));
+        let (claims, causes) = (claims.collect(), osdpl_core::cause::group_by_root_cause(&affected));
         let classes = facts.classes.as_ref().map(|classes| classes.values().map(|class| (*class).clone()).collect());
         let nodes = self.inventory();
-        Some(Health { workloads, jobs, crons, claims, victims, causes, classes, nodes })
+        Some(Health { workloads, jobs, crons, claims, affected, causes, classes, nodes })
     }
 
     fn inventory(&self) -> Option<Arc<BTreeMap<String, Node>>> {
@@ -275,15 +275,15 @@ fn lost_node_chains(scene: &Input<'_>) -> Vec<AffectedObject> {
 /// Reports the root cause in each object that waits for it.
 ///
 /// Such an object is not stuck itself, except for a Job that waits for its own release: helm waits for it in vain.
-fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], victims: &[Option<AffectedObject>]) {
-    let waits = |victim: &&AffectedObject| victim.chain.is_affected();
-    for (workload, victim) in workloads.iter_mut().zip(victims) {
-        if let Some(AffectedObject { chain, .. }) = victim.as_ref().filter(waits) {
+fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], affected: &[Option<AffectedObject>]) {
+    let waits = |affected_object: &&AffectedObject| affected_object.chain.is_affected();
+    for (workload, affected_object) in workloads.iter_mut().zip(affected) {
+        if let Some(AffectedObject { chain, .. }) = affected_object.as_ref().filter(waits) {
             workload.trouble = Some(Issue { stuck: false, message: chain.to_string() });
         }
     }
-    for (job, victim) in jobs.iter_mut().zip(&victims[workloads.len()..]) {
-        if let Some(AffectedObject { chain, release }) = victim.as_ref().filter(waits) {
+    for (job, affected_object) in jobs.iter_mut().zip(&affected[workloads.len()..]) {
+        if let Some(AffectedObject { chain, release }) = affected_object.as_ref().filter(waits) {
             let deadlocked = chain.stuck && chain.release.as_ref() == Some(release);
             job.trouble = Some(Issue { stuck: deadlocked, message: chain.to_string() });
         }

@@ -13,7 +13,7 @@ use osdpl_core::observed::{Issue, ObservedCronJob, ReleaseKey, Run, RunState};
 impl Store {
     /// Returns the `CronJobs`, and those of them that fail.
     pub(super) fn crons(&self, pods: &Pods<'_>, facts: &Facts<'_>) -> (Vec<ObservedCronJob>, Vec<AffectedObject>) {
-        let (mut all, mut victims, mut runs) = (Vec::new(), Vec::new(), self.runs());
+        let (mut all, mut affected, mut runs) = (Vec::new(), Vec::new(), self.runs());
         for (_, cron) in self.crons.iter().flat_map(Shard::entries) {
             let pod_trouble = |run: &str| {
                 let pod = pods_of(pods, &(cron.namespace.as_str(), OwnerKind::Job, run)).first()?;
@@ -24,10 +24,10 @@ impl Store {
             let last = cron::last(&runs);
             let found = cron::trouble(cron, runs, |run| pod_trouble(run).map(|trouble| trouble.message));
             let trouble = found.as_ref().map(|(message, _)| Issue { stuck: false, message: message.clone() });
-            victims.extend(found.map(|(message, run)| victim(cron, message, run)));
+            affected.extend(found.map(|(message, run)| affected_object(cron, message, run)));
             all.push(ObservedCronJob { trouble, last, running: cron.running || running, ..cron.clone() });
         }
-        (all, victims)
+        (all, affected)
     }
 
     /// Returns the Jobs that each `CronJob` started, by its namespace and name.
@@ -43,7 +43,7 @@ impl Store {
 }
 
 /// Returns the entry of a failing `CronJob`. It is its own root cause, as no object waits for it.
-fn victim(cron: &ObservedCronJob, message: String, run: Option<&str>) -> AffectedObject {
+fn affected_object(cron: &ObservedCronJob, message: String, run: Option<&str>) -> AffectedObject {
     let object = |kind: &str, name: &str| CauseObject {
         kind: kind.into(),
         namespace: cron.namespace.clone(),
