@@ -22,6 +22,7 @@ mod storage;
 
 pub use crate::drift::ObservedDrift;
 pub use crate::release::{PastRevision, ReleaseKey};
+use crate::release::{Status, Verb};
 pub use cause::Cause;
 pub use cron::{FinishedRun, ObservedCronJob, Run, RunState};
 pub use endpoint::EndpointProbe;
@@ -68,8 +69,8 @@ pub struct Observed {
 /// Helm's newest record of a release.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedRelease {
-    /// Helm's status of the newest record (highest revision): `deployed`, `pending-upgrade` …
-    pub status: String,
+    /// Helm's status of the newest record (highest revision).
+    pub status: Status,
     /// The newest revision.
     pub revision: i64,
     /// When the newest record was created.
@@ -280,8 +281,8 @@ pub struct ObservedJob {
 /// A running helm process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningHelm {
-    /// `upgrade` or `uninstall`.
-    pub verb: String,
+    /// Its operation.
+    pub verb: Verb,
     /// The digest of its inputs; empty for an uninstall.
     pub inputs: String,
     /// When it started.

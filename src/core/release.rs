@@ -10,7 +10,7 @@
 //! meta      the metadata of a record                decode    payload bytes → Record, hooks, objects
 //! status    the nine states of helm                 rewrite   unlock a record whose maker is dead
 //! sweep     clean up after failed revisions         recovery  the steps to recover from a dead maker
-//! source    the values and chart of a revision
+//! source    the values and chart of a revision      verb      what helm does with a release
 //! ```
 //!
 //! Pure module (no I/O, no clock). Format: helm v3.22.0 and v4.3.1, `pkg/storage/driver`, `pkg/release/v1`.
@@ -27,6 +27,7 @@ mod rewrite;
 mod source;
 mod status;
 mod sweep;
+mod verb;
 
 pub use attempt::{Attempt, BadAttempt};
 pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_objects};
@@ -42,6 +43,7 @@ pub use source::{RevisionSource, chart_fingerprint, decode_source, dependency_na
 pub use status::{Status, UnknownStatus};
 pub use sweep::{Cleanup, PastRevision, find_orphans, has_object, is_leftover};
 pub(crate) use sweep::{RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, pending_cleanup};
+pub use verb::Verb;
 
 /// Label on a record: the digest of all inputs of this revision (≤ 63 characters).
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";

@@ -149,6 +149,7 @@ fn not_consumed_warning(annotation: &str, problem: &str) -> Finding {
 mod tests {
     use super::*;
     use osdpl_core::plan::{Decision, Reason};
+    use osdpl_core::release::Verb;
 
     fn plan(steps: &[(&str, Step)]) -> Plan {
         let decision = |name: &str, step: &Step| {
@@ -173,7 +174,7 @@ mod tests {
         {
             assert_eq!(with(Step::Wait(done)), set(&[]));
         }
-        let helm = Wait::Helm { verb: "upgrade".into(), queued: true, hook: None };
+        let helm = Wait::Helm { verb: Verb::Upgrade, queued: true, hook: None };
         let blocked = |reason: &str| Wait::Blocked { reason: reason.into(), message: "x".into() };
         assert_eq!(with(Step::Wait(blocked(reason::INPUTS))), set(&[]));
         let locked = Wait::Locked { until: None, message: "held by a helm that is not ours".into() };

@@ -20,6 +20,7 @@ use osdpl_core::ceph::{
 };
 use osdpl_core::desired::{Desired, Facts, Selection, Unavailable};
 use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::release::Status;
 
 /// Rook's kind of a Ceph cluster.
 const CLUSTER: &str = "CephCluster";
@@ -365,6 +366,6 @@ fn is_settled(desired: &Desired, observed: &Observed) -> bool {
         && ours.all(|(key, seen)| {
             let release = desired.releases.values().find(|release| release.key == *key);
             let is_current = release.is_some_and(|release| seen.inputs.as_deref() == Some(release.inputs.as_str()));
-            is_current && seen.status == "deployed"
+            is_current && seen.status == Status::Deployed
         })
 }

@@ -10,7 +10,7 @@ use osdpl_core::adopt::{Comparison, compare_release};
 use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{ComparisonResult, ManifestComparison, Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::Policy;
-use osdpl_core::release::ADOPTED;
+use osdpl_core::release::{ADOPTED, Status};
 
 /// Compares every desired release whose newest revision is foreign; returns the comparisons that were made now.
 ///
@@ -82,7 +82,7 @@ fn next_expiry(all: &BTreeMap<ReleaseKey, ManifestComparison>) -> Option<Timesta
 fn is_foreign(release: &DesiredRelease, seen: &ObservedRelease) -> bool {
     let is_ours = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
     let adopted = seen.catalog.as_deref() == Some(ADOPTED) && seen.inputs.as_deref() != Some(release.inputs.as_str());
-    release.managed && seen.status == "deployed" && seen.undecodable.is_none() && (!is_ours || adopted)
+    release.managed && seen.status == Status::Deployed && seen.undecodable.is_none() && (!is_ours || adopted)
 }
 
 #[cfg(test)]

@@ -221,11 +221,12 @@ fn retained(needed: &Needed, nodes: usize) -> Option<Event> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use osdpl_core::release::Status;
     use osdpl_core::testing::world::{running_helm, seen, world};
 
     #[test]
     fn releases_wait_while_the_catalogue_is_invalid() {
-        let mut world = world().see("front", seen("deployed")).see("store", seen("deployed"));
+        let mut world = world().see("front", seen(Status::Deployed)).see("store", seen(Status::Deployed));
         world.policy.deleting = true;
         let desired = Desired::default();
         let now = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;
@@ -239,8 +240,11 @@ mod tests {
 
     #[test]
     fn detaches_releases_that_helm_still_installs() {
-        let foreign = osdpl_core::observed::ObservedRelease { status: "deployed".into(), ..Default::default() };
-        let world = world().see("front", seen("deployed")).see("store", seen("pending-upgrade")).see("theirs", foreign);
+        let foreign = osdpl_core::observed::ObservedRelease { status: Status::Deployed, ..Default::default() };
+        let world = world()
+            .see("front", seen(Status::Deployed))
+            .see("store", seen(Status::PendingUpgrade))
+            .see("theirs", foreign);
         let mut observed = world.observed;
         let first = ReleaseKey::new("openstack", "dashboard");
         for key in [ReleaseKey::new("openstack", "store"), first.clone()] {

@@ -57,7 +57,8 @@ pub(crate) fn publish_all(
 /// They are uninstalled first, which may wait for approval. Publishing them earlier would replace the Endpoints of a
 /// running service.
 fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet<&'a str> {
-    let installed = observed.releases.values().filter(|seen| seen.is_ours() && seen.status != "uninstalled");
+    let installed =
+        observed.releases.values().filter(|seen| seen.is_ours() && seen.status != release::Status::Uninstalled);
     let installed = installed.filter_map(|seen| seen.release.as_deref());
     let running = observed.running.keys().map(|key| key.name.as_str());
     installed.chain(running).filter_map(|release| Some(catalog.release(release)?.0)).collect()

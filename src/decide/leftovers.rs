@@ -9,6 +9,7 @@ use osdpl_core::ceph::{self, Object};
 use osdpl_core::credentials::secret_name;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::{ObservedRelease, ReleaseKey};
+use osdpl_core::release::Status;
 
 /// The objects that an uninstalled cloud leaves behind.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +74,7 @@ pub(crate) fn leftovers(
 /// release of another chart with the same name uses none either. An uninstalled release has no pods.
 fn may_use_cloud(release: &Release, seen: &ObservedRelease) -> bool {
     let is_another = seen.body.as_ref().is_some_and(|body| !body.chart.is_empty() && body.chart != release.chart);
-    release.namespace.is_none() && seen.status != "uninstalled" && !is_another
+    release.namespace.is_none() && seen.status != Status::Uninstalled && !is_another
 }
 
 /// Returns the objects that the pods of foreign releases may need.
@@ -108,7 +109,7 @@ mod tests {
         ReleaseKey::new("openstack", name)
     }
 
-    fn foreign(status: &str) -> ObservedRelease {
+    fn foreign(status: Status) -> ObservedRelease {
         ObservedRelease { attempt: None, own_inputs: None, ..seen(status) }
     }
 
@@ -127,7 +128,7 @@ mod tests {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
         let all = |releases: &[(ReleaseKey, ObservedRelease)]| left(&spec, releases, &catalog(&[]));
         assert_eq!(all(&[]).releases, [key("front"), key("store")].into(), "missing releases were ours");
-        let found = all(&[(key("store"), foreign("deployed"))]);
+        let found = all(&[(key("store"), foreign(Status::Deployed))]);
         assert_eq!((found.releases, found.foreign), ([key("front")].into(), [key("store")].into()));
         assert_eq!(found.credentials, ["nimbus-credentials-store".to_owned()].into());
         assert!(found.needed.labels && found.needed.releases == [key("store")].into(), "{:?}", found.needed);
@@ -141,9 +142,9 @@ mod tests {
         let catalog = catalog(&[("values/services/certificates.yaml", certificates), ("values/lock.yaml", lock)]);
         let another = RecordBody { chart: "shop".into(), ..RecordBody::default() };
         for (key, seen) in [
-            (ReleaseKey::new("cert-manager", "cert-manager"), foreign("deployed")),
-            (key("store"), foreign("uninstalled")),
-            (key("store"), ObservedRelease { body: Some(another), ..foreign("deployed") }),
+            (ReleaseKey::new("cert-manager", "cert-manager"), foreign(Status::Deployed)),
+            (key("store"), foreign(Status::Uninstalled)),
+            (key("store"), ObservedRelease { body: Some(another), ..foreign(Status::Deployed) }),
         ] {
             let found = left(&spec, &[(key.clone(), seen)], &catalog);
             assert_eq!((found.foreign, found.needed), ([key].into(), Needed::default()), "its data is not purged");
@@ -158,7 +159,7 @@ mod tests {
         });
         let catalog = catalog(&[]);
         assert_eq!(left(&spec, &[], &catalog).needed, Needed::default());
-        let found = left(&spec, &[(key("front"), foreign("deployed"))], &catalog);
+        let found = left(&spec, &[(key("front"), foreign(Status::Deployed))], &catalog);
         assert_eq!(found.needed.external, [("openstack".to_owned(), "store".to_owned())].into());
         assert_eq!(found.needed.ceph, [], "front mounts no object for Ceph");
     }
@@ -174,7 +175,7 @@ mod tests {
         });
         let catalog = osdpl_core::files::load_catalog(None).unwrap();
         let names = |release: &str| {
-            let needed = left(&spec, &[(key(release), foreign("deployed"))], &catalog).needed;
+            let needed = left(&spec, &[(key(release), foreign(Status::Deployed))], &catalog).needed;
             (needed.store, needed.ceph.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
         let (uses_store, objects) = names("ceph-rgw");

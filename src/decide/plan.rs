@@ -15,6 +15,7 @@ use osdpl_core::ceph::DeclaredCeph;
 use osdpl_core::desired::{Desired, Facts, Finding, Selection};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Step, Wait};
+use osdpl_core::release::Verb;
 use osdpl_core::rollout::Rollouts;
 
 /// Everything that osdpl does in a pass, with its reasons, and the data for the status.
@@ -96,11 +97,11 @@ impl Plan {
         for (name, runs) in started {
             let Some(decision) = releases.decisions.get_mut(name) else { continue };
             let verb = match &decision.step {
-                Step::Do(plan::Action::Upgrade { .. }, _) => "upgrade",
-                Step::Do(plan::Action::Uninstall { .. }, _) => "uninstall",
+                Step::Do(plan::Action::Upgrade { .. }, _) => Verb::Upgrade,
+                Step::Do(plan::Action::Uninstall { .. }, _) => Verb::Uninstall,
                 _ => continue,
             };
-            decision.step = Step::Wait(Wait::Helm { verb: verb.to_owned(), queued: !runs, hook: None });
+            decision.step = Step::Wait(Wait::Helm { verb, queued: !runs, hook: None });
         }
         releases
     }

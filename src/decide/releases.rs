@@ -13,7 +13,7 @@ use super::snapshot::Helm;
 use osdpl_core::desired::Desired;
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Plan, Reason, State, Step, Wait, classify, settle_step};
-use osdpl_core::release::Status;
+use osdpl_core::release::{Status, Verb};
 
 /// How long a helm process counts as rendering: one that takes longer waits for something.
 pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
@@ -40,7 +40,7 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
                     draft.add(Planned::new(Action::Release { name, key, action: action.clone() }, why.to_string()));
                 }
                 Err(verb) => {
-                    decision.step = Step::Wait(Wait::Helm { verb: verb.to_owned(), queued: true, hook: None });
+                    decision.step = Step::Wait(Wait::Helm { verb, queued: true, hook: None });
                     is_queued = true;
                 }
             },
@@ -73,10 +73,10 @@ impl Slots {
     ///
     /// # Errors
     /// Returns helm's verb if no slot is free.
-    fn take(&mut self, action: &plan::Action) -> Result<(), &'static str> {
+    fn take(&mut self, action: &plan::Action) -> Result<(), Verb> {
         match action {
-            plan::Action::Upgrade { .. } if self.processes == 0 || self.renders == 0 => return Err("upgrade"),
-            plan::Action::Uninstall { .. } if self.processes == 0 => return Err("uninstall"),
+            plan::Action::Upgrade { .. } if self.processes == 0 || self.renders == 0 => return Err(Verb::Upgrade),
+            plan::Action::Uninstall { .. } if self.processes == 0 => return Err(Verb::Uninstall),
             plan::Action::Upgrade { .. } => (self.processes, self.renders) = (self.processes - 1, self.renders - 1),
             plan::Action::Uninstall { .. } => self.processes -= 1,
             _ => {}

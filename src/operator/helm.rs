@@ -32,7 +32,7 @@ mod spawner;
 mod tail;
 pub mod template;
 
-pub use arguments::{ApplyMode, ChartReference, Uninstall, Upgrade, Verb};
+pub use arguments::{ApplyMode, ChartReference, Operation, Uninstall, Upgrade};
 pub use child::{Exit, Outcome, StopReason};
 pub use error::Error;
 pub use failure::{Failure, Subject};
@@ -40,4 +40,4 @@ pub use instance::{Instance, InstanceState};
 pub use program::{Program, Version};
 pub use runner::{Config, Counters, Job, JobRejection, Runner, RunningJob, VerbTally};
 
-pub use osdpl_core::release::ReleaseKey;
+pub use osdpl_core::release::{ReleaseKey, Verb};

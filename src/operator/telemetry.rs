@@ -92,10 +92,10 @@ impl Collector for Counters {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let runs = self.verbs.iter().flat_map(|(verb, counts)| {
             let outcomes = [("succeeded", counts.succeeded), ("failed", counts.failed), ("stopped", counts.stopped)];
-            outcomes.map(|(outcome, count)| (vec![("verb", *verb), ("outcome", outcome)], count))
+            outcomes.map(|(outcome, count)| (vec![("verb", verb.as_str()), ("outcome", outcome)], count))
         });
-        let starts = self.verbs.iter().map(|(verb, counts)| (vec![("verb", *verb)], counts.started));
-        let seconds = self.verbs.iter().map(|(verb, counts)| (vec![("verb", *verb)], counts.seconds));
+        let starts = self.verbs.iter().map(|(verb, counts)| (vec![("verb", verb.as_str())], counts.started));
+        let seconds = self.verbs.iter().map(|(verb, counts)| (vec![("verb", verb.as_str())], counts.seconds));
         encode_counters(&mut encoder, "helm_runs", "Helm processes that ended.", runs)?;
         encode_counters(&mut encoder, "helm_starts", "Helm processes started.", starts)?;
         encode_counters(&mut encoder, "helm_seconds", "Run time of helm processes that ended.", seconds)
@@ -246,7 +246,7 @@ fn now() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::helm::VerbTally;
+    use crate::helm::{Verb, VerbTally};
 
     #[test]
     fn counts_helm_processes_and_removes_deleted_clouds() {
@@ -254,7 +254,7 @@ mod tests {
         metrics
             .set_cloud("cloud", CloudState { ready: true, awaiting_approval: 1, running: 2, failing: 3, drifted: 4 });
         let counts = VerbTally { started: 3, succeeded: 1, failed: 1, ..VerbTally::default() };
-        let tally = Counters { verbs: [("upgrade", counts)].into() };
+        let tally = Counters { verbs: [(Verb::Upgrade, counts)].into() };
         let text = metrics.encode(tally.clone());
         for line in [
             "osdpl_helm_starts_total{verb=\"upgrade\"} 3",

@@ -9,6 +9,7 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use osdpl_core::catalog::WorkloadKind;
 use osdpl_core::observed::Liveness;
+use osdpl_core::release::Status;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -81,7 +82,7 @@ async fn follows_a_release_through_foreign_upgrades() {
     let mut child = upgrade(&world, hanging.path(), &labels(ALIVE, 1)).await;
     let pending = world.release("demo", |seen| seen.body.as_ref().is_some_and(|body| body.hook.is_some())).await;
     let hook = pending.body.unwrap().hook.unwrap();
-    assert_eq!((pending.status.as_str(), pending.was_deployed), ("pending-install", false));
+    assert_eq!((pending.status, pending.was_deployed), (Status::PendingInstall, false));
     assert_eq!((hook.name.as_str(), hook.failed), ("post-install Job demo-db-sync", false));
     assert_eq!(hook.job.as_deref(), Some("demo-db-sync"));
     assert_eq!(pending.attempt.unwrap().owner, Liveness::Alive);
@@ -95,7 +96,7 @@ async fn follows_a_release_through_foreign_upgrades() {
     let body = deployed.body.unwrap();
     let named = |name: &str| (world.namespace.clone(), name.to_owned());
     let (namespace, api) = named("demo-api");
-    assert_eq!((deployed.status.as_str(), deployed.revision, deployed.was_deployed), ("deployed", 1, true));
+    assert_eq!((deployed.status, deployed.revision, deployed.was_deployed), (Status::Deployed, 1, true));
     assert_eq!((deployed.inputs.as_deref(), deployed.catalog.as_deref()), (Some("i1"), Some("c1")));
     assert_eq!((deployed.release.as_deref(), deployed.own_inputs.as_deref()), (Some("demo"), Some("i1")));
     assert_eq!((body.chart_version.as_str(), body.hook), ("1.2.3", None));
@@ -107,7 +108,7 @@ async fn follows_a_release_through_foreign_upgrades() {
     // A manual upgrade inherits our labels, but not our field manager.
     let working = chart("works");
     assert!(upgrade(&world, working.path(), "").await.wait().await.unwrap().success());
-    let foreign = world.release("demo", |seen| seen.revision == 2 && seen.status == "deployed").await;
+    let foreign = world.release("demo", |seen| seen.revision == 2 && seen.status == Status::Deployed).await;
     assert_eq!(foreign.inputs.as_deref(), Some("i1"));
     assert_eq!(foreign.attempt.unwrap().revision, 1);
     assert_eq!(foreign.own_inputs.as_deref(), Some("i1"));
@@ -123,7 +124,9 @@ async fn failed_operation_names_its_hook() {
     let mut child = upgrade(&world, failing.path(), &labels(ALIVE, 1)).await;
     assert!(!child.wait().await.unwrap().success());
     let failed = world
-        .release("demo", |seen| seen.status == "failed" && seen.body.as_ref().is_some_and(|body| body.hook.is_some()))
+        .release("demo", |seen| {
+            seen.status == Status::Failed && seen.body.as_ref().is_some_and(|body| body.hook.is_some())
+        })
         .await;
     let body = failed.body.unwrap();
     let hook = body.hook.unwrap();
@@ -146,7 +149,7 @@ async fn killed_helm_leaves_a_pending_record_of_a_dead_owner() {
     later.tasks.ready().await;
     let seen = later.tasks.observe();
     let left = seen.releases.values().next().unwrap();
-    assert_eq!((left.status.as_str(), left.attempt.as_ref().unwrap().owner), ("pending-install", Liveness::Dead));
+    assert_eq!((left.status, left.attempt.as_ref().unwrap().owner), (Status::PendingInstall, Liveness::Dead));
     assert!(left.body.as_ref().unwrap().pre_install_satisfied);
 }
 
@@ -173,6 +176,6 @@ async fn skips_and_reports_an_unreadable_record() {
         let told = seen.undecodable.unwrap();
         assert!(told.contains(message), "{told}");
     }
-    let seen = world.release("never-ours", |seen| seen.status == "deployed").await;
+    let seen = world.release("never-ours", |seen| seen.status == Status::Deployed).await;
     assert_eq!((seen.attempt, seen.body, seen.undecodable), (None, None, None), "its body is not read");
 }

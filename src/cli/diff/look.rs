@@ -12,7 +12,7 @@ use osdpl_core::desired::DesiredRelease;
 use osdpl_core::difference::{Difference, diff_manifests, parse_objects};
 use osdpl_core::observed::{ComparisonResult, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::{Action, Step, Wait};
-use osdpl_core::release::RevisionSource;
+use osdpl_core::release::{RevisionSource, Status};
 use osdpl_core::scrub::Scrubber;
 use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::collect_secrets;
@@ -95,7 +95,7 @@ impl Comparison<'_> {
             }
             return Ok(Some(Line::of(key, Outcome::Refused { why: why(&blocked.message) })));
         }
-        let seen = self.live.preview.observed.releases.get(key).filter(|seen| seen.status != "uninstalled");
+        let seen = self.live.preview.observed.releases.get(key).filter(|seen| seen.status != Status::Uninstalled);
         let Some(seen) = seen else {
             let mut found = Line::of(key, Outcome::Installed);
             self.objects(name, release, None, &mut found).await;
@@ -120,10 +120,9 @@ impl Comparison<'_> {
             return Ok(None);
         }
         if is_same {
-            let status = &seen.status;
-            let what = match status.as_str() {
-                "deployed" => "helm's version or flags, or a part of its chart without effect here".to_owned(),
-                _ => format!("only its newest revision, which is {status}"),
+            let what = match seen.status {
+                Status::Deployed => "helm's version or flags, or a part of its chart without effect here".to_owned(),
+                status => format!("only its newest revision, which is {status}"),
             };
             found.what = Outcome::Changed { chart: Some(what) };
         }
@@ -195,7 +194,7 @@ fn is_ours(seen: &ObservedRelease) -> bool {
 
 /// Whether the record has the same inputs: its manifest then equals the one that would be rendered.
 fn is_known_same(release: &DesiredRelease, seen: &ObservedRelease) -> bool {
-    is_ours(seen) && seen.status == "deployed" && seen.inputs.as_ref() == Some(&release.inputs)
+    is_ours(seen) && seen.status == Status::Deployed && seen.inputs.as_ref() == Some(&release.inputs)
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ impl PlanReport {
             Line {
                 name: name.clone(),
                 release: decision.key.to_string(),
-                status: seen.map_or_else(|| "absent".into(), |seen| seen.status.clone()),
+                status: seen.map_or_else(|| "absent".into(), |seen| seen.status.to_string()),
                 kind,
                 action,
                 message: scrub(message),

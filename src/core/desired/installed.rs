@@ -11,6 +11,7 @@ use super::{Blocked, Selection};
 use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
 use crate::observed::{Observed, ObservedRelease, ReleaseKey};
+use crate::release::Status;
 
 /// Changes of installed releases that a spec requests and that are impossible.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub fn reject_moves(
     catalog: &Catalog,
     observed: &Observed,
 ) -> Option<RejectedMoves> {
-    let is_ours = |seen: &ObservedRelease| seen.attempt.is_some() && seen.status != "uninstalled";
+    let is_ours = |seen: &ObservedRelease| seen.attempt.is_some() && seen.status != Status::Uninstalled;
     let mut anchored = RejectedMoves { spec: spec.clone(), refused: BTreeMap::new() };
     for (name, key) in &selection.releases {
         let Some((service, _)) = catalog.release(name) else { continue };

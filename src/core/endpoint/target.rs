@@ -71,7 +71,7 @@ pub fn targets(catalog: &Catalog, desired: &Desired, observed: &Observed) -> BTr
 
 fn target(endpoint: &Endpoint, release: &DesiredRelease, state: Vec<(i64, i32)>, observed: &Observed) -> Target {
     let seen = observed.releases.get(&release.key);
-    let registered = seen.is_some_and(|seen| seen.status == Status::Deployed.to_string());
+    let registered = seen.is_some_and(|seen| seen.status == Status::Deployed);
     Target {
         application: endpoint.component.application.clone(),
         service: endpoint.service.clone(),

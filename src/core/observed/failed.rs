@@ -2,11 +2,13 @@
 
 use k8s_openapi::jiff::Timestamp;
 
+use crate::release::Verb;
+
 /// A failed operation of ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
-    /// `upgrade` or `uninstall`.
-    pub verb: String,
+    /// The operation.
+    pub verb: Verb,
     /// The digest of the failed inputs. Other inputs are tried at once.
     pub inputs: String,
     /// When it failed.

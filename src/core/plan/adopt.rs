@@ -5,7 +5,7 @@ use super::{Context, Policy, State};
 use crate::api::reason;
 use crate::desired::DesiredRelease;
 use crate::observed::{ComparisonResult, ObservedRelease};
-use crate::release::ADOPTED;
+use crate::release::{ADOPTED, Status};
 
 impl Context<'_> {
     /// The comparison of the newest revision with the desired state; `None` before it was made.
@@ -25,7 +25,7 @@ impl Context<'_> {
     pub(super) fn unmanage_step(state: State<'_>) -> Step {
         match state {
             State::Locked(seen, until) => Step::Wait(locked_wait(seen, until)),
-            State::Abandoned(seen) => Step::Do(Action::Unlock, Reason::Abandoned(seen.status.clone())),
+            State::Abandoned(seen) => Step::Do(Action::Unlock, Reason::Abandoned(seen.status)),
             State::Uninstalling(_) | State::Failed(_) | State::OutOfDate(_) | State::InSync(_) | State::Foreign(_) => {
                 Step::Do(Action::Unmanage, Reason::Unmanaged)
             }
@@ -46,7 +46,7 @@ impl Context<'_> {
             return blocked;
         }
         let refused = |message: String| Step::Wait(Wait::Blocked { reason: reason::FOREIGN.into(), message });
-        if seen.status != "deployed" {
+        if seen.status != Status::Deployed {
             return refused(format!(
                 "revision {} is {}: osdpl adopts only deployed releases; repair it with helm first",
                 seen.revision, seen.status

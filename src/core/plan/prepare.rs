@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Action, Context, Policy, Reason, State, Step, Wait, backoff_delay};
 use crate::desired::DesiredRelease;
 use crate::observed::{Failed, Fix, ObservedRelease, ReleaseKey};
-use crate::release::{Cleanup, cleanup_before_uninstall, pending_cleanup};
+use crate::release::{Cleanup, Verb, cleanup_before_uninstall, pending_cleanup};
 
 impl Context<'_> {
     /// The upgrade of a release, or the reason why it waits; `seen` is helm's newest record, if any.
@@ -19,7 +19,7 @@ impl Context<'_> {
         if let Some(blocked) = Self::blocked(release) {
             return blocked;
         }
-        if let Some(wait) = self.backoff(name, &release.key, "upgrade", &release.inputs) {
+        if let Some(wait) = self.backoff(name, &release.key, Verb::Upgrade, &release.inputs) {
             return wait;
         }
         let unmet = self.unmet_needs(release);
@@ -42,7 +42,7 @@ impl Context<'_> {
     ///
     /// A person who requests a repair has fixed something, so failures that need manual work are retried as soon as
     /// others.
-    pub(super) fn backoff(&self, name: &str, key: &ReleaseKey, verb: &str, inputs: &str) -> Option<Step> {
+    pub(super) fn backoff(&self, name: &str, key: &ReleaseKey, verb: Verb, inputs: &str) -> Option<Step> {
         let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
         let Failed { at, count, message, .. } = failed;
         let repair = Policy::selects(&self.policy.repair, name);

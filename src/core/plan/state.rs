@@ -4,6 +4,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
+use crate::release::Status;
 
 /// How long a pending record of a foreign helm is respected. No operation of the upstream charts takes longer without a
 /// new record.
@@ -57,8 +58,8 @@ pub fn classify<'a>(
     // A foreign upgrade inherits our labels and a rollback restores old ones. The revision is ours only if the attempt
     // label names it.
     let ours = attempt.revision == seen.revision;
-    match seen.status.as_str() {
-        "pending-install" | "pending-upgrade" | "pending-rollback" => match (ours, attempt.owner) {
+    match seen.status {
+        Status::PendingInstall | Status::PendingUpgrade | Status::PendingRollback => match (ours, attempt.owner) {
             (true, Liveness::Us | Liveness::Dead) => State::Abandoned(seen),
             (true, Liveness::Alive) => State::Locked(seen, None),
             (false, _) | (true, Liveness::Unknown) => {
@@ -70,12 +71,12 @@ pub fn classify<'a>(
                 }
             }
         },
-        "uninstalling" => State::Uninstalling(seen),
+        Status::Uninstalling => State::Uninstalling(seen),
         // With --keep-history an uninstalled release still has records; an install is possible on top of them.
-        "uninstalled" => State::Absent,
-        "failed" if ours => State::Failed(seen),
+        Status::Uninstalled => State::Absent,
+        Status::Failed if ours => State::Failed(seen),
         _ if !ours => State::Foreign(seen),
-        "deployed" if wanted.is_some_and(|wanted| seen.inputs.as_deref() == Some(wanted.inputs.as_str())) => {
+        Status::Deployed if wanted.is_some_and(|wanted| seen.inputs.as_deref() == Some(wanted.inputs.as_str())) => {
             State::InSync(seen)
         }
         _ => State::OutOfDate(seen),

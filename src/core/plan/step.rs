@@ -6,7 +6,7 @@ use super::{Context, DriftAction, Policy, State, settle_step};
 use crate::catalog::Component;
 use crate::desired::DesiredRelease;
 use crate::observed::{ComparisonResult, ObservedRelease, ReleaseKey, RunningHelm};
-use crate::release::Cleanup;
+use crate::release::{Cleanup, Status, Verb};
 
 /// The decision about one release.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,7 +86,7 @@ pub enum Reason {
     /// An uninstall was started and not finished.
     Unfinished,
     /// An interrupted operation left this status.
-    Abandoned(String),
+    Abandoned(Status),
     /// The spec does not manage it any more.
     Unmanaged,
     /// A foreign revision equals the desired state.
@@ -106,8 +106,8 @@ pub enum Wait {
     Needs(Vec<Component>),
     /// For our own helm process.
     Helm {
-        /// `upgrade` or `uninstall`.
-        verb: String,
+        /// Its operation.
+        verb: Verb,
         /// Whether it is queued for a free slot, or for CPUs that other helm processes use to render.
         queued: bool,
         /// The hook that it waits for, with its problem.
@@ -196,7 +196,7 @@ impl Context<'_> {
             _ if self.observed.terminating.contains(&release.key.namespace) => {
                 Step::Wait(Wait::Terminating(release.key.namespace.clone()))
             }
-            State::Abandoned(seen) => Step::Do(Action::Unlock, Reason::Abandoned(seen.status.clone())),
+            State::Abandoned(seen) => Step::Do(Action::Unlock, Reason::Abandoned(seen.status)),
             State::Uninstalling(_) => Step::Do(self.uninstall(name, &release.key), Reason::Unfinished),
             State::Absent => self.upgrade_step(name, release, None, Reason::Install),
             State::Failed(seen) => self.retry_step(name, release, seen),
@@ -237,7 +237,7 @@ impl Context<'_> {
         if !self.policy.deleting && !self.approved() {
             return Step::Wait(Wait::Approval(Reason::NotDesired));
         }
-        if let Some(wait) = self.backoff(name, key, "uninstall", "") {
+        if let Some(wait) = self.backoff(name, key, Verb::Uninstall, "") {
             return wait;
         }
         Step::Do(self.uninstall(name, key), Reason::NotDesired)
@@ -254,7 +254,7 @@ impl Context<'_> {
     /// It is stopped only if its inputs are outdated, it cannot succeed, and another operation can start in its place.
     fn running_step(&self, name: &str, key: &ReleaseKey, child: &RunningHelm, wanted: Option<&DesiredRelease>) -> Step {
         let (hook, stuck) = self.describe_hook(key);
-        let outdated = child.verb == "upgrade" && wanted.map(|release| &release.inputs) != Some(&child.inputs);
+        let outdated = child.verb == Verb::Upgrade && wanted.map(|release| &release.inputs) != Some(&child.inputs);
         // A deletion does not wait for a healthy hook, because its result is not used.
         let cannot_succeed = child.queued || stuck;
         let stop = outdated
@@ -262,11 +262,11 @@ impl Context<'_> {
             && (self.policy.deleting || cannot_succeed && self.has_replacement(name, key, wanted));
         // An uninstall with a hook that cannot end is stopped once a person requested to skip hooks.
         let skip_hooks = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
-        let skip = child.verb == "uninstall" && !child.stopping && !child.skips_hooks && skip_hooks;
+        let skip = child.verb == Verb::Uninstall && !child.stopping && !child.skips_hooks && skip_hooks;
         if stop || skip {
             return Step::Do(Action::Stop, Reason::Superseded(hook.unwrap_or_else(|| "it had not started".into())));
         }
-        Step::Wait(Wait::Helm { verb: child.verb.clone(), queued: child.queued, hook })
+        Step::Wait(Wait::Helm { verb: child.verb, queued: child.queued, hook })
     }
 
     /// Whether another operation could start after helm was stopped: blocked releases stop nothing.

@@ -3,6 +3,7 @@ use k8s_openapi::jiff::SignedDuration;
 use super::*;
 use crate::desired::Blocked;
 use crate::observed::{Attempt, Failed, Fix, Liveness, ObservedRelease, PastRevision, RecordBody};
+use crate::release::{Status, Verb};
 
 mod adopting;
 mod drifting;
@@ -25,17 +26,17 @@ fn installs_providers_before_their_dependents() {
 #[test]
 fn maps_each_state_to_its_step() {
     let with_attempt = |revision, owner| {
-        let mut seen = seen("pending-upgrade");
+        let mut seen = seen(Status::PendingUpgrade);
         seen.attempt = Some(Attempt { instance: "x".into(), revision, owner });
         seen
     };
     let changed = |change: fn(&mut ObservedRelease)| {
-        let mut seen = seen("deployed");
+        let mut seen = seen(Status::Deployed);
         change(&mut seen);
         seen
     };
     for (seen, expected) in [
-        (seen("deployed"), "ready"),
+        (seen(Status::Deployed), "ready"),
         (
             changed(|s| s.inputs = Some("old".into())),
             "delete Jobs store-setup, helm upgrade --install, because its inputs changed",
@@ -56,10 +57,10 @@ fn maps_each_state_to_its_step() {
             "delete Jobs store-setup, helm upgrade --install, because its inputs changed",
         ),
         (
-            seen("failed"),
+            seen(Status::Failed),
             "delete Jobs store-setup, helm upgrade --install, because the last attempt failed (1 in a row)",
         ),
-        (seen("pending-install"), "unlock the record, because an interrupted operation left it pending-install"),
+        (seen(Status::PendingInstall), "unlock the record, because an interrupted operation left it pending-install"),
         (
             with_attempt(3, Liveness::Dead),
             "unlock the record, because an interrupted operation left it pending-upgrade",
@@ -72,7 +73,7 @@ fn maps_each_state_to_its_step() {
             with_attempt(2, Liveness::Us),
             "revision 3 is pending-upgrade, held by a helm process that osdpl did not start (its lock expires at 2027-01-15T08:30:00Z)",
         ),
-        (seen("uninstalling"), "helm uninstall, because an uninstall was started and not finished"),
+        (seen(Status::Uninstalling), "helm uninstall, because an uninstall was started and not finished"),
         (
             changed(|s| s.attempt.as_mut().unwrap().revision = 2),
             "revision 3 was not made by osdpl (helm upgrade or rollback by hand at 2027-01-15T08:00:00Z); change the spec to overwrite it, or annotate osdpl.dev/repair=<release>",
@@ -98,7 +99,7 @@ fn maps_each_state_to_its_step() {
 #[test]
 fn requeues_for_expiring_locks_only() {
     let locked = |revision, owner| {
-        let mut seen = seen("pending-upgrade");
+        let mut seen = seen(Status::PendingUpgrade);
         seen.attempt = Some(Attempt { instance: "x".into(), revision, owner });
         world().see("store", seen).plan().requeue_at
     };
@@ -164,9 +165,9 @@ fn keeps_helm_running_if_nothing_can_replace_it() {
 #[test]
 fn retries_failures_after_backoff_and_new_inputs_at_once() {
     let failed = |inputs: &str, mend: Fix| {
-        world().see("store", seen("failed")).with(|world| {
+        world().see("store", seen(Status::Failed)).with(|world| {
             let failed = Failed {
-                verb: "upgrade".into(),
+                verb: Verb::Upgrade,
                 inputs: inputs.into(),
                 at: NOW,
                 count: 2,
@@ -196,7 +197,7 @@ fn retries_failures_after_backoff_and_new_inputs_at_once() {
 #[test]
 fn approval_holds_until_target_is_reached() {
     let old = || {
-        let mut seen = seen("deployed");
+        let mut seen = seen(Status::Deployed);
         (seen.inputs, seen.catalog) = (Some("old".into()), Some("older".into()));
         seen
     };
@@ -205,7 +206,7 @@ fn approval_holds_until_target_is_reached() {
     let hash = world.plan().hash;
     let world = world.with(|world| world.policy.approved = Some(hash));
     assert!(world.describe_step("store").starts_with("delete Jobs store-setup, helm upgrade"));
-    let world = world.see("store", seen("deployed"));
+    let world = world.see("store", seen(Status::Deployed));
     assert_eq!(world.describe_step("front"), "waits for store/server", "still approved");
 }
 
@@ -231,7 +232,7 @@ fn deletes_hook_jobs_only_if_images_change() {
         let mut body = RecordBody::default();
         body.hook_jobs.extend(["store-setup", "store-sync"].map(|name| ("openstack".to_owned(), name.to_owned())));
         body.hook_jobs.insert(("elsewhere".into(), "store-far".into()));
-        let mut seen = ObservedRelease { images: images.map(Into::into), body: Some(body), ..seen("deployed") };
+        let mut seen = ObservedRelease { images: images.map(Into::into), body: Some(body), ..seen(Status::Deployed) };
         seen.inputs = Some("old".into());
         change(&mut seen);
         world().see("store", seen).describe_step("store")
@@ -242,7 +243,7 @@ fn deletes_hook_jobs_only_if_images_change() {
     assert_eq!(hooks(Some("others"), |_| {}), with);
     assert_eq!(hooks(None, |_| {}), with, "a record without the images label");
     assert_eq!(
-        hooks(Some("images"), |seen| seen.status = "failed".into()),
+        hooks(Some("images"), |seen| seen.status = Status::Failed),
         without,
         "the Jobs belong to the failed attempt"
     );
@@ -256,22 +257,22 @@ fn deletes_hook_jobs_only_if_images_change() {
 
 #[test]
 fn cleans_up_failed_revisions() {
-    let past = |revision: u32, status: &str| PastRevision { revision, status: status.parse().unwrap(), swept: false };
-    let swept = |newest: &str, change: fn(&mut Fixture)| {
+    let past = |revision, status| PastRevision { revision, status, swept: false };
+    let swept = |newest, change: fn(&mut Fixture)| {
         let mut seen = seen(newest);
-        let before = if newest == "deployed" { "superseded" } else { "deployed" };
-        seen.history = vec![past(1, before), past(2, "failed"), past(3, newest)];
+        let before = if newest == Status::Deployed { Status::Superseded } else { Status::Deployed };
+        seen.history = vec![past(1, before), past(2, Status::Failed), past(3, newest)];
         let world = world().see("store", seen).with(change);
         let sweep = world.plan().decisions.remove("store").unwrap().sweep;
         sweep.map(|sweep| (sweep.of.into_iter().collect::<Vec<_>>(), sweep.kept.into_iter().collect::<Vec<_>>()))
     };
-    assert_eq!(swept("deployed", |_| {}), Some((vec![2], vec![3])));
-    assert_eq!(swept("deployed", |world| world.policy.paused = true), None);
-    assert_eq!(swept("deployed", |world| world.desired.releases.get_mut("store").unwrap().paused = true), None);
-    assert_eq!(swept("failed", |_| {}), Some((vec![2], vec![1, 3])));
+    assert_eq!(swept(Status::Deployed, |_| {}), Some((vec![2], vec![3])));
+    assert_eq!(swept(Status::Deployed, |world| world.policy.paused = true), None);
+    assert_eq!(swept(Status::Deployed, |world| world.desired.releases.get_mut("store").unwrap().paused = true), None);
+    assert_eq!(swept(Status::Failed, |_| {}), Some((vec![2], vec![1, 3])));
     let waits = |world: &mut Fixture| {
         let failed = Failed {
-            verb: "upgrade".into(),
+            verb: Verb::Upgrade,
             inputs: "new".into(),
             at: NOW,
             count: 1,
@@ -281,11 +282,15 @@ fn cleans_up_failed_revisions() {
         };
         world.observed.failures.insert(ReleaseKey::new("openstack", "store"), failed);
     };
-    assert_eq!(swept("failed", waits), None, "helm drops no record before the next attempt");
+    assert_eq!(swept(Status::Failed, waits), None, "helm drops no record before the next attempt");
     let leaves = |world: &mut Fixture| {
         world.desired.releases.clear();
         world.policy.deleting = true;
     };
-    assert_eq!(swept("failed", leaves), Some((vec![1, 2], vec![3])), "an uninstall considers only the newest revision");
-    assert_eq!(swept("deployed", leaves), Some((vec![2], vec![3])));
+    assert_eq!(
+        swept(Status::Failed, leaves),
+        Some((vec![1, 2], vec![3])),
+        "an uninstall considers only the newest revision"
+    );
+    assert_eq!(swept(Status::Deployed, leaves), Some((vec![2], vec![3])));
 }

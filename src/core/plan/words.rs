@@ -6,6 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::{Action, Reason, Wait};
 use crate::observed::ComparisonResult;
+use crate::release::Verb;
 
 impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,7 +71,7 @@ impl fmt::Display for Wait {
                 write!(formatter, "waits for {names}")
             }
             Self::Helm { verb, queued: true, .. } => write!(formatter, "helm {verb} waits for a free slot"),
-            Self::Helm { verb, hook: Some(hook), .. } if verb == "uninstall" => write!(
+            Self::Helm { verb: Verb::Uninstall, hook: Some(hook), .. } => write!(
                 formatter,
                 "helm uninstall runs: {hook}; annotate {}=<release> to skip the hook",
                 crate::api::SKIP_HOOKS
@@ -138,12 +139,12 @@ mod tests {
 
     #[test]
     fn names_skip_hooks_annotation_for_blocked_uninstalls() {
-        let helm = |verb: &str| {
+        let helm = |verb| {
             let hook = Some("pre-delete Job x: waits in init container init".to_owned());
-            Wait::Helm { verb: verb.into(), queued: false, hook }.to_string()
+            Wait::Helm { verb, queued: false, hook }.to_string()
         };
-        assert_eq!(helm("upgrade"), "helm upgrade runs: pre-delete Job x: waits in init container init");
-        let message = helm("uninstall");
+        assert_eq!(helm(Verb::Upgrade), "helm upgrade runs: pre-delete Job x: waits in init container init");
+        let message = helm(Verb::Uninstall);
         assert!(message.ends_with("init; annotate osdpl.dev/skip-hooks=<release> to skip the hook"), "{message}");
         let failed = |count| Wait::Backoff { until: Timestamp::UNIX_EPOCH, count, message: "boom".into() }.to_string();
         assert!(failed(1).starts_with("failed once, next try at 1970"), "{}", failed(1));

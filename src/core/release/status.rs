@@ -4,9 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The status of one revision, as in a record's `status` label and `info.status` (helm: `pkg/release/common`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
     /// helm does not know the status.
+    #[default]
     Unknown,
     /// The revision is running.
     Deployed,

@@ -4,6 +4,7 @@ use k8s_openapi::jiff::SignedDuration;
 use super::*;
 use crate::observed::{OnDelete, PodState};
 use crate::plan::{Step, Wait};
+use crate::release::Verb;
 use crate::testing::world::{Fixture, NOW};
 use cloud::{COMPUTE, Cloud, SWITCH, batches, daemons};
 
@@ -204,7 +205,7 @@ fn pauses_after_batches_and_waits_for_helm_and_pause() {
     let mut cloud = Cloud::new(2);
     cloud.settings = Rollout { approval: Some(Approval::Automatic), ..Rollout::default() };
     cloud.template(COMPUTE, "r2");
-    let helm = Step::Wait(Wait::Helm { verb: "upgrade".into(), queued: false, hook: None });
+    let helm = Step::Wait(Wait::Helm { verb: Verb::Upgrade, queued: false, hook: None });
     for release in ["nova", "openvswitch"] {
         let step = std::mem::replace(&mut cloud.plan.decisions.get_mut(release).unwrap().step, helm.clone());
         assert_eq!(cloud.pass().evict, []);

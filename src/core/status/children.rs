@@ -35,7 +35,7 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> HelmReleaseSta
     let body = seen.and_then(|seen| seen.body.as_ref());
     let status = match (seen, &decision.step) {
         (_, Step::Wait(Wait::Unmanaged(_))) => "unmanaged".to_owned(),
-        (Some(seen), _) => seen.status.clone(),
+        (Some(seen), _) => seen.status.to_string(),
         (None, Step::Wait(Wait::Helm { .. })) => "starting".into(),
         (None, _) => "absent".into(),
     };

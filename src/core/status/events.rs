@@ -12,6 +12,7 @@ use crate::credentials::RestoredSecret;
 use crate::nodes::format_names;
 use crate::openstack::Forgotten;
 use crate::plan::{Step, Wait};
+use crate::release::Status;
 
 /// A Kubernetes Event on the resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,8 +196,8 @@ fn removed<'a>(
 /// Foreign releases of the same name in other namespaces do not count.
 fn still_exists(name: &str, report: &Report<'_>) -> bool {
     let mut seen = report.observed.releases.iter();
-    seen.any(|(key, seen)| match seen.status.as_str() {
-        "uninstalled" => false,
+    seen.any(|(key, seen)| match seen.status {
+        Status::Uninstalled => false,
         _ if seen.is_ours() => seen.release.as_deref().unwrap_or(&key.name) == name,
         _ => report.names.get(key).is_some_and(|known| known == name),
     })

@@ -10,6 +10,7 @@ use crate::api::{Phase, reason};
 use crate::catalog::Level;
 use crate::observed::{ObservedRelease, ReleaseKey};
 use crate::plan::{Action, Decision, Reason, Wait};
+use crate::release::{Status, Verb};
 
 const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 const LATER: Timestamp = Timestamp::constant(1_800_000_100, 0);
@@ -31,13 +32,13 @@ fn reported(
     now: Timestamp,
 ) -> (OpenStackDeploymentStatus, Vec<Event>) {
     let spec = OpenStackDeploymentSpec { openstack_release: "2026.1".into(), ..Default::default() };
-    reported_of(previous, plan, &spec, &recorded("deployed"), &[], now)
+    reported_of(previous, plan, &spec, &recorded(Status::Deployed), &[], now)
 }
 
 /// The release with a first record in this status.
-fn recorded(status: &str) -> Observed {
+fn recorded(status: Status) -> Observed {
     let mut observed = Observed::default();
-    let seen = ObservedRelease { status: status.into(), revision: 1, ..ObservedRelease::default() };
+    let seen = ObservedRelease { status, revision: 1, ..ObservedRelease::default() };
     observed.releases.insert(ReleaseKey::new("openstack", "x"), seen);
     observed
 }
@@ -145,17 +146,17 @@ fn spec() -> OpenStackDeploymentSpec {
     OpenStackDeploymentSpec { openstack_release: "2026.1".into(), ..Default::default() }
 }
 
-fn helm(verb: &str) -> Plan {
-    plan(&[("front", Step::Wait(Wait::Helm { verb: verb.into(), queued: false, hook: None }))])
+fn helm(verb: Verb) -> Plan {
+    plan(&[("front", Step::Wait(Wait::Helm { verb, queued: false, hook: None }))])
 }
 
 #[test]
 fn reports_start_of_fast_and_slow_installs_once() {
-    let (starting, _) = reported_of(None, &helm("upgrade"), &spec(), &Observed::default(), &[], NOW);
+    let (starting, _) = reported_of(None, &helm(Verb::Upgrade), &spec(), &Observed::default(), &[], NOW);
     let (_, events) = reported(Some(&starting), &plan(&[("front", Step::Ready)]), NOW);
     assert_eq!(event_reasons(&events), ["Installing", "Deployed", "Ready"]);
     let (pending, events) =
-        reported_of(Some(&starting), &helm("upgrade"), &spec(), &recorded("pending-install"), &[], NOW);
+        reported_of(Some(&starting), &helm(Verb::Upgrade), &spec(), &recorded(Status::PendingInstall), &[], NOW);
     assert_eq!(event_reasons(&events), ["Installing"]);
     let (_, events) = reported(Some(&pending), &plan(&[("front", Step::Ready)]), NOW);
     assert_eq!(event_reasons(&events), ["Deployed", "Ready"]);
@@ -163,12 +164,12 @@ fn reports_start_of_fast_and_slow_installs_once() {
 
 #[test]
 fn reports_failures_but_not_requested_stops() {
-    let (pending, _) = reported_of(None, &helm("upgrade"), &spec(), &recorded("pending-install"), &[], NOW);
-    let (_, events) = reported_of(Some(&pending), &helm("uninstall"), &spec(), &recorded("failed"), &[], NOW);
+    let (pending, _) = reported_of(None, &helm(Verb::Upgrade), &spec(), &recorded(Status::PendingInstall), &[], NOW);
+    let (_, events) = reported_of(Some(&pending), &helm(Verb::Uninstall), &spec(), &recorded(Status::Failed), &[], NOW);
     assert_eq!(event_reasons(&events), [""; 0]);
-    let mut observed = recorded("failed");
+    let mut observed = recorded(Status::Failed);
     let failure = crate::observed::Failed {
-        verb: "upgrade".into(),
+        verb: Verb::Upgrade,
         inputs: "new".into(),
         at: NOW,
         count: 1,
@@ -199,12 +200,12 @@ fn reports_loss_of_ready_and_of_pause() {
     assert_eq!(event_reasons(&reported(Some(&lost), &settling, NOW).1), [""; 0]);
     let paused = OpenStackDeploymentSpec { paused: true, ..spec() };
     let held = plan(&[("front", Step::Wait(Wait::Paused))]);
-    let (paused_status, events) = reported_of(Some(&ready), &held, &paused, &recorded("failed"), &[], NOW);
+    let (paused_status, events) = reported_of(Some(&ready), &held, &paused, &recorded(Status::Failed), &[], NOW);
     assert_eq!(event_reasons(&events), ["Paused"]);
     assert_eq!(condition(&paused_status, "Degraded"), ("True", reason::FAILED));
     let message = &paused_status.conditions.iter().find(|condition| condition.type_ == "Paused").unwrap().message;
     assert_eq!(message, "helm is not started; held back: front; set spec.paused to false to go on");
-    let resumed = reported_of(Some(&paused_status), &settling, &spec(), &recorded("failed"), &[], NOW);
+    let resumed = reported_of(Some(&paused_status), &settling, &spec(), &recorded(Status::Failed), &[], NOW);
     assert_eq!(event_reasons(&resumed.1), ["Resumed"]);
 }
 
@@ -212,7 +213,7 @@ fn reports_loss_of_ready_and_of_pause() {
 fn reports_warning_once_and_keeps_it_in_ready() {
     let warning = Finding::new(Level::Warning, "spec.a", "spec.a is without effect");
     let long = plan(&[("front", Step::Settling(vec!["word ".repeat(100)]))]);
-    let observed = recorded("deployed");
+    let observed = recorded(Status::Deployed);
     let (first, events) = reported_of(None, &long, &spec(), &observed, std::slice::from_ref(&warning), NOW);
     assert_eq!(event_reasons(&events), ["Deployed", "SpecWarning"]);
     assert_eq!(events[1].note, "spec.a is without effect");
@@ -232,7 +233,7 @@ fn reports_limited_warnings_once() {
     let warnings: Vec<Finding> = (0..11).map(warning).collect();
     let plan = plan(&[("front", Step::Ready)]);
     let report = |before: Option<&_>, findings: &[Finding]| {
-        let (status, events) = reported_of(before, &plan, &spec(), &recorded("deployed"), findings, NOW);
+        let (status, events) = reported_of(before, &plan, &spec(), &recorded(Status::Deployed), findings, NOW);
         (status, events.iter().filter(|event| event.reason == "SpecWarning").count())
     };
     let (first, events) = report(None, &warnings);
@@ -241,7 +242,7 @@ fn reports_limited_warnings_once() {
     assert_eq!(report(Some(&first), &warnings[1..]).1, 1, "the last one is within the limit now");
     let of_one_field = warnings[..2].iter().map(|finding| finding.clone().at_field("spec.a"));
     let of_one_field: Vec<_> = of_one_field.collect();
-    let (_, events) = reported_of(None, &plan, &spec(), &recorded("deployed"), &of_one_field, NOW);
+    let (_, events) = reported_of(None, &plan, &spec(), &recorded(Status::Deployed), &of_one_field, NOW);
     let notes: Vec<_> = events.iter().filter(|event| event.reason == "SpecWarning").map(|event| &event.note).collect();
     assert_eq!(notes, ["spec.a[0] is without effect; spec.a[1] is without effect"]);
 }
@@ -270,7 +271,8 @@ fn failed_pass_clears_ready_until_the_next_success() {
 fn known_warnings_are_not_repeated_after_failures() {
     let warning = |at: usize| Finding::new(Level::Warning, "spec.a", format!("spec.a[{at}] is without effect"));
     let (warnings, all_ready) = ([warning(0), warning(1)], plan(&[("front", Step::Ready)]));
-    let report = |before: Option<&_>| reported_of(before, &all_ready, &spec(), &recorded("deployed"), &warnings, NOW);
+    let report =
+        |before: Option<&_>| reported_of(before, &all_ready, &spec(), &recorded(Status::Deployed), &warnings, NOW);
     let (ready, _) = report(None);
     let (failed, _) = failing_status(Some(&ready), 2, "no answer; warning: it is late", NOW);
     let (failed, _) = failing_status(Some(&failed), 2, "no answer yet", LATER);

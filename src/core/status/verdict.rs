@@ -9,6 +9,7 @@ use crate::catalog::{Level, WorkloadKind};
 use crate::health;
 use crate::observed::Issue;
 use crate::plan::{Action, Decision, Reason, Step, Wait};
+use crate::release::Status;
 
 type Health = BTreeMap<String, BTreeMap<String, ComponentStatus>>;
 
@@ -284,7 +285,7 @@ fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
 fn held_failure(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let seen = report.observed.releases.get(&decision.key)?;
-        let held = decision.step == Step::Wait(Wait::Paused) && seen.status == "failed";
+        let held = decision.step == Step::Wait(Wait::Paused) && seen.status == Status::Failed;
         let failure = report.observed.failures.get(&decision.key).map(|failed| failed.message.as_str());
         let text = failure.or_else(|| seen.body.as_ref().map(|body| body.description.as_str())).unwrap_or_default();
         held.then(|| format!("{name}: revision {} failed: {text}", seen.revision))

@@ -12,6 +12,7 @@ use crate::observed::{
 };
 use crate::observed::{Observed, ReleaseKey};
 use crate::plan::{Plan, Policy, Step, plan};
+use crate::release::{Status, Verb};
 
 pub const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
@@ -70,9 +71,9 @@ pub fn world() -> Fixture {
     }
 }
 
-pub fn seen(status: &str) -> ObservedRelease {
+pub fn seen(status: Status) -> ObservedRelease {
     ObservedRelease {
-        status: status.into(),
+        status,
         revision: 3,
         created_at: Some(NOW),
         was_deployed: true,
@@ -137,7 +138,7 @@ impl Fixture {
 
 pub fn running_helm(inputs: &str) -> RunningHelm {
     RunningHelm {
-        verb: "upgrade".into(),
+        verb: Verb::Upgrade,
         inputs: inputs.into(),
         since: NOW,
         stopping: false,
@@ -147,7 +148,7 @@ pub fn running_helm(inputs: &str) -> RunningHelm {
 }
 
 pub fn hook(world: &mut Fixture, failures: i32) {
-    let mut pending = seen("pending-upgrade");
+    let mut pending = seen(Status::PendingUpgrade);
     let name = "post-upgrade Job store-init".to_owned();
     pending.body = Some(RecordBody {
         hook: Some(ObservedHook { name, job: Some("store-init".into()), since: None, failed: false }),

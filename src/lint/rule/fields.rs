@@ -96,7 +96,7 @@ mod tests {
         let object = serde_json::json!({"foo": 1, "kind": "OpenStackDeployment", "presets": [], "metadata": {"lables": {"a": "b"}}, "spec": {
             "nodes": {"overrides": [{"nmae": "a"}]},
             "services": {"nova": {"enbled": false, "releases": {"nova": {"values": {"any": {"thing": 1}}}}}}}});
-        let found: Vec<_> = unknown_fields(schema, &object).iter().map(|judged| judged.to_string()).collect();
+        let found: Vec<_> = unknown_fields(schema, &object).iter().map(ToString::to_string).collect();
         assert_eq!(
             found,
             [

@@ -61,7 +61,7 @@ impl CatchingUp {
             (None, observed) => observed.is_none(),
             (Some(_), None) => false,
             (Some((revision, status)), Some(observed)) => {
-                observed.revision > *revision || (observed.revision == *revision && observed.status == *status)
+                observed.revision > *revision || (observed.revision == *revision && observed.status.as_str() == status)
             }
         }
     }

@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::Context;
 use super::memory::{CatchingUp, Memory};
-use crate::helm::{Exit, Failure, Outcome, StopReason, Subject};
+use crate::helm::{Exit, Failure, Outcome, StopReason, Subject, Verb};
 use crate::tasks::Observation;
 use osdpl_core::cause;
 use osdpl_core::desired::DesiredRelease;
@@ -53,7 +53,7 @@ fn remember_failure(
     memory: &mut Memory,
 ) {
     let key = &outcome.release;
-    let (verb, text, seconds) = (outcome.verb, &outcome.text, outcome.duration.as_secs_f64());
+    let (verb, text, seconds) = (outcome.verb.as_str(), &outcome.text, outcome.duration.as_secs_f64());
     // Uninstalling a release that does not exist counts as a success.
     if outcome.succeeded() || outcome.failure == Some(Failure::ReleaseNotFound) {
         memory.failures.remove(key);
@@ -75,7 +75,7 @@ fn remember_failure(
     if let Some(advice) = advice(outcome, fix, observation.volume_claims()) {
         message = format!("{message}; {advice}");
     }
-    memory.count_failure(key, verb, inputs, message, fix);
+    memory.count_failure(key, outcome.verb, inputs, message, fix);
 }
 
 impl Memory {
@@ -87,7 +87,7 @@ impl Memory {
         let has_record = record.as_ref().is_some_and(|(newest, _)| *newest >= i64::from(outcome.attempt.revision()));
         remember_failure(outcome, inputs, has_record, observation, self);
         self.catching_up.insert(key.clone(), CatchingUp { process, record, read_at: super::now() });
-        if outcome.verb == "uninstall" && outcome.succeeded() {
+        if outcome.verb == Verb::Uninstall && outcome.succeeded() {
             self.uninstalled.insert(key.clone());
         }
     }
@@ -95,7 +95,7 @@ impl Memory {
     /// Returns a process that has ended as plans see it until its record is known.
     fn running_helm(&self, outcome: &Outcome) -> RunningHelm {
         RunningHelm {
-            verb: outcome.verb.to_owned(),
+            verb: outcome.verb,
             inputs: self.started.get(&outcome.release).cloned().unwrap_or_default(),
             since: outcome.started,
             // Plans must not stop it, because it has ended.
@@ -137,12 +137,11 @@ impl Memory {
     }
 
     /// Counts a failure; other inputs reset the count.
-    fn count_failure(&mut self, key: &ReleaseKey, verb: &str, inputs: String, message: String, fix: Fix) {
-        let inputs = if verb == "uninstall" { String::new() } else { inputs };
+    fn count_failure(&mut self, key: &ReleaseKey, verb: Verb, inputs: String, message: String, fix: Fix) {
+        let inputs = if verb == Verb::Uninstall { String::new() } else { inputs };
         let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);
         let count = known.map_or(0, |failed| failed.count) + 1;
-        let failed =
-            Failed { verb: verb.into(), inputs, at: super::now(), count, message, mend: fix, is_reported: false };
+        let failed = Failed { verb, inputs, at: super::now(), count, message, mend: fix, is_reported: false };
         self.failures.insert(key.clone(), failed);
     }
 
@@ -156,8 +155,8 @@ impl Memory {
     ) {
         tracing::warn!(release = %key, %action, message, "step failed");
         let (verb, inputs) = match action {
-            Action::Uninstall { .. } => ("uninstall", String::new()),
-            _ => ("upgrade", release.map(|release| release.inputs.clone()).unwrap_or_default()),
+            Action::Uninstall { .. } => (Verb::Uninstall, String::new()),
+            _ => (Verb::Upgrade, release.map(|release| release.inputs.clone()).unwrap_or_default()),
         };
         self.count_failure(key, verb, inputs, message, Fix::Time);
     }

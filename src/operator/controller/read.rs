@@ -142,7 +142,7 @@ impl Context {
 /// Returns a helm process as the decision sees it; `inputs` is its digest in [`Memory::started`].
 fn running_helm(job: &RunningJob, inputs: &str) -> RunningHelm {
     RunningHelm {
-        verb: job.verb.to_owned(),
+        verb: job.verb,
         skips_hooks: inputs == SKIPPED_HOOKS,
         inputs: job.inputs.clone().unwrap_or_default(),
         since: job.since,

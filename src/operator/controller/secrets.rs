@@ -12,6 +12,7 @@ use osdpl_core::api::ValuesKind;
 use osdpl_core::desired::{Desired, Facts, Selection};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::Plan;
+use osdpl_core::release::Status;
 use osdpl_core::rollout::Rollouts;
 use osdpl_core::scrub::Scrubber;
 
@@ -57,7 +58,8 @@ impl Context {
 /// Pods that were not restarted yet, releases that wait for their uninstall, and unmanaged releases may still show
 /// secrets that the facts lack.
 fn is_settled(desired: &Desired, observed: &Observed, plan: &Plan, rollouts: &Rollouts) -> bool {
-    let is_installed = |key: &ReleaseKey| observed.releases.get(key).is_some_and(|seen| seen.status != "uninstalled");
+    let is_installed =
+        |key: &ReleaseKey| observed.releases.get(key).is_some_and(|seen| seen.status != Status::Uninstalled);
     let has_unmanaged = desired.releases.values().any(|release| !release.managed && is_installed(&release.key));
     plan.is_idle() && !has_unmanaged && !rollouts.values().any(|rollout| rollout.phase.is_active())
 }
@@ -150,7 +152,7 @@ mod tests {
         };
         let rolling =
             |phase| Rollouts::from([("nova/compute".to_owned(), RolloutStatus { phase, ..Default::default() })]);
-        let mut world = world().see("front", seen("deployed"));
+        let mut world = world().see("front", seen(Status::Deployed));
         let is_settled = |world: &Fixture, plan: &Plan, rollouts: &Rollouts| {
             super::is_settled(&world.desired, &world.observed, plan, rollouts)
         };

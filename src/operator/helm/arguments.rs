@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Version;
 use osdpl_core::release::{
     ATTEMPT_LABEL, Attempt, CATALOG_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, ReleaseKey,
-    SPLIT_LABEL,
+    SPLIT_LABEL, Verb,
 };
 
 /// How many revisions of a release helm keeps.
@@ -21,19 +21,19 @@ pub const HISTORY_MAX: u32 = 3;
 
 /// An operation on a release.
 #[derive(Clone, Debug)]
-pub enum Verb {
+pub enum Operation {
     /// `helm upgrade --install`.
     Upgrade(Upgrade),
     /// `helm uninstall`.
     Uninstall(Uninstall),
 }
 
-impl Verb {
-    /// Returns the name of the operation, for metrics, events and users.
-    pub fn name(&self) -> &'static str {
+impl Operation {
+    /// Returns its verb.
+    pub fn verb(&self) -> Verb {
         match self {
-            Self::Upgrade(_) => "upgrade",
-            Self::Uninstall(_) => "uninstall",
+            Self::Upgrade(_) => Verb::Upgrade,
+            Self::Uninstall(_) => Verb::Uninstall,
         }
     }
 }
@@ -167,8 +167,9 @@ impl Upgrade {
         flags: impl IntoIterator<Item = OsString>,
         chart: &OsStr,
     ) -> Vec<OsString> {
+        let start = [Verb::Upgrade.as_str(), "--install"];
         let mut arguments: Vec<OsString> =
-            ["upgrade", "--install"].into_iter().chain(pinned_flags(helm, self.apply)).map(OsString::from).collect();
+            start.into_iter().chain(pinned_flags(helm, self.apply)).map(OsString::from).collect();
         arguments.extend(["--values".into(), values.to_owned()]);
         arguments.extend(["--history-max".into(), HISTORY_MAX.to_string().into()]);
         arguments.extend(["--timeout".into(), seconds(self.hook_timeout)]);
@@ -194,7 +195,7 @@ impl Uninstall {
     /// They do not include `--ignore-not-found`: with it, helm takes *every* failure to read the history, even a
     /// missing permission, for a deleted release, and reports success.
     pub fn arguments(&self, release: &ReleaseKey) -> Vec<OsString> {
-        let mut arguments: Vec<OsString> = vec!["uninstall".into()];
+        let mut arguments: Vec<OsString> = vec![Verb::Uninstall.as_str().into()];
         arguments.extend(["--timeout".into(), seconds(self.timeout)]);
         if !self.hooks {
             arguments.push("--no-hooks".into());

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::spawner::Spawner;
 use super::tail::Tail;
 use super::{Failure, ReleaseKey};
-use osdpl_core::release::Attempt;
+use osdpl_core::release::{Attempt, Verb};
 
 /// How long stderr may stay open after the process ended. A grandchild that inherited it must not block the operator.
 const STDERR_GRACE: Duration = Duration::from_secs(1);
@@ -67,8 +67,8 @@ pub enum Exit {
 pub struct Outcome {
     /// The release.
     pub release: ReleaseKey,
-    /// `upgrade` or `uninstall`.
-    pub verb: &'static str,
+    /// The operation.
+    pub verb: Verb,
     /// The identity and the revision of the run.
     pub attempt: Attempt,
     /// How it ended.

@@ -19,7 +19,7 @@ use super::child::{self, Run, StopReason};
 use super::failure::{classify, condense};
 use super::spawner::Spawner;
 use super::tail::Tail;
-use super::{Exit, Failure, Instance, Outcome, Program, ReleaseKey, Verb};
+use super::{Exit, Failure, Instance, Operation, Outcome, Program, ReleaseKey};
 use osdpl_core::release::Attempt;
 use osdpl_core::scrub::Scrubber;
 
@@ -89,9 +89,9 @@ impl Runner {
     /// [`Refused`]; the job is then dropped.
     pub fn start(&self, job: Job) -> Result<Attempt, JobRejection> {
         // The values are serialised before the lock is taken. The value tree is dropped early, as it can be large.
-        let (input, inputs) = match &job.verb {
-            Verb::Upgrade(upgrade) => (Some(document(&upgrade.values)?), Some(upgrade.inputs.clone())),
-            Verb::Uninstall(_) => (None, None),
+        let (input, inputs) = match &job.operation {
+            Operation::Upgrade(upgrade) => (Some(document(&upgrade.values)?), Some(upgrade.inputs.clone())),
+            Operation::Uninstall(_) => (None, None),
         };
         let inner = &self.0;
         let mut state = inner.state();
@@ -99,7 +99,7 @@ impl Runner {
         state.attempts += 1;
         let attempt = inner.instance.attempt(state.attempts, job.revision);
         let (stop, stopped) = watch::channel(None);
-        let (verb, since) = (job.verb.name(), Timestamp::now());
+        let (verb, since) = (job.operation.verb(), Timestamp::now());
         let running = RunningJob { verb, attempt: attempt.clone(), inputs, since, stopping: None };
         state.tally.of(verb).started += 1;
         state.running.insert(job.release.clone(), Entry { running, slot, stop });
@@ -210,29 +210,34 @@ impl Inner {
         stop: watch::Receiver<Option<StopReason>>,
     ) {
         let clock = Instant::now();
-        let Job { release, verb, scrubber, deadline, .. } = job;
-        let (kind, command) = (verb.name(), self.command(&release, &verb, &started_job));
+        let Job { release, operation, scrubber, deadline, .. } = job;
+        let (verb, command) = (operation.verb(), self.command(&release, &operation, &started_job));
         // From here on, only the serialised input holds the values.
-        drop(verb);
+        drop(operation);
         let run = Run { command, input: started_job.input.take(), deadline, grace: self.config.grace };
         let stopping = |why| self.mark_stopping(&release, why);
         let (exit, tail) = child::run(run, &self.spawner, stop, stopping).await;
         let (failure, text) = explain(&exit, &tail, &scrubber);
         let StartedJob { attempt, since: started, .. } = started_job;
         let duration = clock.elapsed();
-        self.finish(Outcome { release, verb: kind, attempt, exit, failure, text, started, duration });
+        self.finish(Outcome { release, verb, attempt, exit, failure, text, started, duration });
     }
 
-    fn command(&self, release: &ReleaseKey, verb: &Verb, started_job: &StartedJob) -> tokio::process::Command {
+    fn command(
+        &self,
+        release: &ReleaseKey,
+        operation: &Operation,
+        started_job: &StartedJob,
+    ) -> tokio::process::Command {
         let slot = format!("slot-{}", started_job.slot);
         let mut command = match &self.config.wrapper {
             Some(wrapper) => self.program.command_through(wrapper, &slot),
             None => self.program.command(&slot),
         };
         command.env(super::instance::INSTANCE_VARIABLE, self.instance.as_str());
-        command.args(match verb {
-            Verb::Upgrade(upgrade) => upgrade.arguments(release, &started_job.attempt, self.program.version()),
-            Verb::Uninstall(uninstall) => uninstall.arguments(release),
+        command.args(match operation {
+            Operation::Upgrade(upgrade) => upgrade.arguments(release, &started_job.attempt, self.program.version()),
+            Operation::Uninstall(uninstall) => uninstall.arguments(release),
         });
         command
     }

@@ -26,7 +26,7 @@ use super::show::publish;
 use super::watch::{Update, follow};
 use super::{LivenessCheck, Options, Spawner};
 use osdpl_core::observed::{Liveness, ObservedRelease, ReleaseKey};
-use osdpl_core::release::SECRET_TYPE;
+use osdpl_core::release::{SECRET_TYPE, Status};
 
 /// The state of all releases.
 type Releases = BTreeMap<ReleaseKey, ObservedRelease>;
@@ -123,7 +123,7 @@ impl ReleaseTask {
 
 /// Whether another process may hold the release. No watch reports when that process ends.
 fn may_live_elsewhere(release: &ObservedRelease) -> bool {
-    let locked = release.status.starts_with("pending-") || release.status == "uninstalling";
+    let locked = release.status.is_pending() || release.status == Status::Uninstalling;
     locked
         && release.attempt.as_ref().is_some_and(|attempt| matches!(attempt.owner, Liveness::Alive | Liveness::Unknown))
 }

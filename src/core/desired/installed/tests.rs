@@ -11,7 +11,7 @@ fn catalog() -> Catalog {
 /// A release made by osdpl of this chart, labelled or not.
 fn seen(label: Option<&str>, chart: &str) -> ObservedRelease {
     ObservedRelease {
-        status: "deployed".into(),
+        status: Status::Deployed,
         revision: 1,
         release: label.map(Into::into),
         attempt: Some(Attempt { instance: "me".into(), revision: 1, owner: Liveness::Us }),
@@ -116,7 +116,7 @@ fn ignores_foreign_and_uninstalled_releases() {
     let (spec, catalog) = (serde_json::from_value(spec).unwrap(), catalog());
     let selection = select("cloud", "openstack", &spec, &catalog);
     let foreign = ObservedRelease { attempt: None, ..seen(Some("store"), "store") };
-    let uninstalled = ObservedRelease { status: "uninstalled".into(), ..seen(Some("front"), "front") };
+    let uninstalled = ObservedRelease { status: Status::Uninstalled, ..seen(Some("front"), "front") };
     let releases = [(key("data/store"), foreign), (key("data/front"), uninstalled)].into();
     assert!(reject_moves(&selection, &spec, &catalog, &Observed { releases, ..Observed::default() }).is_none());
 }

@@ -10,7 +10,7 @@ fn differs() -> ComparisonResult {
 }
 
 fn theirs() -> ObservedRelease {
-    ObservedRelease { attempt: None, own_inputs: None, inputs: None, catalog: None, ..seen("deployed") }
+    ObservedRelease { attempt: None, own_inputs: None, inputs: None, catalog: None, ..seen(Status::Deployed) }
 }
 
 /// The store as a foreign release with a known comparison.
@@ -45,7 +45,7 @@ fn adopts_requested_releases_without_other_manager() {
     );
     assert_eq!(adoption(theirs(), differs()), "label the record, because its adoption was requested");
     assert_eq!(adoption(theirs(), ComparisonResult::Owned("Flux drives it".into())), "Flux drives it");
-    let failed = adoption(ObservedRelease { status: "failed".into(), ..theirs() }, ComparisonResult::Same);
+    let failed = adoption(ObservedRelease { status: Status::Failed, ..theirs() }, ComparisonResult::Same);
     assert!(failed.starts_with("revision 3 is failed: osdpl adopts only deployed releases"), "{failed}");
     let older = ObservedRelease { revision: 2, ..theirs() };
     assert_eq!(
@@ -64,7 +64,7 @@ fn adopts_requested_releases_without_other_manager() {
 fn changes_adopted_releases_only_after_approval() {
     let adopted = || {
         let labels = (Some(ADOPTED.to_owned()), Some(ADOPTED.to_owned()), None);
-        let mut seen = seen("deployed");
+        let mut seen = seen(Status::Deployed);
         (seen.inputs, seen.catalog, seen.images) = labels;
         compared(seen, differs())
     };
@@ -84,7 +84,7 @@ fn changes_adopted_releases_only_after_approval() {
 #[test]
 fn manual_upgrade_to_desired_state_is_in_sync() {
     let by_hand = || {
-        let mut seen = seen("deployed");
+        let mut seen = seen(Status::Deployed);
         seen.attempt.as_mut().unwrap().revision = 2;
         seen
     };
@@ -104,9 +104,13 @@ fn unmanages_releases_and_counts_them_as_ready() {
         world().see("store", seen).with(unmanage).describe_step("store")
     };
     let expected = "remove our labels from its records, because the spec does not manage it any more";
-    for seen in [seen("deployed"), seen("failed"), ObservedRelease { inputs: Some("old".into()), ..seen("deployed") }] {
+    for seen in [
+        seen(Status::Deployed),
+        seen(Status::Failed),
+        ObservedRelease { inputs: Some("old".into()), ..seen(Status::Deployed) },
+    ] {
         assert_eq!(step_of(seen), expected);
     }
     assert_eq!(step_of(theirs()), "ready", "with any inputs");
-    assert!(step_of(seen("pending-upgrade")).starts_with("unlock the record"));
+    assert!(step_of(seen(Status::PendingUpgrade)).starts_with("unlock the record"));
 }

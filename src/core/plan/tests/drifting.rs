@@ -6,6 +6,7 @@ use super::super::{DriftAction, count_repairs};
 use crate::api::DriftPolicy;
 use crate::drift::{Change, DriftedObject, KINDS, ObjectId};
 use crate::observed::{ObservedDrift, ReleaseKey, Repaired};
+use crate::release::Status;
 use crate::testing::world::*;
 
 const AGAIN: &str = "delete Jobs store-setup, helm upgrade --install, because ";
@@ -14,7 +15,7 @@ const AGAIN: &str = "delete Jobs store-setup, helm upgrade --install, because ";
 fn drifted(revision: i64, policy: DriftPolicy) -> Fixture {
     let id = ObjectId { kind: &KINDS[0], namespace: "openstack".into(), name: "agent".into() };
     let found = ObservedDrift { revision, objects: vec![DriftedObject { id, change: Change::Deleted }] };
-    world().see("store", seen("deployed")).with(|world| {
+    world().see("store", seen(Status::Deployed)).with(|world| {
         world.observed.drift = std::sync::Arc::new([(ReleaseKey::new("openstack", "store"), found)].into());
         world.desired.releases.get_mut("store").unwrap().drift = policy;
     })

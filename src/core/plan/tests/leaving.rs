@@ -2,12 +2,17 @@
 
 use super::super::*;
 use crate::observed::ObservedRelease;
+use crate::release::Status;
 use crate::testing::world::*;
 
 #[test]
 fn removes_dependents_first_after_approval() {
-    let undesired =
-        || world().see("store", seen("deployed")).see("front", seen("deployed")).with(|w| w.desired.releases.clear());
+    let undesired = || {
+        world()
+            .see("store", seen(Status::Deployed))
+            .see("front", seen(Status::Deployed))
+            .with(|w| w.desired.releases.clear())
+    };
     assert_eq!(undesired().describe_step("store"), "stays until front is gone");
     assert_eq!(undesired().describe_step("front"), "it is not wanted any more: waits for approval (osdpl approve)");
     let deleting = undesired().with(|world| world.policy.deleting = true);
@@ -18,7 +23,7 @@ fn removes_dependents_first_after_approval() {
     assert_eq!(terminating.describe_step("front"), "helm uninstall --no-hooks, because it is not wanted any more");
     assert!(
         !world()
-            .see("other", ObservedRelease { attempt: None, own_inputs: None, ..seen("deployed") })
+            .see("other", ObservedRelease { attempt: None, own_inputs: None, ..seen(Status::Deployed) })
             .plan()
             .decisions
             .contains_key("other")
@@ -29,7 +34,7 @@ fn removes_dependents_first_after_approval() {
 fn finds_dependents_of_running_and_desired_revisions() {
     let store = || Component::parse("store/server").unwrap();
     let without = |change: fn(&mut Fixture)| {
-        let world = world().see("store", seen("deployed")).see("front", seen("deployed"));
+        let world = world().see("store", seen(Status::Deployed)).see("front", seen(Status::Deployed));
         let world = world.with(|world| _ = world.desired.releases.remove("store")).with(change);
         world.describe_step("store")
     };
@@ -53,7 +58,7 @@ fn finds_dependents_of_running_and_desired_revisions() {
 #[test]
 fn keeps_paused_undesired_releases_until_deletion() {
     let paused = || {
-        world().see("store", seen("deployed")).with(|world| {
+        world().see("store", seen(Status::Deployed)).with(|world| {
             world.desired.releases.clear();
             world.policy.approval = Approval::Automatic;
             world.policy.paused_releases.insert("store".into());
@@ -66,8 +71,9 @@ fn keeps_paused_undesired_releases_until_deletion() {
 
 #[test]
 fn reapplies_synced_releases_on_repair_by_name() {
-    let repair_of =
-        |name: &str| world().see("store", seen("deployed")).with(|world| _ = world.policy.repair.insert(name.into()));
+    let repair_of = |name: &str| {
+        world().see("store", seen(Status::Deployed)).with(|world| _ = world.policy.repair.insert(name.into()))
+    };
     assert_eq!(repair_of("all").describe_step("store"), "ready", "`all` selects only drift and foreign revisions");
     assert_eq!(
         repair_of("store").describe_step("store"),
@@ -79,14 +85,14 @@ fn reapplies_synced_releases_on_repair_by_name() {
 
 #[test]
 fn unlabelled_revision_over_ours_is_foreign() {
-    let nameless = || ObservedRelease { attempt: None, inputs: None, ..seen("deployed") };
+    let nameless = || ObservedRelease { attempt: None, inputs: None, ..seen(Status::Deployed) };
     assert!(world().see("store", nameless()).describe_step("store").starts_with("revision 3 was not made by osdpl"));
     let never = ObservedRelease { own_inputs: None, ..nameless() };
     assert!(world().see("store", never).describe_step("store").contains("that osdpl did not make"));
 }
 
 fn deleting_in(namespace: &str) -> Fixture {
-    let world = world().see("front", seen("deployed"));
+    let world = world().see("front", seen(Status::Deployed));
     world.with(|world| {
         world.desired.releases.clear();
         world.policy.deleting = true;

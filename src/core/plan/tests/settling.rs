@@ -2,13 +2,14 @@
 
 use crate::catalog::WorkloadKind;
 use crate::observed::{DaemonSetGroup, Issue, ObservedRelease, OnDelete, RecordBody};
+use crate::release::Status;
 use crate::testing::world::*;
 
 #[test]
 fn settles_until_workloads_and_jobs_are_done() {
     let mut body = RecordBody::default();
     body.workloads.insert((WorkloadKind::StatefulSet, "openstack".into(), "store".into()));
-    let synced = ObservedRelease { body: Some(body), ..seen("deployed") };
+    let synced = ObservedRelease { body: Some(body), ..seen(Status::Deployed) };
     let world = world().see("store", synced);
     assert_eq!(
         world.describe_step("store"),
@@ -29,7 +30,7 @@ fn replaced_batch_keeps_release_ready_unless_stuck() {
         (set.kind, set.desired, set.updated) = (WorkloadKind::DaemonSet, 3, 3);
         set.on_delete = Some(OnDelete::default());
         set.trouble = stuck.then(|| Issue { stuck: true, message: "no image".into() });
-        let mut world = world().see("store", ObservedRelease { body: Some(body.clone()), ..seen("deployed") });
+        let mut world = world().see("store", ObservedRelease { body: Some(body.clone()), ..seen(Status::Deployed) });
         let daemons = DaemonSetGroup { namespace: "openstack".into(), component: set.component.clone() };
         world.observed.rolling_batches.insert(daemons, 1);
         world.observed.workloads.push(set);
@@ -44,7 +45,7 @@ fn replaced_batch_keeps_release_ready_unless_stuck() {
 fn reports_workloads_scaled_to_zero_outside_helm() {
     let identity = (WorkloadKind::StatefulSet, "openstack".to_owned(), "store".to_owned());
     let scaled = |at_rest: bool| {
-        let mut seen = seen("deployed");
+        let mut seen = seen(Status::Deployed);
         let body = seen.body.as_mut().unwrap();
         body.workloads.insert(identity.clone());
         body.scaled_to_zero.extend(at_rest.then(|| identity.clone()));

@@ -4,6 +4,7 @@ use crate::api::Approval;
 use crate::catalog::{Component, WorkloadKind};
 use crate::desired::NodeSplit;
 use crate::release::NO_SPLIT;
+use crate::release::Status;
 use crate::testing::world::*;
 
 /// The step of a store with changed inputs, the split `before`, and these `DaemonSets` as (component, name, nodes).
@@ -16,7 +17,7 @@ fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], appr
             .map(|(component, name)| (parse(component), name.to_owned()))
             .into(),
     };
-    let mut seen = seen("deployed");
+    let mut seen = seen(Status::Deployed);
     (seen.inputs, seen.split) = (Some("old".into()), before.map(Into::into));
     let mut world = world().see("store", seen);
     world.policy.approval = approval;

@@ -7,6 +7,7 @@ use crate::api::Rollout;
 use crate::catalog::WorkloadKind;
 use crate::observed::{DaemonPod, OnDelete, PodState};
 use crate::plan::Step;
+use crate::release::Status;
 use crate::testing::world::{self, Fixture, NOW};
 
 /// Two components on this number of nodes, with a controller that recreates evicted pods.
@@ -42,7 +43,7 @@ impl Cloud {
             world
                 .observed
                 .releases
-                .insert(crate::observed::ReleaseKey::new("openstack", release), world::seen("deployed"));
+                .insert(crate::observed::ReleaseKey::new("openstack", release), world::seen(Status::Deployed));
             let mut set = world::available(release, component, 1);
             (set.kind, set.on_delete) = (WorkloadKind::DaemonSet, Some(OnDelete { uid: release.into(), stale: 0 }));
             world.observed.workloads.push(set);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::drift::{ForeignWrite, ObjectId, ObservedDrift, find_kind};
+use crate::release::Status;
 use crate::testing::world::{self, Fixture};
 
 const EARLY: Timestamp = Timestamp::constant(1_800_000_000, 0);
@@ -55,7 +56,7 @@ fn deleted_objects() -> Fixture {
         change: Change::Deleted,
     };
     let objects = vec![object("Job", "batch/v1", "store-setup"), object("Service", "v1", "store")];
-    world::world().see("store", world::seen("deployed")).with(|world| {
+    world::world().see("store", world::seen(Status::Deployed)).with(|world| {
         let key = world.desired.releases["store"].key.clone();
         world.observed.drift = std::sync::Arc::new([(key, ObservedDrift { revision: 3, objects })].into());
     })

@@ -16,7 +16,7 @@ fn other_warnings_precede_unknown_keys_and_values() {
     findings.push(warning("spec.presets", unknown));
     findings.push(warning("spec.features.tls", "the certificate ran out"));
     let ready = plan(&[("front", Step::Ready)]);
-    let (status, events) = reported_of(None, &ready, &spec, &recorded("deployed"), &findings, NOW);
+    let (status, events) = reported_of(None, &ready, &spec, &recorded(Status::Deployed), &findings, NOW);
     let message = &status.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap().message;
     let first =
         "; warning: spec.features.tls: the certificate ran out; warning: spec.common.values.x12: changes nothing";

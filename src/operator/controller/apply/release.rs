@@ -11,7 +11,7 @@ use super::super::read::SKIPPED_HOOKS;
 use super::super::{Context, now};
 use super::Outcome;
 use crate::cluster::Error;
-use crate::helm::{ApplyMode, Job, JobRejection, StopReason, Uninstall, Upgrade, Verb};
+use crate::helm::{ApplyMode, Job, JobRejection, Operation, StopReason, Uninstall, Upgrade};
 use osdpl_core::desired::DesiredRelease;
 use osdpl_core::observed::{ObservedRelease, ReleaseKey, Repaired};
 use osdpl_core::plan::{Action, Reason, Step, count_repairs};
@@ -105,7 +105,7 @@ impl Context {
             Action::Uninstall { skip_hooks } => {
                 let uninstall = Uninstall { timeout: UNINSTALL_TIMEOUT, hooks: !skip_hooks };
                 let deadline = UNINSTALL_TIMEOUT * DEADLINE_HOOKS;
-                let is_started = self.start_helm(key, Verb::Uninstall(uninstall), revision, deadline);
+                let is_started = self.start_helm(key, Operation::Uninstall(uninstall), revision, deadline);
                 if is_started == Some(true) && *skip_hooks {
                     memory.started.insert(key.clone(), SKIPPED_HOOKS.to_owned());
                 }
@@ -156,7 +156,7 @@ impl Context {
         }
         let upgrade = build_upgrade(name, release, chart.path);
         let deadline = upgrade.hook_timeout * DEADLINE_HOOKS;
-        let is_started = self.start_helm(&release.key, Verb::Upgrade(upgrade), revision + 1, deadline);
+        let is_started = self.start_helm(&release.key, Operation::Upgrade(upgrade), revision + 1, deadline);
         if is_started == Some(true) {
             memory.started.insert(release.key.clone(), release.inputs.clone());
         }
@@ -165,13 +165,13 @@ impl Context {
 
     /// Starts helm. Returns whether it was started, or `false` if it waits for a free slot; `None` if its values are
     /// refused.
-    fn start_helm(&self, key: &ReleaseKey, verb: Verb, revision: i64, deadline: Duration) -> Option<bool> {
-        let verb_name = verb.name();
+    fn start_helm(&self, key: &ReleaseKey, operation: Operation, revision: i64, deadline: Duration) -> Option<bool> {
+        let verb = operation.verb().as_str();
         let revision = u32::try_from(revision).unwrap_or(u32::MAX);
         let scrubber = Arc::clone(&self.scrubber.borrow());
-        match self.runner.start(Job { release: key.clone(), verb, revision, deadline, scrubber }) {
+        match self.runner.start(Job { release: key.clone(), operation, revision, deadline, scrubber }) {
             Ok(attempt) => {
-                tracing::info!(release = %key, verb = verb_name, %attempt, "helm started");
+                tracing::info!(release = %key, verb, %attempt, "helm started");
                 Some(true)
             }
             Err(JobRejection::Busy | JobRejection::Full | JobRejection::Closing) => Some(false),

@@ -5,11 +5,12 @@ use k8s_openapi::jiff::Timestamp;
 use super::*;
 use crate::helm::Instance;
 use osdpl_core::observed::ObservedRelease;
+use osdpl_core::release::Status;
 
 fn failed(failure: Failure) -> Outcome {
     Outcome {
         release: ReleaseKey::new("cloud", "nova"),
-        verb: "upgrade",
+        verb: Verb::Upgrade,
         attempt: Instance::of_this_process(None).unwrap().attempt(1, 4),
         exit: Exit::Failed(1),
         failure: Some(failure),
@@ -92,10 +93,10 @@ fn finished_helm_counts_as_running_until_its_record_is_seen() {
 
 #[test]
 fn rereads_records_that_the_watch_does_not_show() {
-    let uninstalled = Outcome { verb: "uninstall", exit: Exit::Success, ..failed(Failure::Other) };
+    let uninstalled = Outcome { verb: Verb::Uninstall, exit: Exit::Success, ..failed(Failure::Other) };
     let (key, mut memory) = (uninstalled.release.clone(), Memory::default());
     memory.process_outcome(&uninstalled, None, &Observation::default());
-    let seen = ObservedRelease { revision: 1, status: "deployed".into(), ..ObservedRelease::default() };
+    let seen = ObservedRelease { revision: 1, status: Status::Deployed, ..ObservedRelease::default() };
     let read_at = memory.catching_up[&key].read_at;
     let later = read_at.checked_add(REREAD_DELAY).unwrap();
     assert!(!memory.catching_up[&key].is_done(Some(&seen)) && memory.overdue(read_at).is_empty());

@@ -10,6 +10,7 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Selection};
 use osdpl_core::endpoint::COMPONENT as ENDPOINT_COMPONENT;
 use osdpl_core::observed::{EndpointProbe, Liveness, Observed, ReleaseKey, RunningHelm};
+use osdpl_core::release::{Status, Verb};
 use osdpl_decide::{Assumed, Snapshot};
 
 /// The sources of assumptions.
@@ -149,8 +150,8 @@ impl Assumptions<'_> {
 /// Adds the operator's helm processes as far as they are visible: by records that a living operator has locked, and by
 /// releases that the status reports as starting.
 fn add_running_helm(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
-    let process = |verb: &str, inputs: Option<&String>, since| RunningHelm {
-        verb: verb.into(),
+    let process = |verb, inputs: Option<&String>, since| RunningHelm {
+        verb,
         inputs: inputs.cloned().unwrap_or_default(),
         since,
         stopping: false,
@@ -160,9 +161,9 @@ fn add_running_helm(observed: &mut Observed, live: Option<&OpenStackDeployment>,
     for (key, release) in &observed.releases {
         let attempt = release.attempt.as_ref().filter(|attempt| attempt.revision == release.revision);
         if attempt.is_some_and(|attempt| attempt.owner == Liveness::Alive) {
-            let verb = match release.status.as_str() {
-                "uninstalling" => "uninstall",
-                status if status.starts_with("pending-") => "upgrade",
+            let verb = match release.status {
+                Status::Uninstalling => Verb::Uninstall,
+                status if status.is_pending() => Verb::Upgrade,
                 _ => continue,
             };
             let since = release.created_at.unwrap_or_default();
@@ -173,7 +174,7 @@ fn add_running_helm(observed: &mut Observed, live: Option<&OpenStackDeployment>,
     for (name, reported) in children.into_iter().flatten() {
         let key: Option<&ReleaseKey> = selection.releases.get(name);
         if let Some(key) = key.filter(|key| reported.status == "starting" && !observed.releases.contains_key(*key)) {
-            observed.running.insert(key.clone(), process("upgrade", None, now()));
+            observed.running.insert(key.clone(), process(Verb::Upgrade, None, now()));
         }
     }
 }

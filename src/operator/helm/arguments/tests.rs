@@ -102,7 +102,7 @@ fn uninstalls_can_skip_hooks_and_never_wait() {
 #[test]
 fn arguments_and_debug_output_hide_values() {
     assert!(!upgrade_line(&upgrade(), HELM_4).contains("hunter22"));
-    assert!(!format!("{:?}", Verb::Upgrade(upgrade())).contains("hunter22"));
+    assert!(!format!("{:?}", Operation::Upgrade(upgrade())).contains("hunter22"));
 }
 
 #[test]

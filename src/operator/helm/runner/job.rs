@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::super::{ReleaseKey, StopReason, Verb};
+use super::super::{Operation, ReleaseKey, StopReason, Verb};
 use osdpl_core::release::Attempt;
 use osdpl_core::scrub::Scrubber;
 
@@ -39,7 +39,7 @@ pub struct Job {
     /// The release.
     pub release: ReleaseKey,
     /// The operation.
-    pub verb: Verb,
+    pub operation: Operation,
     /// The revision that the operation makes (newest + 1); for an uninstall, the revision that is removed.
     pub revision: u32,
     /// The timeout of the whole run. helm itself only limits single hooks.
@@ -75,8 +75,8 @@ impl fmt::Display for JobRejection {
 /// A running helm process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningJob {
-    /// `upgrade` or `uninstall`.
-    pub verb: &'static str,
+    /// Its operation.
+    pub verb: Verb,
     /// The identity and the revision of the run.
     pub attempt: Attempt,
     /// The digest of its inputs; `None` for an uninstall.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Exit, Outcome};
+use super::super::{Exit, Outcome, Verb};
 
 /// Counters per verb, since the process started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
-    /// By `upgrade` and `uninstall`.
-    pub verbs: BTreeMap<&'static str, VerbTally>,
+    /// The counters of each verb.
+    pub verbs: BTreeMap<Verb, VerbTally>,
 }
 
 /// Counters of one verb.
@@ -27,7 +27,7 @@ pub struct VerbTally {
 }
 
 impl Counters {
-    pub(super) fn of(&mut self, verb: &'static str) -> &mut VerbTally {
+    pub(super) fn of(&mut self, verb: Verb) -> &mut VerbTally {
         self.verbs.entry(verb).or_default()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::super::fake::{self, FakeHelm};
-use super::super::{ApplyMode, Uninstall, Upgrade};
+use super::super::{ApplyMode, Uninstall, Upgrade, Verb};
 use super::*;
 
 mod endings;
@@ -48,7 +48,7 @@ fn upgrade(name: &str) -> Job {
     };
     Job {
         release: key(name),
-        verb: Verb::Upgrade(upgrade),
+        operation: Operation::Upgrade(upgrade),
         revision: 4,
         deadline: LONG,
         scrubber: Arc::new(Scrubber::new(["hunter22"])),
@@ -101,7 +101,7 @@ async fn passes_values_only_on_stdin_as_json_with_a_final_newline() {
 async fn uninstalls_have_no_input() {
     let fixture = fixture("cat >\"$home/stdin\"; printf '%s ' \"$@\" >\"$home/argv\"").await;
     let uninstall = Uninstall { timeout: LONG, hooks: false };
-    let outcome = fixture.run(Job { verb: Verb::Uninstall(uninstall), ..upgrade("keystone") }).await;
+    let outcome = fixture.run(Job { operation: Operation::Uninstall(uninstall), ..upgrade("keystone") }).await;
     assert!(outcome.succeeded());
     assert_eq!(fixture.helm.read_file("stdin"), "");
     assert!(fixture.helm.read_file("argv").starts_with("uninstall --timeout 3600s --no-hooks "));
@@ -115,7 +115,7 @@ async fn runs_one_process_per_release() {
     fixture.helm.receive().await;
     let table = fixture.runner.table();
     let running = &table[&key("keystone")];
-    assert_eq!((running.verb, &running.attempt, running.stopping), ("upgrade", &attempt, None));
+    assert_eq!((running.verb, &running.attempt, running.stopping), (Verb::Upgrade, &attempt, None));
     assert_eq!(running.inputs.as_deref(), Some("0a1b"));
     fixture.helm.go().await;
     assert!(fixture.outcome().await.succeeded());
@@ -170,7 +170,7 @@ async fn bounds_long_output() {
 async fn survives_a_helm_that_reads_no_input() {
     let fixture = fixture("exec <&-; exit 3").await;
     let mut job = upgrade("nova");
-    if let Verb::Upgrade(upgrade) = &mut job.verb {
+    if let Operation::Upgrade(upgrade) = &mut job.operation {
         upgrade.values = json!("x".repeat(1_000_000));
     }
     assert_eq!(fixture.run(job).await.exit, Exit::Failed(3));
@@ -210,7 +210,7 @@ async fn counts_processes_and_outcomes() {
     let fixture = fixture("cat >\"$home/x\"; case \"$*\" in *bad*) exit 1;; esac").await;
     fixture.run(upgrade("good")).await;
     fixture.run(upgrade("bad")).await;
-    let tally = fixture.runner.tally().verbs["upgrade"];
+    let tally = fixture.runner.tally().verbs[&Verb::Upgrade];
     assert_eq!((tally.started, tally.succeeded, tally.failed, tally.stopped), (2, 1, 1, 0));
 }
 

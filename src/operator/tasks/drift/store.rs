@@ -73,7 +73,7 @@ impl Store {
 
 /// Whether the release is deployed: its last operation succeeded and none is running.
 pub(super) fn is_deployed(seen: &ObservedRelease) -> bool {
-    seen.status == Status::Deployed.to_string() && seen.body.is_some()
+    seen.status == Status::Deployed && seen.body.is_some()
 }
 
 fn is_in(scope: &Scope, id: &ObjectId) -> bool {

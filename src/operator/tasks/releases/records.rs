@@ -117,7 +117,7 @@ pub(super) fn seen(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner
             let mut seen = match &newest.meta {
                 Some(meta) => of_meta(meta, &mut owner_of),
                 // No record's metadata can be read.
-                None => ObservedRelease { status: Status::Unknown.to_string(), ..ObservedRelease::default() },
+                None => ObservedRelease { status: Status::Unknown, ..ObservedRelease::default() },
             };
             seen.was_deployed = newest.was_deployed;
             seen.history.clone_from(&newest.history);
@@ -155,7 +155,7 @@ fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> Ob
         Maker::Foreign => None,
     };
     ObservedRelease {
-        status: meta.status.to_string(),
+        status: meta.status,
         revision: meta.revision.into(),
         created_at: meta.created,
         inputs: meta.inputs.clone(),

@@ -61,7 +61,7 @@ fn id() -> ObjectId {
 fn deployed(revision: i64) -> ObservedRelease {
     let left = Arc::new([(id(), ExpectedFields::default())].into());
     ObservedRelease {
-        status: Status::Deployed.to_string(),
+        status: Status::Deployed,
         revision,
         body: Some(RecordBody { applied_objects: left, ..RecordBody::default() }),
         ..ObservedRelease::default()

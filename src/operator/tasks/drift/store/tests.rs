@@ -12,19 +12,13 @@ fn id(name: &str) -> ObjectId {
 }
 
 /// Returns a release of this operator with one Service, in the given status.
-fn release(status: &str) -> ObservedRelease {
+fn release(status: Status) -> ObservedRelease {
     let body = RecordBody {
         applied_objects: Arc::new([(id("api"), ExpectedFields::default())].into()),
         ..RecordBody::default()
     };
     let attempt = Attempt { instance: "me".into(), revision: 1, owner: Liveness::Us };
-    ObservedRelease {
-        status: status.into(),
-        revision: 1,
-        attempt: Some(attempt),
-        body: Some(body),
-        ..ObservedRelease::default()
-    }
+    ObservedRelease { status, revision: 1, attempt: Some(attempt), body: Some(body), ..ObservedRelease::default() }
 }
 
 fn head(name: &str) -> Event<Head> {
@@ -33,7 +27,7 @@ fn head(name: &str) -> Event<Head> {
 }
 
 /// Returns the suspects of a store with one watch after these updates.
-fn suspects(updates: Vec<Update<Head>>, status: &str, scope: &Scope) -> Option<Vec<String>> {
+fn suspects(updates: Vec<Update<Head>>, status: Status, scope: &Scope) -> Option<Vec<String>> {
     let (mut store, kind, key) = (Store::default(), id("api").kind, ReleaseKey::new("openstack", "keystone"));
     store.add(kind, 0);
     for update in updates {
@@ -45,7 +39,7 @@ fn suspects(updates: Vec<Update<Head>>, status: &str, scope: &Scope) -> Option<V
 
 #[test]
 fn waits_until_every_readable_kind_is_listed() {
-    let all = |updates| suspects(updates, "deployed", &Scope::All);
+    let all = |updates| suspects(updates, Status::Deployed, &Scope::All);
     assert_eq!(all(vec![Event::Init.into()]), None, "still being listed");
     assert_eq!(all(vec![Event::Init.into(), Event::InitDone.into()]), Some(vec!["api".to_owned()]));
     assert_eq!(all(vec![Event::Init.into(), Event::InitDone.into(), head("api").into()]), Some(Vec::new()));
@@ -55,8 +49,8 @@ fn waits_until_every_readable_kind_is_listed() {
 #[test]
 fn checks_only_deployed_releases_in_scope() {
     let listed = || vec![Event::Init.into(), Event::InitDone.into()];
-    assert_eq!(suspects(listed(), "pending-upgrade", &Scope::All), Some(Vec::new()));
-    assert_eq!(suspects(listed(), "failed", &Scope::All), Some(Vec::new()));
+    assert_eq!(suspects(listed(), Status::PendingUpgrade, &Scope::All), Some(Vec::new()));
+    assert_eq!(suspects(listed(), Status::Failed, &Scope::All), Some(Vec::new()));
     let elsewhere = Scope::Namespaces(vec!["elsewhere".into()]);
-    assert_eq!(suspects(listed(), "deployed", &elsewhere), Some(Vec::new()));
+    assert_eq!(suspects(listed(), Status::Deployed, &elsewhere), Some(Vec::new()));
 }

@@ -1,0 +1,28 @@
+//! The verbs of helm.
+
+use std::fmt;
+
+/// What helm does with a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// `helm upgrade`, also for a first install.
+    Upgrade,
+    /// `helm uninstall`.
+    Uninstall,
+}
+
+impl Verb {
+    /// The subcommand of helm, also for metrics, events and users.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Upgrade => "upgrade",
+            Self::Uninstall => "uninstall",
+        }
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
