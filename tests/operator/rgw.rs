@@ -48,7 +48,7 @@ fn sets_keystone_in_rook_store_before_waiting_for_urls() {
         let _operator = world.operator().start().await;
         world.apply(&spec(&rook)).await;
         let missing =
-            |cloud: &OpenStackDeployment| waits(cloud)?.contains("/objects does not exist; make it").then_some(());
+            |cloud: &OpenStackDeployment| waits(cloud)?.contains("/objects does not exist; create it").then_some(());
         world.until("the object store is missed", missing).await;
 
         rook.create_store("objects").await;
