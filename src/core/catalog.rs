@@ -69,7 +69,7 @@ pub struct Catalog {
     pub rollout: Vec<String>,
     /// The checks across the values of releases.
     pub cross_checks: Judgements,
-    /// The files that users added ([`extend`]), each with its source: `ConfigMap openstack/edge, key
+    /// The files that users added (see `extend`), each with its source: `ConfigMap openstack/edge, key
     /// presets.edge.yaml`.
     pub added: BTreeMap<String, String>,
 }

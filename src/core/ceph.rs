@@ -1,6 +1,6 @@
 //! Settings of a Ceph cluster, read from a Secret or from Rook, and the objects for the charts derived from them.
 //!
-//! Pure module: text in, text out. A Secret is either read completely or is a [`Problem`]. A problem names object and
+//! Pure module: text in, text out. A Secret is either read completely or is a [`SecretError`]. A problem names object and
 //! key and never quotes the value, because a key pasted in the wrong place must not be shown either.
 
 mod admin;
@@ -147,7 +147,7 @@ pub enum Layout {
     Documented,
     /// The layout of `openstack-ceph-keys`, see [`mirantis()`].
     Mirantis,
-    /// Rook's own objects instead of one Secret, see [`Rook`].
+    /// Rook's own objects instead of one Secret, see [`RookSettings`].
     Rook,
 }
 

@@ -159,7 +159,7 @@ pub struct ChartInfo {
     pub version: String,
     /// The digest over its entries.
     pub digest: String,
-    /// The fingerprint of the chart in helm's records (see [`crate::release::imprint`]); empty if unknown.
+    /// The fingerprint of the chart in helm's records (see [`crate::release::chart_fingerprint`]); empty if unknown.
     pub imprint: String,
     /// The chart's default `images.tags`.
     pub images: BTreeMap<String, String>,

@@ -14,7 +14,7 @@
 //! * Fields below `metadata` and `status` are ignored: other tools store their state in labels, annotations and
 //!   finalizers.
 //! * Writers that are part of the cluster, and a few fields that people set on purpose, are tolerated
-//!   (`values/drift.yaml`, [`Tolerated`]).
+//!   (`values/drift.yaml`, [`ToleratedChanges`]).
 //! * A write counts if it is not older than helm's own last write to the object and not older than the newest
 //!   operation: an operation reverts the fields that it
 //!   sets, and accepts everything else.

@@ -1,7 +1,7 @@
 //! Health of workloads, Jobs, pods and nodes.
 //!
-//! A workload has two results, which differ on purpose. [`available`] tells whether dependents may start, like
-//! upstream's init containers: one ready pod is enough. [`verdict`] tells whether the rollout is complete, like
+//! A workload has two results, which differ on purpose. Its availability tells whether dependents may start, like
+//! upstream's init containers: one ready pod is enough. Its health tells whether the rollout is complete, like
 //! kstatus: the newest generation is observed, all pods are ready and of the newest template.
 //!
 //! ```text

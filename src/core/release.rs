@@ -2,7 +2,7 @@
 //!
 //! osdpl reads two parts of a record, at very different cost. The *metadata* (a few hundred bytes, watched) contains
 //! the revision, its status and, in labels that osdpl asks helm to write, whether osdpl made it and whether it is
-//! current: [`Meta`]. The *payload* (up to a megabyte, fetched only while an operation runs) contains the hooks and
+//! current: [`RecordMeta`]. The *payload* (up to a megabyte, fetched only while an operation runs) contains the hooks and
 //! objects of the release: [`Record`], [`Objects`].
 //!
 //! ```text
@@ -66,13 +66,13 @@ pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
 /// Label on a record: the digest of the images of its pods and Jobs.
 pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 
-/// Label on a record: the digest of what running instances depend on, such as a key, or [`NO_GUESTS`]; only for
+/// Label on a record: the digest of what running instances depend on, such as a key, or `NO_INSTANCES`; only for
 /// releases that may have such values.
 ///
 /// helm copies labels from revision to revision, so the absence must be written explicitly.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 
-/// The value of [`GUESTS_LABEL`] if instances depend on nothing.
+/// The value of [`INSTANCES_LABEL`] if instances depend on nothing.
 pub(crate) const NO_INSTANCES: &str = "none";
 
 /// Label on a record: the digest of how the release's `DaemonSets` are split by node, or [`NO_SPLIT`]; only for

@@ -45,7 +45,7 @@ const NAMED: usize = 20;
 /// Rollouts by component: `nova/compute`.
 pub type Rollouts = BTreeMap<String, RolloutStatus>;
 
-/// The input of [`next`].
+/// The input of [`decide`].
 pub struct Input<'a> {
     /// The desired state.
     pub desired: &'a Desired,
@@ -91,7 +91,7 @@ pub struct NextRollouts {
     pub rollouts: Rollouts,
     /// The pods to evict now, all of one component.
     pub evict: Vec<Eviction>,
-    /// The component of these pods, a key of [`Next::rollouts`].
+    /// The component of these pods, a key of [`NextRollouts::rollouts`].
     pub component: Option<String>,
     /// The `DaemonSets` whose pods must be watched.
     pub watch: BTreeSet<DaemonSetGroup>,

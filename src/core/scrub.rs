@@ -42,7 +42,7 @@ impl fmt::Debug for Scrubber {
 }
 
 impl Scrubber {
-    /// Creates a scrubber for these secrets; those shorter than [`SHORTEST`] are left out.
+    /// Creates a scrubber for these secrets; those shorter than `MIN_SECRET_LENGTH` are left out.
     pub fn new<Secret: AsRef<str>>(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let mut all = BTreeSet::new();
         for secret in secrets {

@@ -101,7 +101,7 @@ impl<'a> Input<'a> {
         }
         let certificates = &selection.certificates;
         desired.findings.extend(rule::check_certificates(certificates, &selection.namespace, objects, self.now));
-        let placeholders = facts::describe_placeholders(self.catalog, &selection, objects);
+        let placeholders = facts::describe_placeholders(&selection, objects);
         Evaluation { selection, facts, placeholders, desired }
     }
 

@@ -89,22 +89,17 @@ fn ceph(selection: &Selection, beside: &[Value]) -> Option<DeclaredCeph> {
     Some(declared)
 }
 
-/// Describes the placeholders among the facts of a resource, one sentence each.
-pub(crate) fn describe_placeholders(catalog: &Catalog, selection: &Selection, beside: &[Value]) -> Vec<String> {
-    let mut found = Vec::new();
-    let credentials = osdpl_core::credentials::list_needed_credentials(catalog, selection);
-    if credentials.into_iter().next().is_some() || !selection.secrets.is_empty() {
-        found.push("credentials and the Secrets that features name: only the cluster has them".to_owned());
-    }
+/// Describes the placeholders that are shown as values, one sentence each. Credentials are not among them: they are
+/// redacted.
+pub(crate) fn describe_placeholders(selection: &Selection, beside: &[Value]) -> Vec<String> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph");
-    let Some(storage) = storage else { return found };
-    let secret = storage["ceph"]["secret"]["name"].as_str();
-    match secret {
-        Some(name) if beside::find("Secret", name, &selection.namespace, beside).is_some() => {}
-        Some(name) => found.push(format!(
-            "Ceph's monitors, users and pools: Secret {name}, which spec.features.storage.ceph.secret names, is not in the file"
-        )),
-        None => found.push("Ceph's monitors, users and pools: Rook's objects are only in the cluster".to_owned()),
-    }
-    found
+    let Some(storage) = storage else { return Vec::new() };
+    let why = match storage["ceph"]["secret"]["name"].as_str() {
+        Some(name) if beside::find("Secret", name, &selection.namespace, beside).is_some() => return Vec::new(),
+        Some(name) => {
+            format!("Secret {name}, which spec.features.storage.ceph.secret names, is not in the file")
+        }
+        None => "Rook's objects are only in the cluster".to_owned(),
+    };
+    vec![format!("Ceph's monitors, users and pools: {why}")]
 }

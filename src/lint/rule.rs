@@ -2,7 +2,7 @@
 //! rules.
 //!
 //! Pure module. `osdpl validate` checks all of this offline. The webhook checks what the API server has not checked
-//! already. The operator and `osdpl plan` check what goes beyond the catalogue ([`judge`]).
+//! already. The operator and `osdpl plan` check what goes beyond the catalogue ([`check`]).
 
 mod address;
 mod admission;

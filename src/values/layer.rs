@@ -68,7 +68,7 @@ pub fn merge_layers<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
     values
 }
 
-/// As [`fold`], but consumes the layers.
+/// As [`merge_layers`], but consumes the layers.
 pub fn merge_owned_layers(layers: impl IntoIterator<Item = Layer>) -> Values {
     let mut values = Values::new();
     layers.into_iter().for_each(|layer| merge_layer(&mut values, layer.values, &layer.unset));

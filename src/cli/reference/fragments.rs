@@ -80,7 +80,7 @@ pub fn own_values_page(name: &str, release: &file::Release) -> String {
     text
 }
 
-/// As [`own`], as structured data.
+/// As above, as structured data.
 pub fn own_values_data(release: &file::Release) -> Value {
     let one = |fragment: &file::OwnFragment| json!({"why": fragment.why, "when": fragment.when, "values": fragment.values, "unset": fragment.unset});
     let always = json!({"why": "", "when": null, "values": release.values, "unset": release.unset});

@@ -9,7 +9,7 @@
 //! | `values/lock.yaml` | [`Lock`] |
 //! | `values/drift.yaml` | [`Drift`] |
 //! | `values/nodes.yaml` | [`Nodes`] |
-//! | `values/couplings.yaml` | [`super::Coupling`] |
+//! | `values/couplings.yaml` | `Coupling` |
 //! | `values/rules.yaml` | [`super::Rule`] |
 //! | `values/keys/<chart>.json` | [`super::KeyTree`] |
 //! | `presets/<preset>.yaml` | [`Preset`] |
@@ -224,7 +224,7 @@ pub struct Drift {
     /// Field managers, by their name in `managedFields`.
     #[serde(default)]
     pub managers: BTreeMap<String, String>,
-    /// Field paths in the notation of [`crate::drift::Fields`].
+    /// Field paths in the notation of [`crate::drift`].
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
 }

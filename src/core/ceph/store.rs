@@ -17,7 +17,7 @@ pub struct ObjectStore {
 pub struct Keystone {
     /// The URL without a version: RGW appends `/v3` itself.
     pub url: String,
-    /// The password of [`USER`].
+    /// The password of [`KEYSTONE_USER`].
     pub password: String,
 }
 

@@ -25,7 +25,7 @@ const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("ne
 /// Returns one warning per user-written location with unknown keys; a location that applies to several charts gets only
 /// one.
 ///
-/// It names the first few of the keys that [`unknown_keys`] reports one by one. Other versions of a chart are not
+/// It names the first few of the keys that [`find_unknown_keys`] reports one by one. Other versions of a chart are not
 /// checked, because their keys are unknown.
 pub fn warn_unknown_keys(spec: &OpenStackDeploymentSpec, catalog: &Catalog, layered: &ResolvedLayers) -> Vec<Finding> {
     let mut findings = Vec::new();

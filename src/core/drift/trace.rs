@@ -31,7 +31,7 @@ pub struct Entry {
 pub struct ToleratedChanges {
     /// Writers, as in `managedFields`.
     pub managers: BTreeSet<String>,
-    /// Fields in the notation of [`Fields`]; everything below them is included.
+    /// Fields in the notation of managed fields; everything below them is included.
     pub fields: BTreeSet<String>,
 }
 

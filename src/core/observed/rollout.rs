@@ -24,7 +24,7 @@ pub struct DaemonSetGroup {
     pub component: Component,
 }
 
-/// The observed state of [`Daemons`] during a rollout.
+/// The observed state of a [`DaemonSetGroup`] during a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RolloutPods {
     /// Their pods.

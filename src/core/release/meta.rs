@@ -67,11 +67,11 @@ pub struct RecordMeta {
     pub catalog_name: Option<String>,
     /// The digest of its images, as in [`IMAGES_LABEL`]; meaningful only for [`Maker::Ours`].
     pub images: Option<String>,
-    /// The digest of what running instances depend on, as in [`GUESTS_LABEL`]; meaningful only for [`Maker::Ours`].
+    /// The digest of what running instances depend on, as in `INSTANCES_LABEL`; meaningful only for [`Maker::Ours`].
     pub guests: Option<String>,
     /// The digest of how its `DaemonSets` are split by node, as in [`SPLIT_LABEL`]; meaningful only for [`Maker::Ours`].
     pub split: Option<String>,
-    /// Whether the leftovers of this revision have been removed, as in [`SWEPT_LABEL`].
+    /// Whether the leftovers of this revision have been removed, as in `CLEANED_UP_LABEL`.
     pub swept: bool,
     /// When helm created the record, by the API server's clock.
     pub created: Option<Timestamp>,

@@ -13,7 +13,7 @@ pub enum Recovery {
     /// failed, later runs would be upgrades and always skip them.
     DeleteRecord {
         /// Existing objects of pre-install hooks that helm does not replace. With server-side apply they are no
-        /// problem, but a helm 3 install (or [client-side](osdpl_operator::helm::Apply::Client)) fails because of them. Delete
+        /// problem, but a helm 3 install (or client-side) fails because of them. Delete
         /// them first, unless they have been filled meanwhile (keys of a cloud!).
         leftovers: Vec<Hook>,
     },

@@ -23,7 +23,7 @@ pub struct RevisionSource {
     pub chart: Chart,
     /// The chart's `values.yaml`; helm adds the defaults of dependencies under their names.
     pub defaults: Values,
-    /// The fingerprint of the chart, see [`imprint`].
+    /// The fingerprint of the chart, see [`chart_fingerprint`].
     pub imprint: String,
 }
 

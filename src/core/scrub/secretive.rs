@@ -58,7 +58,7 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
 
 /// Whether a value that someone wrote in clear is taken for a secret.
 ///
-/// Layers mark the secrets that they know, so this is stricter than [`secretive`]: below a key that only sounds secret
+/// Layers mark the secrets that they know, so this is stricter than [`is_secret_value`]: below a key that only sounds secret
 /// (`token: {provider: fernet}`) there are settings.
 pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();

@@ -156,7 +156,7 @@ impl Chart {
     }
 
     /// Reads the archive, and returns the imprint by which helm's records identify the chart, see
-    /// [`osdpl_core::release::imprint`].
+    /// [`osdpl_core::release::chart_fingerprint`].
     ///
     /// # Errors
     /// As [`Self::default_values`].

@@ -43,16 +43,16 @@ pub enum ChartProblem {
         /// The second one.
         second: String,
     },
-    /// A file is larger than [`LARGEST_FILE`].
+    /// A file is larger than `MAX_FILE_SIZE`.
     #[error("{path:?} is larger than {} MiB", MAX_FILE_SIZE >> 20)]
     FileTooLarge {
         /// The path.
         path: String,
     },
-    /// The chart is larger than [`LARGEST_CHART`].
+    /// The chart is larger than `MAX_CHART_SIZE`.
     #[error("it unpacks to more than {} MiB", MAX_CHART_SIZE >> 20)]
     TooLarge,
-    /// There are more than [`MOST_ENTRIES`] files.
+    /// There are more than `MAX_ENTRIES` files.
     #[error("it has more than {MAX_ENTRIES} entries")]
     TooManyEntries,
     /// Charts are nested too deeply.

@@ -38,7 +38,7 @@ impl Operation {
     }
 }
 
-/// Where the objects of a release are applied. helm 3 only supports [`Apply::Client`] and ignores the choice.
+/// Where the objects of a release are applied. helm 3 only supports [`ApplyMode::Client`] and ignores the choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ApplyMode {
     /// The API server applies them, and the operator wins conflicts with other field managers.
@@ -67,7 +67,7 @@ pub struct Upgrade {
     pub catalog: String,
     /// The digest of the images, for [`IMAGES_LABEL`].
     pub images: String,
-    /// The digest of what running instances depend on, for [`GUESTS_LABEL`].
+    /// The digest of what running instances depend on, for [`INSTANCES_LABEL`].
     pub instances: Option<String>,
     /// The digest of the split of its `DaemonSets` by node, for [`SPLIT_LABEL`].
     pub split: Option<String>,

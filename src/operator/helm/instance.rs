@@ -41,7 +41,7 @@ pub enum InstanceState {
     Unknown,
 }
 
-/// Returns a pod's uid in the form it has in an instance, for comparison with [`Verdict::Pod`].
+/// Returns a pod's uid in the form it has in an instance, for comparison with [`InstanceState`].
 pub fn pod_token(uid: &str) -> String {
     let short = uid.replace('-', "").to_ascii_lowercase();
     let fits = !short.is_empty() && short.len() <= TOKEN_MAX && short.bytes().all(|byte| byte.is_ascii_alphanumeric());

@@ -86,7 +86,7 @@ impl Runner {
     /// Starts a helm process for this job and returns immediately. Callers start the most urgent job first.
     ///
     /// # Errors
-    /// [`Refused`]; the job is then dropped.
+    /// [`JobRejection`]; the job is then dropped.
     pub fn start(&self, job: Job) -> Result<Attempt, JobRejection> {
         // The values are serialised before the lock is taken. The value tree is dropped early, as it can be large.
         let (input, inputs) = match &job.operation {

@@ -1,7 +1,7 @@
 //! Queries Nova about its hosts: which are new, and which have lost their node. Deletes the hosts that the user names.
 //!
 //! A query runs immediately when a compute node comes or goes, and is not repeated until something changes. Reconcile
-//! sets the query ([`crate::tasks::Tasks::ask_hosts`]) and never waits for the response.
+//! sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response.
 
 use std::sync::Arc;
 use std::time::Duration;

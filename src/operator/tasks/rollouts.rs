@@ -1,6 +1,6 @@
 //! Watches the pods and the template revisions of `DaemonSets` during a rollout, and only then.
 //!
-//! Reconcile sets the targets ([`crate::tasks::Tasks::roll`]).
+//! Reconcile sets the targets ([`crate::tasks::Tasks::watch_rollouts`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -134,7 +134,7 @@ fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
     Ok(from_json(&merged.into()))
 }
 
-/// Reads a text from a Secret. A missing one is reported by name, from which [`super::Error::Secret`] is made.
+/// Reads a text from a Secret. A missing one is reported by name, from which an error about the Secret is made.
 fn secret(context: &Context<'_>, reference: &Value) -> Result<Value, ExecutionError> {
     let Value::Map(map) = reference else { return Err(ExecutionError::NoSuchOverload) };
     let text = |field: &str| match map.get(&Key::from(field)) {
