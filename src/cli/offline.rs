@@ -147,7 +147,7 @@ impl<'a> Validation<'a> {
     }
 
     fn is_well_formed(&self) -> bool {
-        self.validator.schemas.judge(Kind::OpenStackDeployment, &self.document.object()).is_empty()
+        self.validator.schemas.check(Kind::OpenStackDeployment, &self.document.object()).is_empty()
     }
 
     /// Returns all findings.
@@ -185,7 +185,7 @@ pub fn report(file: &Path, option: &CatalogOption, namespace: Option<&str>) -> a
 /// Prints what the API server would refuse of the resource, and fails if there is anything: its content becomes part of
 /// a script that people run.
 pub fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
-    let refused = Schemas::new(catalog)?.judge(Kind::OpenStackDeployment, &document.object());
+    let refused = Schemas::new(catalog)?.check(Kind::OpenStackDeployment, &document.object());
     refuse(refused, Some(document))
 }
 

@@ -161,8 +161,8 @@ pub(crate) fn wait_for_charts(plan: &mut Plan, stand_ins: &StandIns) {
 
 /// Returns whether the stored status is kept, because a new one would be less complete.
 ///
-/// For the generation in the status that is the case while a chart is fetched that has no stand-in. For a newer spec it
-/// is the case while stand-ins make it seem that nothing changes.
+/// If the status is of the current generation, it is kept while a chart without stand-in is being fetched. If the spec is
+/// newer, it is kept while the only differences are hidden by stand-ins.
 pub(crate) fn keeps_status(
     deployment: &OpenStackDeployment,
     desired: &Desired,

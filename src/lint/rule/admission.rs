@@ -46,7 +46,7 @@ impl ReviewInput<'_> {
     /// catalogue has all names of the spec, its errors stay errors: no addition can resolve them.
     pub fn admission(&self, review: &Value, is_whole: bool) -> Value {
         let request = &review["request"];
-        let found = self.judged(request);
+        let found = self.findings(request);
         let is_lenient = !is_whole && !request["oldObject"].is_null();
         let settled = settled(&request["object"]["spec"]["presets"], self.catalog);
         let has_unknown_names = spec_to_check(review).is_some_and(|spec| has_unknown_names(&spec, self.catalog));
@@ -77,7 +77,7 @@ impl ReviewInput<'_> {
         json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response })
     }
 
-    fn judged(&self, request: &Value) -> Vec<Finding> {
+    fn findings(&self, request: &Value) -> Vec<Finding> {
         let (object, old) = (&request["object"], &request["oldObject"]);
         if !is_validated(request) {
             return Vec::new();

@@ -83,7 +83,7 @@ impl Schemas {
     }
 
     /// Returns what the API server would refuse of an object: its name, its fields and their values.
-    pub fn judge(&self, kind: Kind, object: &Value) -> Vec<Finding> {
+    pub fn check(&self, kind: Kind, object: &Value) -> Vec<Finding> {
         self.served(kind, object).found
     }
 }
@@ -126,20 +126,20 @@ impl ReviewInput<'_> {
         });
         let beyond = evaluation.iter().flat_map(|evaluation| evaluation.desired.findings.iter().cloned());
         let lacking = Lacking::of(&sound, self.catalog);
-        let beyond = beyond.filter(|judged| !lacking.explains(judged));
-        for judged in beyond.filter_map(|judged| sound.judged(judged)) {
+        let beyond = beyond.filter(|finding| !lacking.explains(finding));
+        for finding in beyond.filter_map(|finding| sound.map_finding(finding)) {
             // The catalogue's message is more helpful than a schema's.
-            let is_better = judged.level == Level::Error;
+            let is_better = finding.level == Level::Error;
             found.retain(|known| {
-                known.location.field != judged.location.field
+                known.location.field != finding.location.field
                     || !is_better
                     || !(known.rule == "schema" || is_release(known))
             });
             let is_reported = found.iter().any(|known| {
-                known.location.field == judged.location.field
-                    && (known.rule == "field" || known.message == judged.message)
+                known.location.field == finding.location.field
+                    && (known.rule == "field" || known.message == finding.message)
             });
-            found.extend((!is_reported).then_some(judged));
+            found.extend((!is_reported).then_some(finding));
         }
         found.sort();
         found.dedup();
@@ -148,8 +148,8 @@ impl ReviewInput<'_> {
 }
 
 /// Whether this is the rule about the format of release names: the catalogue's finding lists the available releases.
-fn is_release(judged: &Finding) -> bool {
-    judged.rule == "cel" && judged.location.field == "spec.openstackRelease"
+fn is_release(finding: &Finding) -> bool {
+    finding.rule == "cel" && finding.location.field == "spec.openstackRelease"
 }
 
 impl ReviewInput<'_> {

@@ -1,5 +1,5 @@
-//! A resource that something was taken out of ([`Sound`]) is judged as if that had never been written. What is said of it for this very reason is left out:
-//! the advice would be wrong, and what is true of it is told once the mistake is mended.
+//! Drops findings that only follow from parts that were removed as invalid ([`Sound`]): their advice would be wrong.
+//! Findings that still hold appear once the invalid part is corrected.
 
 use super::place::keys_of_field;
 use super::sound::Sound;
@@ -7,10 +7,10 @@ use osdpl_core::catalog::{Catalog, Check};
 use osdpl_core::finding::Finding;
 use osdpl_values::expr::Expression;
 
-/// What the rest of the resource is judged by, and is not there.
+/// The removed presets and features that other findings depend on.
 pub(super) struct Lacking<'a> {
     catalog: &'a Catalog,
-    /// Whether presets are missing: nobody knows then which services there are.
+    /// Whether presets were removed: then the services of the cloud are unknown.
     presets: bool,
     features: Vec<Feature>,
 }
@@ -39,23 +39,23 @@ impl<'a> Lacking<'a> {
         lacking
     }
 
-    /// Whether what is said may only follow of what is not there.
-    pub fn explains(&self, judged: &Finding) -> bool {
+    /// Whether a finding may only follow from the removed parts.
+    pub fn explains(&self, finding: &Finding) -> bool {
         if !self.presets && self.features.is_empty() {
             return false;
         }
-        let keys = keys_of_field(&judged.location.field);
+        let keys = keys_of_field(&finding.location.field);
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        match (judged.rule, &keys[..]) {
+        match (finding.rule, &keys[..]) {
             ("catalogue", ["spec", "services", service] | ["spec", "services", service, "enabled"])
                 if self.catalog.services.contains_key(*service) =>
             {
                 self.presets || self.hangs(service)
             }
-            ("catalogue", _) => self.checks().any(|check| is_of(judged, check) && self.reads(check)),
+            ("catalogue", _) => self.checks().any(|check| is_of(finding, check) && self.reads(check)),
             ("no-effect", ["spec", "services", service, ..]) => self.reaches(service),
             ("no-effect", _) | (_, ["spec", "presets"]) => true,
-            // What is said of a value that is not the user's own is said of what brings it.
+            // A finding about a value that the user did not write has the field of the preset or feature that sets it.
             (_, ["spec", "services", service]) => self.reaches(service),
             (_, ["spec", "features", name]) => self.presets || self.features.iter().any(|lacks| lacks.name == *name),
             _ => false,
@@ -67,12 +67,12 @@ impl<'a> Lacking<'a> {
         presets.chain(self.catalog.features.values().flat_map(|feature| &feature.checks))
     }
 
-    /// Whether a check asks for what is missing; what presets bring, nearly every one does.
+    /// Whether a check reads a removed part. Nearly every check reads something that presets set.
     fn reads(&self, check: &Check) -> bool {
         self.presets || self.names(check.when.source()) || self.names(&check.message)
     }
 
-    /// Whether a text of the catalogue names a feature that is missing, the part of it that is, or the whole.
+    /// Whether a text of the catalogue names a removed feature, its removed part, or the feature as a whole.
     fn names(&self, text: &str) -> bool {
         let is_named = |lacks: &Feature| {
             let whole = format!("features.{}", lacks.name);
@@ -81,14 +81,14 @@ impl<'a> Lacking<'a> {
         self.features.iter().any(is_named)
     }
 
-    /// Whether what is missing decides what of a service is part of the cloud.
+    /// Whether a removed part decides which releases of a service are part of the cloud.
     fn hangs(&self, service: &str) -> bool {
         let names = |when: Option<&Expression>| when.is_some_and(|when| self.names(when.source()));
         let Some(service) = self.catalog.services.get(service) else { return false };
         service.releases.values().any(|release| names(release.when.as_ref()))
     }
 
-    /// Whether what is missing may set values of a service.
+    /// Whether a removed part may set values of a service.
     fn reaches(&self, service: &str) -> bool {
         let Some(service) = self.catalog.services.get(service) else { return false };
         let sets = |lacks: &Feature| {
@@ -99,13 +99,13 @@ impl<'a> Lacking<'a> {
     }
 }
 
-/// Whether a finding is a check's: its message begins as the check's does.
-fn is_of(judged: &Finding, check: &Check) -> bool {
+/// Whether a finding is the result of a check: its message begins like the check's.
+fn is_of(finding: &Finding, check: &Check) -> bool {
     let begins = check.message.split("${").next().unwrap_or_default();
-    judged.location.field == check.field && judged.level == check.level && judged.message.starts_with(begins)
+    finding.location.field == check.field && finding.level == check.level && finding.message.starts_with(begins)
 }
 
-/// Whether a text has these words, and no letter behind them, nor one of these.
+/// Whether a text contains these words as a whole, not followed by `nor`.
 fn has(text: &str, words: &str, nor: &str) -> bool {
     let is_end = |rest: &str| {
         !rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_')

@@ -58,7 +58,7 @@ pub fn report(
         for (at, object) in kinds::objects(&read.value) {
             let location = Location { document, read, at };
             location.check_duplicate(object, &mut known, &mut report);
-            location.judge(object, &names, &question, &mut report);
+            location.validate(object, &names, &question, &mut report);
         }
     }
     report.settle();
@@ -224,7 +224,7 @@ impl Location<'_> {
         self.report(&name, Finding::error("resource", "metadata.name", message), report);
     }
 
-    fn judge(&self, object: &Value, names: &BTreeSet<String>, question: &ReviewInput<'_>, report: &mut Report) {
+    fn validate(&self, object: &Value, names: &BTreeSet<String>, question: &ReviewInput<'_>, report: &mut Report) {
         // An object without a version is validated as what it most likely is; the missing version is reported as well.
         let assumed = || is_deployment(object).then_some(Kind::OpenStackDeployment);
         let Some(kind) = Kind::of(object).or_else(assumed) else {

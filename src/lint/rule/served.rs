@@ -1,4 +1,4 @@
-//! What the API server would refuse of a resource, and what is left of it then.
+//! Validates a resource as the API server does, and returns the part of it that is valid.
 
 use kube::core::cel::{ErrorKind, Validator};
 use serde::de::DeserializeOwned;
@@ -13,14 +13,14 @@ use osdpl_core::finding::Finding;
 use osdpl_values::normalize_numbers;
 use osdpl_values::yaml::redact_literals;
 
-/// What the API server would say, and the resource without what it says it of.
+/// The findings of the API server's own validation, and the resource without its invalid fields.
 pub(super) struct Served {
     pub found: Vec<Finding>,
     pub sound: Sound,
 }
 
 impl Schemas {
-    /// Judges an object as the API server would.
+    /// Validates an object as the API server does.
     pub(super) fn served(&self, kind: Kind, object: &Value) -> Served {
         let schema = self.of(kind);
         let mut found = fields::unknown_fields(schema, object);
@@ -33,15 +33,15 @@ impl Schemas {
             found.push(Finding::error("schema", "spec", "is required; say what is wanted"));
         }
         let said = schema::check(&schema["properties"]["spec"], &whole["spec"], "spec");
-        let is_below = |judged: &Finding| found.iter().any(|told| fields::is_explained_by(judged, told));
-        let said: Vec<Finding> = said.into_iter().filter(|judged| !is_below(judged)).collect();
-        found.extend(said.into_iter().map(|judged| self.with_releases(judged)));
+        let is_below = |finding: &Finding| found.iter().any(|told| fields::is_explained_by(finding, told));
+        let said: Vec<Finding> = said.into_iter().filter(|finding| !is_below(finding)).collect();
+        found.extend(said.into_iter().map(|finding| self.with_releases(finding)));
         let is_told = |null: &Finding| found.iter().any(|known| known.field() == null.field());
         let nulls: Vec<Finding> = nulls.into_iter().filter(|null| !is_told(null)).collect();
         found.extend(nulls);
-        let is_misshapen = found.iter().any(|judged| judged.rule == "schema");
+        let is_misshapen = found.iter().any(|finding| finding.rule == "schema");
         let newest = self.releases().last().map(String::as_str);
-        // Of what lacks something the rules that ask for nothing of it are judged all the same.
+        // Also evaluate the CEL rules on the object with its incomplete parts.
         let lacking = Sound::lacking(schema, &whole, newest);
         let sound = self.mended(kind, whole);
         for sound in std::iter::once(&sound).chain(&lacking) {
@@ -51,7 +51,7 @@ impl Schemas {
         Served { found, sound }
     }
 
-    /// An object without what the API server would refuse of it.
+    /// Returns an object without its invalid fields.
     pub(super) fn sound(&self, kind: Kind, object: &Value) -> Sound {
         let mut whole = object.clone();
         nulls::remove_nulls(self.of(kind), &mut whole);
@@ -62,43 +62,43 @@ impl Schemas {
         Sound::of(self.of(kind), whole, self.releases().last().map(String::as_str))
     }
 
-    /// With the releases that there are, where one is missing, or is none of them with quotes either.
-    fn with_releases(&self, judged: Finding) -> Finding {
+    /// Adds the available OpenStack releases to a finding about a missing or unknown release.
+    fn with_releases(&self, finding: Finding) -> Finding {
         let is_release = |text: &str| self.releases().iter().any(|release| text == format!("{release:?}"));
-        let said = match judged.message.split_once("; put it in quotes: ") {
+        let said = match finding.message.split_once("; put it in quotes: ") {
             Some((said, release)) if !is_release(release) => said,
-            None if judged.message.starts_with("is required") => "is required",
-            _ => return judged,
+            None if finding.message.starts_with("is required") => "is required",
+            _ => return finding,
         };
-        if judged.location.field != "spec.openstackRelease" {
-            return judged;
+        if finding.location.field != "spec.openstackRelease" {
+            return finding;
         }
         let releases: Vec<String> = self.releases().iter().map(|release| format!("{release:?}")).collect();
         let message =
             format!("{said}; set it to one of the OpenStack releases that there are: {}", releases.join(", "));
-        Finding { message, ..judged }
+        Finding { message, ..finding }
     }
 }
 
-/// What the rules of a schema say of a resource. What has no sound shape can't be computed with either, and the shape has been told of.
+/// Returns violations of CEL rules. Runtime errors are skipped if the schema is violated, which is already reported.
 fn broken(schema: &Value, sound: &Sound, is_misshapen: bool) -> impl Iterator<Item = Finding> {
     let errors = Validator::new().validate(schema, &sound.object, None).err().into_iter().flatten();
     let errors = errors.filter(move |error| error.kind == ErrorKind::ValidationFailure || !is_misshapen);
     errors.filter_map(|error| {
-        sound.judged(Finding::error("cel", quoted(&sound.object, &error.field_path), error.message))
+        sound.map_finding(Finding::error("cel", quoted(&sound.object, &error.field_path), error.message))
     })
 }
 
 impl Sound {
-    /// What was found in the sound resource, at its place in the one that was written; `None` for what only follows of what was told.
-    pub(super) fn judged(&self, judged: Finding) -> Option<Finding> {
-        let is_of_name = judged.message.starts_with("there is no ");
-        let field = self.written(judged.field(), is_of_name)?;
-        Some(judged.at_field(field))
+    /// Maps a finding about the corrected resource to the original one; `None` if it only follows from a reported change.
+    pub(super) fn map_finding(&self, finding: Finding) -> Option<Finding> {
+        let is_of_name = finding.message.starts_with("there is no ");
+        let field = self.written(finding.field(), is_of_name)?;
+        Some(finding.at_field(field))
     }
 }
 
-/// That an object is of another version.
+/// Returns a finding if an object has another API version.
 fn version(kind: Kind, object: &Value) -> Option<Finding> {
     let version = &object["apiVersion"];
     let message = match version {
@@ -109,25 +109,26 @@ fn version(kind: Kind, object: &Value) -> Option<Finding> {
     Some(Finding::error("schema", "apiVersion", message))
 }
 
-/// The spec of a resource as the API server keeps it: to it 60.0 is as good an integer as 60 (kube-openapi's `IsFloat64AJSONInteger`).
+/// Returns the spec of a resource as the API server stores it: 60.0 is as good an integer as 60 (kube-openapi's
+/// `IsFloat64AJSONInteger`).
 fn plain_spec(object: &Value) -> Map<String, Value> {
     let mut spec = object["spec"].as_object().cloned().unwrap_or_default();
     normalize_numbers(&mut spec);
     spec
 }
 
-/// The spec of a resource that is written like this.
+/// Parses the spec of a resource.
 ///
 /// # Errors
-/// Where it has no sound shape.
+/// If the spec does not have the types of its schema.
 pub fn read_spec(object: &Value) -> Result<OpenStackDeploymentSpec, serde_json::Error> {
     serde_json::from_value(plain_spec(object).into())
 }
 
-/// The sound resource as its type; why not, where nothing has said so already. Of its metadata the name and the namespace are all that is asked for, and
-/// its status is the operator's.
+/// Parses the corrected resource; adds a finding if that fails and no finding explains it. Of the metadata only the name
+/// and the namespace are used. The operator owns the status.
 pub(super) fn typed<T: DeserializeOwned>(object: &Value, sound: &Sound, found: &mut Vec<Finding>) -> Option<T> {
-    // A list would be taken for the fields in their order.
+    // serde would accept a list as the fields in their order.
     if !sound.object["spec"].is_object() {
         return None;
     }

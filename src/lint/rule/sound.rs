@@ -1,4 +1,4 @@
-//! A resource without what the API server refuses of it, so that the rest is judged at once and not after the first mistakes are mended.
+//! Removes and corrects the invalid fields of a resource, so that the other fields can be evaluated in the same run.
 
 use std::collections::BTreeSet;
 
@@ -7,34 +7,35 @@ use serde_json::{Map, Value};
 use super::place::keys_of_field;
 use osdpl_core::catalog::schema::{Nulls, SchemaViolation, ViolationKind, parse_boolean_word, validate};
 
-/// Where free-form maps are judged by the catalogue as a whole: what it refuses of one hides the rest of it.
+/// The path of the features. The catalogue validates each of these free-form maps as a whole, so that an invalid field
+/// hides the findings about the rest of its map.
 const FEATURES: &str = "spec.features.";
-/// A field that nothing can be judged without.
+/// The field without which nothing can be evaluated.
 const RELEASE: &str = "spec.openstackRelease";
 
-/// A resource that has the types of its schema, and what was done to it for that.
+/// A resource whose fields have the types of its schema, and the changes that were necessary.
 pub(super) struct Sound {
-    /// The resource.
+    /// The corrected resource.
     pub object: Value,
     changes: Vec<Change>,
 }
 
-/// Something that was done, in the places of the resource as it was by then.
+/// One change, with its field in the resource as it was before this change.
 struct Change {
     field: String,
-    /// Whether it was taken out, and not written as it was meant.
+    /// Whether the field was removed, and not corrected.
     is_gone: bool,
-    /// The list that it was an item of, with its number.
+    /// The list that the field was an item of, with its index.
     item: Option<(String, usize)>,
 }
 
 impl Sound {
-    /// The resource of this schema without what has no place in it; a release that is none is taken for `release`.
+    /// Returns the resource without its invalid fields. An invalid OpenStack release is replaced by `release`.
     pub fn of(schema: &Value, object: Value, release: Option<&str>) -> Self {
         Self::without(schema, object, release, true)
     }
 
-    /// The same with what lacks something that it needs, as far as it is there; `None` where there is nothing of the kind.
+    /// Returns the resource with its incomplete objects kept; `None` if no object lacks a required field.
     pub fn lacking(schema: &Value, object: &Value, release: Option<&str>) -> Option<Self> {
         let found = validate(&schema["properties"]["spec"], &object["spec"], "spec", Nulls::Dropped);
         let lacks =
@@ -48,13 +49,13 @@ impl Sound {
         sound
     }
 
-    /// Takes out, or mends, what is wrong by now: what is left may lack what it needs, and is taken out as well where all of it is to be whole. Whether
-    /// anything was done.
+    /// Removes or corrects each invalid field. If `is_whole`, also removes objects that lack a required field. Returns
+    /// whether anything changed.
     fn step(&mut self, schema: &Value, release: Option<&str>, is_whole: bool) -> bool {
         let before = self.changes.len();
         let spec = self.object["spec"].clone();
         let mut known = BTreeSet::new();
-        // From the end, so that what is taken out of a list leaves the places of those before it.
+        // Start at the end, so that removing an item of a list does not change the indexes of those before it.
         for fault in validate(schema, &spec, "spec", Nulls::Dropped).iter().rev() {
             let is_kept = !is_whole && matches!(fault.problem, ViolationKind::Required) && fault.field != RELEASE;
             let Some(field) = refused(fault).filter(|_| !is_kept) else { continue };
@@ -76,7 +77,7 @@ impl Sound {
         match (above, mended) {
             (Some(Value::Object(map)), Some(value)) => drop(map.insert(last.clone(), value)),
             (Some(Value::Object(map)), None) => {
-                // What is not there can't be taken out again, or this would never end.
+                // A field that does not exist cannot be removed again; counting it as a change would loop forever.
                 if map.remove(last).is_none() {
                     return;
                 }
@@ -95,13 +96,13 @@ impl Sound {
         self.changes.push(Change { field, is_gone, item });
     }
 
-    /// The fields that were taken out.
+    /// Returns the removed fields.
     pub fn gone(&self) -> impl Iterator<Item = &str> {
         self.changes.iter().filter(|change| change.is_gone).map(|change| change.field.as_str())
     }
 
-    /// Where what is said of a field of the sound resource stands in the one that was written; `None` where it would only be what follows of what was
-    /// told of it already. That there is nothing of a name (`is_of_name`) follows of nothing below that name.
+    /// Maps a field of the corrected resource to the original one; `None` if a finding about it may only follow from a
+    /// change that was already reported. Findings about unknown names (`is_of_name`) do not follow from changes below them.
     pub fn written(&self, field: &str, is_of_name: bool) -> Option<String> {
         let mut field = field.to_owned();
         for change in self.changes.iter().rev() {
@@ -116,13 +117,13 @@ impl Sound {
     }
 }
 
-/// The field that is to be taken out for a fault; `None` for one that nothing else suffers from.
+/// Returns the field to remove for a violation; `None` if the violation does not affect other fields.
 fn refused(fault: &SchemaViolation<'_>) -> Option<String> {
     let is_feature = fault.field.starts_with(FEATURES);
     match fault.problem {
         ViolationKind::Required if fault.field == RELEASE => Some(fault.field.clone()),
         ViolationKind::Required => {
-            // What lacks what it needs is nothing as a whole; without a spec there is nothing to judge.
+            // An object that lacks a required field is removed as a whole. The spec itself is kept.
             let keys = keys_of_field(&fault.field);
             let last = keys.last()?;
             let above =
@@ -144,7 +145,7 @@ fn refused(fault: &SchemaViolation<'_>) -> Option<String> {
     }
 }
 
-/// What a value of another type was meant as, where there is one thing that it can have been.
+/// Returns the corrected value if a value of the wrong type has only one plausible meaning.
 fn mended(fault: &SchemaViolation<'_>) -> Option<Value> {
     let ViolationKind::Type(wanted) = fault.problem else { return None };
     match (wanted, fault.value) {
@@ -164,7 +165,7 @@ fn below<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Value> {
     }
 }
 
-/// A field as it was before an item of a list was taken out.
+/// Maps a field to its index before an item of a list was removed.
 fn behind(field: &str, list: &str, index: usize) -> String {
     let numbered = field.strip_prefix(list).and_then(|rest| rest.strip_prefix('[')?.split_once(']'));
     match numbered.and_then(|(number, rest)| Some((number.parse::<usize>().ok()?, rest))) {
@@ -173,7 +174,7 @@ fn behind(field: &str, list: &str, index: usize) -> String {
     }
 }
 
-/// Whether what is said of a field may only follow of what was done: to it, above it, or right below it.
+/// Whether a finding about a field may only follow from a change of that field, above it, or directly below it.
 fn follows(field: &str, change: &Change, is_of_name: bool) -> bool {
     let changed = change.field.as_str();
     let is_below = || field.strip_prefix(changed).is_some_and(|rest| rest.starts_with(['.', '[']));

@@ -26,7 +26,7 @@ pub(super) struct Rights {
 /// Checks the permissions for all namespaces, as the operator has them, or else for those of the resource's releases.
 ///
 /// # Errors
-/// When these may not be read either; the message names every refused read.
+/// If the namespaces of the releases may not be read either; the message names every refused read.
 pub(super) async fn check_rights(
     client: &Client,
     namespaces: &BTreeSet<String>,
