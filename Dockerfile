@@ -33,8 +33,8 @@ COPY Cargo.toml ${CHARTS} charts/
 COPY --from=helm /helm/helm /usr/local/bin/helm
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/osdpl/target \
     rm charts/Cargo.toml \
-    && cargo build --release --locked --bin osdpl \
-    && deploy/image-root /image-root --osdpl target/release/osdpl --helm /usr/local/bin/helm ${CHARTS:+--charts charts}
+    && cargo build --profile dist --locked --bin osdpl \
+    && deploy/image-root /image-root --osdpl target/dist/osdpl --helm /usr/local/bin/helm ${CHARTS:+--charts charts}
 
 FROM scratch AS prebuilt
 COPY target/image-root/ /image-root/

@@ -86,7 +86,8 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 ## make image-root  build the root folder of the operator's image in target/image-root
-image-root: build
+image-root:
+	$(CARGO) build --profile dist -p osdpl --bins
 	$(CARGO) build -q -p osdpl -p cluster --bin cluster
-	deploy/image-root target/image-root --osdpl target/release/osdpl \
+	deploy/image-root target/image-root --osdpl target/dist/osdpl \
 		--helm "$$(target/debug/cluster programs helm4 | awk 'END {print $$NF}')" $${CHARTS:+--charts "$$CHARTS"}

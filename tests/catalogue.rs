@@ -57,7 +57,7 @@ fn built_in_catalogue_matches_the_tested_one() {
     let given = files();
     assert!(built_in.values().all(|text| matches!(text, Text::BuiltIn { .. })));
     assert!(given.values().all(|text| matches!(text, Text::UserProvided(_))));
-    let texts = |files: &Files| files.iter().map(|(path, text)| (path.clone(), text.to_string())).collect::<Vec<_>>();
+    let texts = |files: &Files| files.iter().map(|(path, text)| (path.clone(), text.as_written().into_owned())).collect::<Vec<_>>();
     assert_eq!(texts(&built_in), texts(&given));
 }
 

@@ -44,7 +44,7 @@ fn every_value_has_a_key_in_its_chart() {
 fn every_common_value_reaches_a_chart() {
     let catalog = catalogue();
     for (file, text) in files() {
-        let parsed: Value = osdpl_values::yaml::parse(&file, &text).unwrap();
+        let parsed: Value = osdpl_values::yaml::parse(&file, &text.as_written()).unwrap();
         for (index, fragment) in parsed["fragments"].as_array().into_iter().flatten().enumerate() {
             let Some(every) = fragment["every"]["values"].as_object() else { continue };
             for (path, _) in values::leaves(every) {

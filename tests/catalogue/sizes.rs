@@ -75,7 +75,7 @@ fn counts_every_pool_that_a_size_sets() {
     let catalog = catalogue();
     let counted = |release: &str| catalog.cross_checks.pools.iter().any(|pool| pool.release == release);
     for size in SIZES {
-        let preset: Value = osdpl_values::yaml::parse(size, &files()[&format!("presets/{size}.yaml")]).unwrap();
+        let preset: Value = osdpl_values::yaml::parse(size, &files()[&format!("presets/{size}.yaml")].as_written()).unwrap();
         let fragments = preset["fragments"].as_array().unwrap().iter();
         let set = fragments.filter_map(|fragment| fragment["releases"].as_object()).flatten();
         let set: Vec<_> = set.filter(|(_, own)| own.to_string().contains("max_pool_size")).collect();
@@ -96,9 +96,10 @@ fn sum_in_each_file_matches_the_largest_cloud() {
         let largest =
             kinds(size).into_iter().max_by_key(|kind| connections(&catalog, &resolved(&catalog, &spec(kind))));
         let desired = resolved(&catalog, &spec(&largest.unwrap()));
-        let text = &files()[&format!("presets/{size}.yaml")];
-        assert_eq!(rows(text).map(|[pods, processes, pools, all]| pods * processes * pools - all).max(), Some(0));
-        let pools: u64 = rows(text).map(|[.., all]| all).sum();
+        let files = files();
+        let text = files[&format!("presets/{size}.yaml")].as_written();
+        assert_eq!(rows(&text).map(|[pods, processes, pools, all]| pods * processes * pools - all).max(), Some(0));
+        let pools: u64 = rows(&text).map(|[.., all]| all).sum();
         assert!(text.contains(&format!(" {pools} pools x ")), "presets/{size}.yaml does not contain {pools} pools");
         let expected = format!(": {} of {}.", connections(&catalog, &desired), most(&desired));
         assert!(text.contains(&expected), "presets/{size}.yaml does not say {expected:?}");

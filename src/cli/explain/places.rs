@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::common::Document;
 use osdpl_core::catalog::{Files, Text};
 use osdpl_lint::rule::keys_of_field;
-use osdpl_values::yaml::{self, LocatedNode};
+use osdpl_values::yaml::LocatedNode;
 use osdpl_values::{Origin, Path};
 
 /// The files that contain values.
@@ -51,7 +51,7 @@ impl Places<'_> {
     }
 
     fn file(&self, file: &str, field: &str, release: &str, keys: &[String]) -> anyhow::Result<ValuePlace> {
-        let tree: LocatedNode = yaml::parse(file, self.texts.get(file).map_or("", Text::as_str))?;
+        let tree = LocatedNode::parse(file, &self.texts.get(file).map(Text::as_written).unwrap_or_default())?;
         let fragment = tree.nearest(above(field).split(['.', '[']).map(|part| part.trim_end_matches(']')));
         // A fragment has one body, or one for all releases and single ones.
         let bodies = [&[][..], &["releases", release], &["every"]];

@@ -99,7 +99,7 @@ impl Suite {
                 "{place}: this is a Kubernetes object, not a file of cases; name the file of cases, and the resource as `file` in it"
             );
         }
-        let located: LocatedNode = yaml::parse(place, text)?;
+        let located = LocatedNode::parse(place, text)?;
         let (file, cases) = match yaml::parse::<Written<Case>>(place, text) {
             Ok(Written { file, cases }) => (file, cases.into_iter().map(Ok).collect()),
             Err(error) => {

@@ -204,8 +204,8 @@ mod tests {
         let named = |name: &str| Ok(name.to_owned());
         for (text, found) in [
             (
-                "cases:\n-\n  name: first\n  spec: {}\n  expect:\n  - {release: keystone, wanted: [x]}\n-\n  # a remark\n  name: y\n  spec: {}\n  expect: []\n",
-                vec![wrong(6), named("y")],
+                "cases:\n-\n  name: first\n  spec: {}\n  expect:\n  - {release: keystone, wanted: [x]}\n-\n  # a remark\n  name: second\n  spec: {}\n  expect: []\n",
+                vec![wrong(6), named("second")],
             ),
             (
                 "cases:\n- &one\n  name: one\n  spec: &s {a: b}\n  expect: []\n- name: two\n  spec: *s\n  expect:\n  - {release: nova, wanted: maybe}\n- name: three\n  spec: *s\n  expect: []\n",

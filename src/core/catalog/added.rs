@@ -153,13 +153,18 @@ fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
     base.keys().find(is_same).map(String::as_str)
 }
 
+/// Returns the lock entries of the catalogue itself.
+fn own_pins(base: &Files) -> BTreeMap<String, file::Pin> {
+    let lock = base.get(LOCK).and_then(|text| text.read::<file::Lock>(LOCK).ok());
+    lock.map(|lock| lock.charts).unwrap_or_default()
+}
+
 /// Parses the lock entries of an addition. Only charts without an entry may be pinned.
 fn pinned(base: &Files, text: &str, before: &[Given]) -> Result<BTreeMap<String, file::Pin>, String> {
     let read = |text: &str| yaml::parse::<file::Lock>(LOCK, text).map(|lock| lock.charts);
-    let mut known: BTreeSet<String> = BTreeSet::new();
-    let before = before.iter().filter(|given| given.path == LOCK).map(|given| given.text.as_str());
-    for text in base.get(LOCK).into_iter().map(|text| &text[..]).chain(before) {
-        known.extend(read(text).unwrap_or_default().into_keys());
+    let mut known: BTreeSet<String> = own_pins(base).into_keys().collect();
+    for given in before.iter().filter(|given| given.path == LOCK) {
+        known.extend(read(&given.text).unwrap_or_default().into_keys());
     }
     let pins = read(text).map_err(|error| format!("line {}: {}; correct it", error.line, error.message))?;
     match pins.keys().find(|chart| known.contains(*chart)) {
@@ -182,8 +187,7 @@ fn with(base: &Files, given: &[Given]) -> Files {
         }
     }
     if !pins.is_empty() {
-        let text = base.get(LOCK).map(|text| &text[..]).unwrap_or_default();
-        pins.extend(yaml::parse::<file::Lock>(LOCK, text).map(|lock| lock.charts).unwrap_or_default());
+        pins.extend(own_pins(base));
         let charts = BTreeMap::from([("charts", pins)]);
         files.insert(LOCK.into(), yaml::write(&charts).into());
     }

@@ -24,7 +24,7 @@ pub struct Keys(BTreeMap<String, Chart>);
 
 #[derive(Debug)]
 struct Chart {
-    text: &'static str,
+    text: Text,
     tree: OnceLock<Option<KeyTree>>,
 }
 
@@ -57,8 +57,8 @@ impl Keys {
     /// If a user provided the text and it is not a tree of keys.
     pub(super) fn add(&mut self, chart: String, path: &str, text: &Text) -> Result<(), yaml::Error> {
         let entry = match text {
-            Text::BuiltIn { json, .. } => Chart { text: json, tree: OnceLock::new() },
-            Text::UserProvided(_) => Chart { text: "", tree: OnceLock::from(Some(text.read(path)?)) },
+            Text::BuiltIn { .. } => Chart { text: text.clone(), tree: OnceLock::new() },
+            Text::UserProvided(_) => Chart { text: "".into(), tree: OnceLock::from(Some(text.read(path)?)) },
         };
         self.0.insert(chart, entry);
         Ok(())
@@ -68,7 +68,7 @@ impl Keys {
 impl Chart {
     /// Built-in trees are verified by tests. If one could not be parsed, the chart's keys would count as unknown.
     fn tree(&self) -> Option<&KeyTree> {
-        self.tree.get_or_init(|| serde_json::from_str(self.text).ok()).as_ref()
+        self.tree.get_or_init(|| self.text.read("").ok()).as_ref()
     }
 }
 

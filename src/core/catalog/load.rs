@@ -284,7 +284,7 @@ impl Loader<'_> {
     }
 
     fn expression(&mut self, path: &str, field: &str, near: &str, error: osdpl_values::expr::Error) {
-        let text = self.files.get(path).map_or("", Text::as_str);
+        let text = self.files.get(path).map(Text::as_written).unwrap_or_default();
         let line = text
             .lines()
             .position(|line| line.contains(error.expression()) || line.contains(near))

@@ -12,7 +12,7 @@ fn loads_and_filters_keys_by_chart() {
 
 #[test]
 fn reports_every_error_with_its_location() {
-    let front = files(&[])["values/services/front.yaml"].to_string();
+    let front = files(&[])["values/services/front.yaml"].as_written().into_owned();
     let with = |from: &str, to: &str| front.replace(from, to);
     let cases: [(&str, String, &str); 16] = [
         (
@@ -105,7 +105,7 @@ fn reports_every_error_with_its_location() {
 /// Rules and couplings name releases. They must not be blamed for a service that can't be read.
 #[test]
 fn reports_only_the_unreadable_service() {
-    let front = files(&[])["values/services/front.yaml"].replace("service: front", "servce: front");
+    let front = files(&[])["values/services/front.yaml"].as_written().replace("service: front", "servce: front");
     let rules = "rules: [{releases: [front], when: 'true', level: error, path: conf.region, message: x}]\n";
     let changed = files(&[("values/services/front.yaml", &front), ("values/rules.yaml", rules)]);
     let errors = Catalog::load(&changed).unwrap_err().0;

@@ -1,10 +1,13 @@
 //! Texts of a catalogue, and trees that are stored as text.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Read as _;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
+use flate2::read::DeflateDecoder;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -19,19 +22,27 @@ pub type Files = BTreeMap<String, Text>;
 pub enum Text {
     /// Part of the program. Tests verify these files, so unused parts are never compiled, and nothing is copied.
     BuiltIn {
-        /// The text as written.
-        text: &'static str,
-        /// The same as JSON, which is parsed several times as fast as YAML.
-        json: &'static str,
+        /// The text as written, compressed (RFC 1951).
+        deflated: &'static [u8],
+        /// The content as JSON, which is parsed several times as fast as YAML; `None` if the text is JSON.
+        json: Option<&'static str>,
     },
     /// Provided by a user. Everything in it is checked when it is loaded.
     UserProvided(String),
 }
 
 impl Text {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        self
+    /// Returns the text as written.
+    pub fn as_written(&self) -> Cow<'_, str> {
+        match self {
+            Self::BuiltIn { deflated, .. } => {
+                let mut text = String::new();
+                // A test reads every built-in text, so decompression succeeds.
+                drop(DeflateDecoder::new(*deflated).read_to_string(&mut text));
+                text.into()
+            }
+            Self::UserProvided(text) => text.into(),
+        }
     }
 
     /// Parses the text; `path` is used in errors.
@@ -39,20 +50,13 @@ impl Text {
     /// # Errors
     /// If the text does not have the shape of `T`; with line and column.
     pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, yaml::Error> {
-        let compiled = if let Self::BuiltIn { json, .. } = self { serde_json::from_str(json).ok() } else { None };
+        let compiled = match self {
+            Self::BuiltIn { json: Some(json), .. } => serde_json::from_str(json).ok(),
+            Self::BuiltIn { json: None, .. } => serde_json::from_str(&self.as_written()).ok(),
+            Self::UserProvided(_) => None,
+        };
         // If the JSON can't be parsed, parse the YAML again to get an error with a location.
-        compiled.map_or_else(|| yaml::parse(path, self), Ok)
-    }
-}
-
-impl Deref for Text {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        match self {
-            Self::BuiltIn { text, .. } => text,
-            Self::UserProvided(text) => text,
-        }
+        compiled.map_or_else(|| yaml::parse(path, &self.as_written()), Ok)
     }
 }
 

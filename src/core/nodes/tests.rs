@@ -9,7 +9,7 @@ fn catalog() -> Catalog {
         let path = format!("values/services/{service}.yaml");
         let daemonsets =
             format!("    daemonsets: {{agent: {{form: {form}, component: {service}/agent}}}}\n    components:");
-        let text = files[&path].replacen("    components:", &daemonsets, 1);
+        let text = files[&path].as_written().replacen("    components:", &daemonsets, 1);
         files.insert(path, text.into());
     }
     let roles = "roles:\n  compute: {description: x, labels: {compute: 'on', switch: 'on'}}\n  gateway: {description: x, labels: {gateway: 'on', switch: 'on'}}\n";

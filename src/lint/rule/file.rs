@@ -96,7 +96,7 @@ fn document(file: &str, before: u64, text: &str) -> Option<Document> {
     if text.lines().all(is_empty) {
         return None;
     }
-    let read = || Ok(ParsedDocument { value: yaml::parse(file, text)?, located: yaml::parse(file, text)? });
+    let read = || Ok(ParsedDocument { value: yaml::parse_value(file, text)?, located: LocatedNode::parse(file, text)? });
     let content = match read() {
         Ok(read) => Content::Object(read),
         Err(error) => Content::Wrong(error),

@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn rejects_unknown_and_early_facts() {
-        let front = files(&[])["values/services/front.yaml"].to_string();
+        let front = files(&[])["values/services/front.yaml"].as_written().into_owned();
         let with = |from: &str, to: &str| front.replace(from, to);
         for (text, expected) in [
             (

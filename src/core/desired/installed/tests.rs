@@ -81,7 +81,7 @@ fn refuses_to_drop_or_change_the_name_of_a_release() {
 #[test]
 fn the_catalogue_namespace_applies_unless_the_spec_sets_one() {
     let store = crate::testing::files(&[])["values/services/store.yaml"].clone();
-    let store = store.replace("  store:\n", "  store:\n    namespace: data\n");
+    let store = store.as_written().replace("  store:\n", "  store:\n    namespace: data\n");
     let catalog = Catalog::load(&crate::testing::files(&[("values/services/store.yaml", &store)])).unwrap();
     let selected = |services: Value| {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "services": services});

@@ -6,12 +6,12 @@ use crate::desired::{Facts, resolve, select};
 /// A catalogue where `front` has two `DaemonSets` of one form, and `store` has one of the other form.
 fn catalog() -> Catalog {
     let mut files = crate::testing::files(&[]);
-    let front = files["values/services/front.yaml"].replace(
+    let front = files["values/services/front.yaml"].as_written().replace(
         "    plainJobs: [front-setup]\n",
         "    plainJobs: [front-setup]\n    daemonsets:\n      agent: {form: conf, component: front/agent, shared: [conf.a.host]}\n\
          \x20     l2_agent: {form: conf, component: front/l2, when: features.colour.name == 'blue'}\n",
     );
-    let store = files["values/services/store.yaml"].replace(
+    let store = files["values/services/store.yaml"].as_written().replace(
         "    components: {store/server: StatefulSet}\n",
         "    components: {store/server: StatefulSet}\n    daemonsets:\n      disk: {form: root, component: store/disk}\n",
     );
@@ -19,7 +19,7 @@ fn catalog() -> Catalog {
     files.insert("values/services/store.yaml".into(), store.into());
     // Unknown keys are not tested here.
     files.remove("values/keys/front.yaml");
-    let bare = files["presets/small.yaml"].replace("[store, front]", "[store, front, bare]");
+    let bare = files["presets/small.yaml"].as_written().replace("[store, front]", "[store, front, bare]");
     files.insert("presets/small.yaml".into(), bare.into());
     let text = "service: bare\ndescription: x\ngroup: infra\nreleases: {bare: {}, other: {when: 'false', daemonsets: {x: {form: conf, component: other/x}}}}\n";
     files.insert("values/services/bare.yaml".into(), text.into());
