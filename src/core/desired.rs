@@ -130,7 +130,7 @@ pub struct Facts {
     /// The storage classes of the volume claims that releases already have; they win over `spec.storageClass`.
     pub claim_classes: ClaimClasses,
     /// The cluster that the cloud runs in, as far as rules need it; no value depends on it.
-    pub site: ClusterInfo,
+    pub cluster_info: ClusterInfo,
     /// Helm's major version.
     pub helm_major: u64,
 }

@@ -11,26 +11,26 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::drift;
 
 mod cause;
+mod cluster_info;
 mod cron;
 mod endpoint;
 mod failed;
 mod likeness;
 mod node;
 mod rollout;
-mod site;
 mod storage;
 
 pub use crate::drift::ObservedDrift;
 pub use crate::release::{PastRevision, ReleaseKey};
 use crate::release::{Status, Verb};
 pub use cause::Cause;
+pub use cluster_info::{ClusterInfo, NodeCount, Range};
 pub use cron::{FinishedRun, ObservedCronJob, Run, RunState};
 pub use endpoint::EndpointProbe;
 pub use failed::{Failed, Fix};
 pub use likeness::{ComparisonResult, ManifestComparison};
 pub use node::{Labels, Node};
 pub use rollout::{DaemonPod, DaemonSetGroup, OnDelete, PodState, RolloutPods};
-pub use site::{ClusterInfo, NodeCount, Range};
 pub use storage::{Claim, ClaimPhase, Class};
 
 /// The input of `plan` and `status`.

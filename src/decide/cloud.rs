@@ -111,7 +111,7 @@ fn collect_facts(
     facts: &mut Facts,
 ) -> StandIns {
     let (objects, catalog) = (&draft.snapshot.objects, draft.catalog());
-    facts.site = nodes::read_cluster_info(draft, spec, labels);
+    facts.cluster_info = nodes::read_cluster_info(draft, spec, labels);
     let credentials = credentials::collect(draft, spec, selection, observed);
     facts.credentials = credentials.known;
     facts.missing = credentials.missing;
