@@ -210,7 +210,7 @@ pub struct DesiredRelease {
     pub images: String,
     /// The digest of the values that running instances depend on, if any. When it changes, the upgrade waits for
     /// approval.
-    pub guests: Option<String>,
+    pub instances: Option<String>,
     /// The split of its `DaemonSets` by node, if they can be split. When it changes, their pods are recreated, so the
     /// upgrade waits for approval.
     pub split: Option<NodeSplit>,

@@ -4,10 +4,9 @@
 //! state to one step. It keeps nothing between reconcile passes: helm's release records contain the history.
 
 mod adopt;
-mod agree;
+mod approval;
 mod backoff;
 mod drift;
-mod guests;
 mod prepare;
 mod settle;
 mod state;

@@ -155,7 +155,7 @@ impl Source<'_> {
             drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),
             blocked: self.blocked(problems),
             images: super::images::digest(&values, fact),
-            guests: guests(release, scope),
+            instances: instance_digest(release, scope),
             split: super::per_node::split(release, &values),
             catalog: self.catalog_digest(fact),
             secret,
@@ -198,7 +198,7 @@ impl Source<'_> {
 
 /// Returns the digest of what running instances depend on. Errors are ignored here, because merging the values reports
 /// them.
-fn guests(release: &Release, scope: &Scope<'_>) -> Option<String> {
+fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     let digest = release.instance_digest.as_ref()?.evaluate(scope).ok()?;
     digest.as_str().map(str::to_owned)
 }

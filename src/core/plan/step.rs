@@ -70,7 +70,7 @@ pub enum Reason {
     Spec,
     /// The operator or its catalogue changed, not the spec.
     Catalog,
-    /// Something that running instances depend on changed. Contains their hosts, see [`super::guests::describe_hosts`].
+    /// Something that running instances depend on changed. Contains their hosts, see [`super::approval::describe_hosts`].
     Instances(String),
     /// The `DaemonSets` are split by node in another way, which recreates the pods of these components on so many
     /// nodes.

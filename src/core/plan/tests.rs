@@ -7,7 +7,7 @@ use crate::release::{Status, Verb};
 
 mod adopting;
 mod drifting;
-mod guests;
+mod instances;
 mod leaving;
 mod settling;
 mod splitting;

@@ -68,7 +68,7 @@ pub struct RecordMeta {
     /// The digest of its images, as in [`IMAGES_LABEL`]; meaningful only for [`Maker::Ours`].
     pub images: Option<String>,
     /// The digest of what running instances depend on, as in `INSTANCES_LABEL`; meaningful only for [`Maker::Ours`].
-    pub guests: Option<String>,
+    pub instances: Option<String>,
     /// The digest of how its `DaemonSets` are split by node, as in [`SPLIT_LABEL`]; meaningful only for [`Maker::Ours`].
     pub split: Option<String>,
     /// Whether the leftovers of this revision have been removed, as in `CLEANED_UP_LABEL`.
@@ -118,7 +118,7 @@ impl RecordMeta {
             catalog: labels.get(CATALOG_LABEL).map(str::to_owned),
             catalog_name: labels.get(RELEASE_LABEL).map(str::to_owned),
             images: labels.get(IMAGES_LABEL).map(str::to_owned),
-            guests: labels.get(INSTANCES_LABEL).map(str::to_owned),
+            instances: labels.get(INSTANCES_LABEL).map(str::to_owned),
             split: labels.get(SPLIT_LABEL).map(str::to_owned),
             swept: labels.get(CLEANED_UP_LABEL) == Some(revision.to_string().as_str()),
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),

@@ -36,7 +36,7 @@ pub fn release(name: &str) -> DesiredRelease {
         inputs: "new".into(),
         catalog: "catalogue".into(),
         images: "images".into(),
-        guests: None,
+        instances: None,
         split: None,
         needs: BTreeMap::new(),
         awaits: std::collections::BTreeSet::new(),

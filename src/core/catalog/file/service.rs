@@ -98,8 +98,8 @@ pub struct Release {
     pub kept_secrets: Vec<String>,
     /// A CEL expression for a digest of everything that running instances depend on; `none` if there is nothing. An
     /// upgrade that changes it waits for approval.
-    #[serde(default)]
-    pub guests: Option<String>,
+    #[serde(default, rename = "guests")]
+    pub instance_digest: Option<String>,
     /// Helm's `--timeout`, per hook, in seconds.
     #[serde(default = "fifteen_minutes")]
     pub timeout: u32,

@@ -161,7 +161,7 @@ fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> Ob
         inputs: meta.inputs.clone(),
         catalog: meta.catalog.clone(),
         images: meta.images.clone(),
-        instances: meta.guests.clone(),
+        instances: meta.instances.clone(),
         split: meta.split.clone(),
         release: meta.catalog_name.clone(),
         attempt,

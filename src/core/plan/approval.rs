@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use super::step::{Reason, Step, Wait};
 use super::{Context, Policy};
-use crate::catalog::Component;
+use crate::catalog::{Component, WorkloadKind};
 use crate::desired::DesiredRelease;
-use crate::observed::ObservedRelease;
+use crate::observed::{Observed, ObservedRelease, Workload};
 use crate::release::{NO_INSTANCES, NO_SPLIT};
+
+/// The components that instances depend on, as (application, component).
+const HOSTS: [(&str, &str); 2] = [("libvirt", "libvirt"), ("nova", "compute")];
 
 impl Context<'_> {
     pub(super) fn retry_step(&self, name: &str, release: &DesiredRelease, seen: &ObservedRelease) -> Step {
@@ -25,12 +28,12 @@ impl Context<'_> {
         let ours = seen.catalog.as_deref() != Some(release.catalog.as_str());
         // Instances cannot miss what they did not have before.
         let held =
-            seen.instances.as_deref().is_some_and(|held| held != NO_INSTANCES) && seen.instances != release.guests;
+            seen.instances.as_deref().is_some_and(|held| held != NO_INSTANCES) && seen.instances != release.instances;
         let restarts = self.restarts(release, seen);
         let adopted = super::adopt::is_adopted(seen);
         let why = match (held, restarts.is_empty(), ours) {
             _ if adopted => Reason::Adopted,
-            (true, ..) => Reason::Instances(super::guests::describe_hosts(self.observed)),
+            (true, ..) => Reason::Instances(describe_hosts(self.observed)),
             (false, false, _) => Reason::Split(restarts),
             (false, true, true) => Reason::Catalog,
             (false, true, false) => return self.upgrade_step(name, release, Some(seen), Reason::Spec),
@@ -80,4 +83,23 @@ impl Context<'_> {
             Step::Wait(Wait::Foreign { revision: seen.revision, description, since: seen.created_at })
         }
     }
+}
+
+/// Describes the `DaemonSets` that instances run under, with their node counts and node selectors.
+pub(super) fn describe_hosts(observed: &Observed) -> String {
+    let is_host = |workload: &&Workload| {
+        let component = (workload.component.application.as_str(), workload.component.component.as_str());
+        workload.kind == WorkloadKind::DaemonSet && HOSTS.contains(&component) && workload.desired > 0
+    };
+    let parts = observed.workloads.iter().filter(is_host).map(|workload| {
+        let Workload { name, desired, node_selector: selects, .. } = workload;
+        let nodes = if *desired == 1 { "node" } else { "nodes" };
+        let which = if selects.is_empty() { String::new() } else { format!(" with {selects}") };
+        format!("{name} on {desired} {nodes}{which}")
+    });
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() {
+        return "no node runs libvirt or nova-compute now".into();
+    }
+    format!("{}; list their instances with `openstack server list --all-projects --host NODE`", parts.join(", "))
 }

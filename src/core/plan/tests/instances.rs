@@ -1,6 +1,6 @@
 use crate::catalog::WorkloadKind;
 use crate::observed::{Observed, Workload};
-use crate::plan::guests::describe_hosts;
+use crate::plan::approval::describe_hosts;
 use crate::testing::world::available;
 
 #[test]
