@@ -98,9 +98,9 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     for (name, release) in &desired.releases {
         let state = classify(Some(release), &release.key, observed, now);
         let step = context.desired_step(name, release, state);
-        let sweep = context.cleanup(&state, &step).filter(|_| !release.paused);
+        let cleanup = context.cleanup(&state, &step).filter(|_| !release.paused);
         let mending = context.mending(name, release).filter(|_| matches!(state, State::InSync(_)));
-        decisions.insert(name.clone(), Decision { key: release.key.clone(), step, sweep, mending });
+        decisions.insert(name.clone(), Decision { key: release.key.clone(), step, cleanup, mending });
     }
     let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect();
     let unwanted = context.ours().filter(|(key, _)| !wanted.contains(key)).collect::<Vec<_>>();
@@ -108,8 +108,8 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
         let state = classify(None, key, observed, now);
         let label = if decisions.contains_key(&name) { key.to_string() } else { name.clone() };
         let step = context.removal_step(&name, key, state);
-        let sweep = context.cleanup(&state, &step);
-        decisions.insert(label, Decision { key: key.clone(), step, sweep, mending: None });
+        let cleanup = context.cleanup(&state, &step);
+        decisions.insert(label, Decision { key: key.clone(), step, cleanup, mending: None });
     }
     plan.requeue_at = decisions.values().filter_map(Decision::wake).min();
     plan.decisions = decisions;

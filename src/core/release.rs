@@ -9,13 +9,14 @@
 //! attempt   who made a revision                     record    the types of the payload
 //! meta      the metadata of a record                decode    payload bytes → Record, hooks, objects
 //! status    the nine states of helm                 rewrite   unlock a record whose maker is dead
-//! sweep     clean up after failed revisions         recovery  the steps to recover from a dead maker
+//! cleanup   clean up after failed revisions         recovery  the steps to recover from a dead maker
 //! source    the values and chart of a revision      verb      what helm does with a release
 //! ```
 //!
 //! Pure module (no I/O, no clock). Format: helm v3.22.0 and v4.3.1, `pkg/storage/driver`, `pkg/release/v1`.
 
 mod attempt;
+mod cleanup;
 mod decode;
 mod fields;
 mod manifest;
@@ -26,10 +27,11 @@ mod recovery;
 mod rewrite;
 mod source;
 mod status;
-mod sweep;
 mod verb;
 
 pub use attempt::{Attempt, BadAttempt};
+pub use cleanup::{Cleanup, PastRevision, find_orphans, has_object, is_leftover};
+pub(crate) use cleanup::{RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, pending_cleanup};
 pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_objects};
 pub use fields::Field;
 pub use manifest::{Object, parse_objects};
@@ -41,8 +43,6 @@ pub use recovery::{Recovery, next_recovery_step};
 pub use rewrite::mark_secret_failed;
 pub use source::{RevisionSource, chart_fingerprint, decode_source, dependency_names};
 pub use status::{Status, UnknownStatus};
-pub use sweep::{Cleanup, PastRevision, find_orphans, has_object, is_leftover};
-pub(crate) use sweep::{RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, pending_cleanup};
 pub use verb::Verb;
 
 /// Label on a record: the digest of all inputs of this revision (≤ 63 characters).

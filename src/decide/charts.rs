@@ -154,7 +154,7 @@ pub(crate) fn wait_for_charts(plan: &mut Plan, stand_ins: &StandIns) {
         if matches!(decision.step, Step::Do(Action::Upgrade { .. }, _)) {
             let Blocked { reason, message } = blocked.clone();
             decision.step = Step::Wait(Wait::Blocked { reason, message });
-            decision.sweep = None;
+            decision.cleanup = None;
         }
     }
 }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn decision(step: Step) -> Decision {
-        Decision { key: ReleaseKey::new("openstack", "store"), step, sweep: None, mending: None }
+        Decision { key: ReleaseKey::new("openstack", "store"), step, cleanup: None, mending: None }
     }
 
     /// Returns the stand-ins for two releases: one whose chart is being fetched, and one whose chart failed.

@@ -16,7 +16,7 @@ pub struct Decision {
     /// The operation to start, or the reason to wait.
     pub step: Step,
     /// Leftovers of failed revisions to clean up before the step.
-    pub sweep: Option<Cleanup>,
+    pub cleanup: Option<Cleanup>,
     /// The handling of drift; `None` without drift.
     pub mending: Option<DriftAction>,
 }

@@ -257,19 +257,19 @@ fn deletes_hook_jobs_only_if_images_change() {
 
 #[test]
 fn cleans_up_failed_revisions() {
-    let past = |revision, status| PastRevision { revision, status, swept: false };
-    let swept = |newest, change: fn(&mut Fixture)| {
+    let past = |revision, status| PastRevision { revision, status, cleaned_up: false };
+    let cleaned_up = |newest, change: fn(&mut Fixture)| {
         let mut seen = seen(newest);
         let before = if newest == Status::Deployed { Status::Superseded } else { Status::Deployed };
         seen.history = vec![past(1, before), past(2, Status::Failed), past(3, newest)];
         let world = world().see("store", seen).with(change);
-        let sweep = world.plan().decisions.remove("store").unwrap().sweep;
-        sweep.map(|sweep| (sweep.of.into_iter().collect::<Vec<_>>(), sweep.kept.into_iter().collect::<Vec<_>>()))
+        let cleanup = world.plan().decisions.remove("store").unwrap().cleanup;
+        cleanup.map(|cleanup| (cleanup.revisions.into_iter().collect::<Vec<_>>(), cleanup.kept.into_iter().collect::<Vec<_>>()))
     };
-    assert_eq!(swept(Status::Deployed, |_| {}), Some((vec![2], vec![3])));
-    assert_eq!(swept(Status::Deployed, |world| world.policy.paused = true), None);
-    assert_eq!(swept(Status::Deployed, |world| world.desired.releases.get_mut("store").unwrap().paused = true), None);
-    assert_eq!(swept(Status::Failed, |_| {}), Some((vec![2], vec![1, 3])));
+    assert_eq!(cleaned_up(Status::Deployed, |_| {}), Some((vec![2], vec![3])));
+    assert_eq!(cleaned_up(Status::Deployed, |world| world.policy.paused = true), None);
+    assert_eq!(cleaned_up(Status::Deployed, |world| world.desired.releases.get_mut("store").unwrap().paused = true), None);
+    assert_eq!(cleaned_up(Status::Failed, |_| {}), Some((vec![2], vec![1, 3])));
     let waits = |world: &mut Fixture| {
         let failed = Failed {
             verb: Verb::Upgrade,
@@ -282,15 +282,15 @@ fn cleans_up_failed_revisions() {
         };
         world.observed.failures.insert(ReleaseKey::new("openstack", "store"), failed);
     };
-    assert_eq!(swept(Status::Failed, waits), None, "helm drops no record before the next attempt");
+    assert_eq!(cleaned_up(Status::Failed, waits), None, "helm drops no record before the next attempt");
     let leaves = |world: &mut Fixture| {
         world.desired.releases.clear();
         world.policy.deleting = true;
     };
     assert_eq!(
-        swept(Status::Failed, leaves),
+        cleaned_up(Status::Failed, leaves),
         Some((vec![1, 2], vec![3])),
         "an uninstall considers only the newest revision"
     );
-    assert_eq!(swept(Status::Deployed, leaves), Some((vec![2], vec![3])));
+    assert_eq!(cleaned_up(Status::Deployed, leaves), Some((vec![2], vec![3])));
 }

@@ -72,7 +72,7 @@ pub struct RecordMeta {
     /// The digest of how its `DaemonSets` are split by node, as in [`SPLIT_LABEL`]; meaningful only for [`Maker::Ours`].
     pub split: Option<String>,
     /// Whether the leftovers of this revision have been removed, as in `CLEANED_UP_LABEL`.
-    pub swept: bool,
+    pub cleaned_up: bool,
     /// When helm created the record, by the API server's clock.
     pub created: Option<Timestamp>,
     /// The uid of the record. A release that was removed and installed again starts at revision 1 with another uid.
@@ -120,7 +120,7 @@ impl RecordMeta {
             images: labels.get(IMAGES_LABEL).map(str::to_owned),
             instances: labels.get(INSTANCES_LABEL).map(str::to_owned),
             split: labels.get(SPLIT_LABEL).map(str::to_owned),
-            swept: labels.get(CLEANED_UP_LABEL) == Some(revision.to_string().as_str()),
+            cleaned_up: labels.get(CLEANED_UP_LABEL) == Some(revision.to_string().as_str()),
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             uid: metadata.uid.clone(),
             resource_version: metadata.resource_version.clone(),

@@ -19,7 +19,7 @@ fn plan(steps: &[(&str, Step)]) -> Plan {
     let decision = |step: &Step| Decision {
         key: ReleaseKey::new("openstack", "x"),
         step: step.clone(),
-        sweep: None,
+        cleanup: None,
         mending: None,
     };
     let decisions: BTreeMap<_, _> = steps.iter().map(|(name, step)| ((*name).to_owned(), decision(step))).collect();

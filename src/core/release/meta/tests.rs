@@ -41,9 +41,9 @@ fn reads_release_revision_status_and_digests() {
 
 #[test]
 fn is_swept_only_if_the_label_names_the_revision() {
-    assert!(!read(&RECORD).unwrap().swept);
-    assert!(read(&with(&[(CLEANED_UP_LABEL, "10")])).unwrap().swept);
-    assert!(!read(&with(&[(CLEANED_UP_LABEL, "9")])).unwrap().swept, "inherited");
+    assert!(!read(&RECORD).unwrap().cleaned_up);
+    assert!(read(&with(&[(CLEANED_UP_LABEL, "10")])).unwrap().cleaned_up);
+    assert!(!read(&with(&[(CLEANED_UP_LABEL, "9")])).unwrap().cleaned_up, "inherited");
 }
 
 #[test]

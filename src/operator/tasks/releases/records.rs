@@ -77,7 +77,7 @@ impl Records {
 
 impl Newest {
     fn add(&mut self, meta: &RecordMeta) {
-        self.history.push(PastRevision { revision: meta.revision, status: meta.status, swept: meta.swept });
+        self.history.push(PastRevision { revision: meta.revision, status: meta.status, cleaned_up: meta.cleaned_up });
         self.was_deployed |= matches!(meta.status, Status::Deployed | Status::Superseded);
         if matches!(meta.maker, Maker::Ours(_))
             && self.operator_revision.as_ref().is_none_or(|(revision, _)| *revision < meta.revision)

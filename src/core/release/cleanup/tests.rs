@@ -8,16 +8,16 @@ fn history(text: &str) -> Vec<PastRevision> {
         PastRevision {
             revision: revision.parse().unwrap(),
             status: status.trim_end_matches('*').parse().unwrap(),
-            swept: status.ends_with('*'),
+            cleaned_up: status.ends_with('*'),
         }
     };
     text.split(", ").map(past).collect()
 }
 
 /// Formats a result as `of - kept`.
-fn format_sweep(sweep: Option<Cleanup>) -> String {
+fn format_cleanup(cleanup: Option<Cleanup>) -> String {
     let list = |set: BTreeSet<u32>| set.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
-    sweep.map_or_else(String::new, |sweep| format!("{} - {}", list(sweep.of), list(sweep.kept)))
+    cleanup.map_or_else(String::new, |cleanup| format!("{} - {}", list(cleanup.revisions), list(cleanup.kept)))
 }
 
 #[test]
@@ -45,8 +45,8 @@ fn determines_the_cleanup_from_the_history() {
         ("1 superseded, 2 failed, 3 pending-upgrade", "", ""),
         ("2 failed, 3 uninstalling", "", ""),
     ] {
-        assert_eq!(format_sweep(pending_cleanup(&history(text))), now, "{text}");
-        assert_eq!(format_sweep(cleanup_before_uninstall(&history(text))), before_uninstall, "{text}, leaving");
+        assert_eq!(format_cleanup(pending_cleanup(&history(text))), now, "{text}");
+        assert_eq!(format_cleanup(cleanup_before_uninstall(&history(text))), before_uninstall, "{text}, leaving");
     }
     assert_eq!((pending_cleanup(&[]), cleanup_before_uninstall(&[])), (None, None));
 }

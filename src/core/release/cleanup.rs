@@ -29,14 +29,14 @@ pub struct PastRevision {
     /// The status.
     pub status: Status,
     /// Whether its leftovers have been removed.
-    pub swept: bool,
+    pub cleaned_up: bool,
 }
 
-/// The revisions to compare: objects of `of` that no revision in `kept` has are leftovers.
+/// The revisions to compare: objects of `revisions` that no revision in `kept` has are leftovers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleanup {
     /// Revisions that may have left objects behind.
-    pub of: BTreeSet<u32>,
+    pub revisions: BTreeSet<u32>,
     /// Revisions whose objects belong to the release; the newest is always included.
     pub kept: BTreeSet<u32>,
     /// The newest revision; the result is invalid once there is a newer one.
@@ -49,31 +49,31 @@ pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
     let base = base(history, newest);
     let below = base.map_or(0, |base| base.revision);
-    let of: BTreeSet<u32> = history
+    let revisions: BTreeSet<u32> = history
         .iter()
-        .filter(|past| past.status == Status::Failed && !past.swept)
+        .filter(|past| past.status == Status::Failed && !past.cleaned_up)
         .map(|past| past.revision)
         .filter(|revision| (below + 1..newest.revision).contains(revision))
         .collect();
     // The next upgrade compares with the deployed revision, so helm removes its objects itself.
     let base = base.filter(|_| newest.status == Status::Failed);
     let kept = base.into_iter().chain([newest]).map(|past| past.revision).collect();
-    (!of.is_empty()).then_some(Cleanup { of, kept, newest: newest.revision })
+    (!revisions.is_empty()).then_some(Cleanup { revisions, kept, newest: newest.revision })
 }
 
 /// Returns the cleanup that is due before an uninstall, which removes only the objects of the newest revision, and then
 /// all records.
 pub fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
-    let mut sweep = pending_cleanup(history).unwrap_or(Cleanup {
-        of: BTreeSet::new(),
+    let mut cleanup = pending_cleanup(history).unwrap_or(Cleanup {
+        revisions: BTreeSet::new(),
         kept: BTreeSet::new(),
         newest: newest.revision,
     });
-    sweep.kept = BTreeSet::from([newest.revision]);
-    let base = base(history, newest).filter(|base| newest.status == Status::Failed && !base.swept);
-    sweep.of.extend(base.map(|base| base.revision));
-    (!sweep.of.is_empty()).then_some(sweep)
+    cleanup.kept = BTreeSet::from([newest.revision]);
+    let base = base(history, newest).filter(|base| newest.status == Status::Failed && !base.cleaned_up);
+    cleanup.revisions.extend(base.map(|base| base.revision));
+    (!cleanup.revisions.is_empty()).then_some(cleanup)
 }
 
 /// Returns the newest revision, if its operation has ended.
