@@ -5,7 +5,6 @@
 
 mod adopt;
 mod approval;
-mod backoff;
 mod drift;
 mod prepare;
 mod settle;
@@ -17,9 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 
-pub use backoff::backoff_delay;
 pub use drift::{DriftAction, count_repairs};
-pub use prepare::jobs_to_delete;
+pub use prepare::{backoff_delay, jobs_to_delete};
 pub(crate) use settle::component_available;
 pub use settle::settle_step;
 pub use state::{State, classify};
@@ -99,8 +97,8 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
         let state = classify(Some(release), &release.key, observed, now);
         let step = context.desired_step(name, release, state);
         let cleanup = context.cleanup(&state, &step).filter(|_| !release.paused);
-        let mending = context.mending(name, release).filter(|_| matches!(state, State::InSync(_)));
-        decisions.insert(name.clone(), Decision { key: release.key.clone(), step, cleanup, mending });
+        let drift_action = context.drift_action(name, release).filter(|_| matches!(state, State::InSync(_)));
+        decisions.insert(name.clone(), Decision { key: release.key.clone(), step, cleanup, drift_action });
     }
     let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect();
     let unwanted = context.ours().filter(|(key, _)| !wanted.contains(key)).collect::<Vec<_>>();
@@ -109,9 +107,9 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
         let label = if decisions.contains_key(&name) { key.to_string() } else { name.clone() };
         let step = context.removal_step(&name, key, state);
         let cleanup = context.cleanup(&state, &step);
-        decisions.insert(label, Decision { key: key.clone(), step, cleanup, mending: None });
+        decisions.insert(label, Decision { key: key.clone(), step, cleanup, drift_action: None });
     }
-    plan.requeue_at = decisions.values().filter_map(Decision::wake).min();
+    plan.requeue_at = decisions.values().filter_map(Decision::requeue_at).min();
     plan.decisions = decisions;
     plan
 }

@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn decision(step: Step) -> Decision {
-        Decision { key: ReleaseKey::new("openstack", "store"), step, cleanup: None, mending: None }
+        Decision { key: ReleaseKey::new("openstack", "store"), step, cleanup: None, drift_action: None }
     }
 
     /// Returns the stand-ins for two releases: one whose chart is being fetched, and one whose chart failed.

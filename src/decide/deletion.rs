@@ -120,7 +120,7 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
     let installing = observed.running.keys().filter(|key| !observed.releases.contains_key(key));
     let decisions = ours.chain(installing.map(|key| (key, names.get(key)))).map(|(key, name)| {
         let step = Step::Do(plan::Action::Unmanage, Reason::Unmanaged);
-        let decision = Decision { key: key.clone(), step, cleanup: None, mending: None };
+        let decision = Decision { key: key.clone(), step, cleanup: None, drift_action: None };
         (name.unwrap_or(&key.name).clone(), decision)
     });
     plan::Plan { decisions: decisions.collect(), ..plan::Plan::default() }

@@ -92,7 +92,7 @@ pub(crate) fn freeze(desired: &Desired, observed: &Observed) -> Plan {
             State::InSync(seen) => settle_step(release, seen, observed),
             _ => Step::Wait(Wait::Refused),
         };
-        (name.clone(), Decision { key: release.key.clone(), step, cleanup: None, mending: None })
+        (name.clone(), Decision { key: release.key.clone(), step, cleanup: None, drift_action: None })
     });
     Plan { decisions: decisions.collect(), ..Plan::default() }
 }

@@ -18,7 +18,7 @@ pub struct Failed {
     /// The error, without secrets, and what to do.
     pub message: String,
     /// The possible fix.
-    pub mend: Fix,
+    pub fix: Fix,
     /// Whether an event reported it.
     pub is_reported: bool,
 }

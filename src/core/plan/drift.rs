@@ -31,12 +31,12 @@ pub enum DriftAction {
 
 impl Decision {
     /// When to requeue, if the step or the repair only needs time.
-    pub fn wake(&self) -> Option<Timestamp> {
-        let until = match self.mending {
+    pub fn requeue_at(&self) -> Option<Timestamp> {
+        let until = match self.drift_action {
             Some(DriftAction::Backoff { until, .. }) => Some(until),
             Some(DriftAction::Reported | DriftAction::Paused | DriftAction::Now) | None => None,
         };
-        self.step.wake().into_iter().chain(until).min()
+        self.step.requeue_at().into_iter().chain(until).min()
     }
 }
 
@@ -51,7 +51,7 @@ impl Context<'_> {
     ///
     /// A repair that a person requested starts at once. Repairs by the spec start at once the first time, then with
     /// growing delays while the drift comes back.
-    pub(super) fn mending(&self, name: &str, release: &DesiredRelease) -> Option<DriftAction> {
+    pub(super) fn drift_action(&self, name: &str, release: &DesiredRelease) -> Option<DriftAction> {
         let key = &release.key;
         if release.drift == DriftPolicy::Ignore || self.observed.drifted(key).is_empty() {
             return None;
@@ -72,7 +72,7 @@ impl Context<'_> {
         let held = self.policy.paused || release.paused;
         let asked = self.policy.repair.contains(name) && !held;
         let asked = asked && !self.observed.terminating.contains(&release.key.namespace);
-        asked || self.mending(name, release) == Some(DriftAction::Now)
+        asked || self.drift_action(name, release) == Some(DriftAction::Now)
     }
 
     pub(super) fn repair_reason(&self, name: &str) -> Reason {

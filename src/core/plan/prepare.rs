@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{Action, Context, Policy, Reason, State, Step, Wait, backoff_delay};
+use k8s_openapi::jiff::SignedDuration;
+
+use super::{Action, Context, Policy, Reason, State, Step, Wait};
 use crate::desired::DesiredRelease;
 use crate::observed::{Failed, Fix, ObservedRelease, ReleaseKey};
 use crate::release::{Cleanup, Verb, cleanup_before_uninstall, pending_cleanup};
+use osdpl_values::digest;
 
 impl Context<'_> {
     /// The upgrade of a release, or the reason why it waits; `seen` is helm's newest record, if any.
@@ -46,7 +49,7 @@ impl Context<'_> {
         let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
         let Failed { at, count, message, .. } = failed;
         let repair = Policy::selects(&self.policy.repair, name);
-        let Some(delay) = backoff_delay(key, *count, if repair { Fix::Time } else { failed.mend }) else {
+        let Some(delay) = backoff_delay(key, *count, if repair { Fix::Time } else { failed.fix }) else {
             let reason = crate::api::reason::FAILED.to_owned();
             return Some(Step::Wait(Wait::Blocked { reason, message: message.clone() }));
         };
@@ -102,4 +105,26 @@ pub fn jobs_to_delete(release: &DesiredRelease, seen: &ObservedRelease) -> Optio
 fn has_images(release: &DesiredRelease, seen: &ObservedRelease) -> bool {
     let ours = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
     ours && seen.images.as_deref() == Some(release.images.as_str())
+}
+
+/// The first and the longest delay in seconds; `None` if no time helps. The delay doubles with each failure in a row.
+fn bounds(fix: Fix) -> Option<(i64, i64)> {
+    match fix {
+        Fix::Time => Some((10, 600)),
+        // Every attempt touches all objects of the release and adds a revision, so retries are rare. They never stop,
+        // because no watch reports that the object was deleted or the quota raised.
+        Fix::Manual => Some((120, 3600)),
+        Fix::Inputs => None,
+    }
+}
+
+/// The delay after `count` failures in a row, plus up to a quarter of jitter.
+///
+/// The jitter is derived from the release name and the count, so that equal inputs give the same plan.
+pub fn backoff_delay(key: &ReleaseKey, count: u32, fix: Fix) -> Option<SignedDuration> {
+    let (first, longest) = bounds(fix)?;
+    let seconds = first.saturating_mul(1 << count.saturating_sub(1).min(6)).min(longest);
+    let spread = digest([key.to_string().as_str(), &count.to_string()]);
+    let share = i64::from_str_radix(&spread[..4], 16).unwrap_or_default();
+    Some(SignedDuration::from_millis(seconds * 1000 + seconds * 250 * share / 0xffff))
 }

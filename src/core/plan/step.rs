@@ -18,7 +18,7 @@ pub struct Decision {
     /// Leftovers of failed revisions to clean up before the step.
     pub cleanup: Option<Cleanup>,
     /// The handling of drift; `None` without drift.
-    pub mending: Option<DriftAction>,
+    pub drift_action: Option<DriftAction>,
 }
 
 /// The next step of a release.
@@ -165,7 +165,7 @@ pub enum Wait {
 
 impl Step {
     /// When to requeue, if the wait only needs time.
-    pub fn wake(&self) -> Option<Timestamp> {
+    pub fn requeue_at(&self) -> Option<Timestamp> {
         match self {
             Self::Wait(Wait::Backoff { until, .. }) => Some(*until),
             Self::Wait(Wait::Locked { until, .. }) => *until,

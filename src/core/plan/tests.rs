@@ -164,7 +164,7 @@ fn keeps_helm_running_if_nothing_can_replace_it() {
 
 #[test]
 fn retries_failures_after_backoff_and_new_inputs_at_once() {
-    let failed = |inputs: &str, mend: Fix| {
+    let failed = |inputs: &str, fix: Fix| {
         world().see("store", seen(Status::Failed)).with(|world| {
             let failed = Failed {
                 verb: Verb::Upgrade,
@@ -172,7 +172,7 @@ fn retries_failures_after_backoff_and_new_inputs_at_once() {
                 at: NOW,
                 count: 2,
                 message: "hook failed".into(),
-                mend,
+                fix,
                 is_reported: false,
             };
             world.observed.failures.insert(ReleaseKey::new("openstack", "store"), failed);
@@ -185,11 +185,11 @@ fn retries_failures_after_backoff_and_new_inputs_at_once() {
     assert!(later.starts_with("failed 2 times in a row, next try at 2027-01-15T08:04:"), "{later}");
     assert_eq!(failed("new", Fix::Inputs).describe_step("store"), "hook failed");
     assert_eq!(failed("new", Fix::Inputs).plan().requeue_at, None);
-    for mend in [Fix::Time, Fix::Manual, Fix::Inputs] {
+    for fix in [Fix::Time, Fix::Manual, Fix::Inputs] {
         assert!(
-            failed("old", mend).describe_step("store").starts_with("delete Jobs store-setup, helm upgrade --install")
+            failed("old", fix).describe_step("store").starts_with("delete Jobs store-setup, helm upgrade --install")
         );
-        let repair_requested = failed("new", mend).with(|world| _ = world.policy.repair.insert("store".into()));
+        let repair_requested = failed("new", fix).with(|world| _ = world.policy.repair.insert("store".into()));
         assert!(repair_requested.describe_step("store").starts_with(soon), "a repair request shortens the backoff");
     }
 }
@@ -277,7 +277,7 @@ fn cleans_up_failed_revisions() {
             at: NOW,
             count: 1,
             message: String::new(),
-            mend: Fix::Time,
+            fix: Fix::Time,
             is_reported: false,
         };
         world.observed.failures.insert(ReleaseKey::new("openstack", "store"), failed);

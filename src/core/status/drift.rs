@@ -81,7 +81,7 @@ fn describe(ObjectDrift { object, change, by, at }: &ObjectDrift) -> String {
 }
 
 fn advice(name: &str, decision: &Decision) -> String {
-    match decision.mending {
+    match decision.drift_action {
         Some(DriftAction::Reported) => format!(
             "; not repaired: drift is set to Report; annotate the resource with {REPAIR}={name} to apply the release again"
         ),

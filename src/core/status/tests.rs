@@ -20,7 +20,7 @@ fn plan(steps: &[(&str, Step)]) -> Plan {
         key: ReleaseKey::new("openstack", "x"),
         step: step.clone(),
         cleanup: None,
-        mending: None,
+        drift_action: None,
     };
     let decisions: BTreeMap<_, _> = steps.iter().map(|(name, step)| ((*name).to_owned(), decision(step))).collect();
     Plan { decisions, hash: "abc".into(), requeue_at: None }
@@ -174,7 +174,7 @@ fn reports_failures_but_not_requested_stops() {
         at: NOW,
         count: 1,
         message: "boom".into(),
-        mend: crate::observed::Fix::Time,
+        fix: crate::observed::Fix::Time,
         is_reported: false,
     };
     observed.failures.insert(ReleaseKey::new("openstack", "x"), failure);

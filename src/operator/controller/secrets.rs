@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn is_not_settled_while_older_inputs_may_be_in_use() {
         let plan = |step: Step| {
-            let decision = Decision { key: ReleaseKey::new("cloud", "heat"), step, cleanup: None, mending: None };
+            let decision = Decision { key: ReleaseKey::new("cloud", "heat"), step, cleanup: None, drift_action: None };
             Plan { decisions: [("heat".to_owned(), decision)].into(), ..Plan::default() }
         };
         let rolling =

@@ -30,8 +30,8 @@ impl Fixture {
         self.with(|world| world.policy.repair.extend([name.to_owned()]))
     }
 
-    fn mending(&self) -> Option<DriftAction> {
-        self.plan().decisions["store"].mending
+    fn drift_action(&self) -> Option<DriftAction> {
+        self.plan().decisions["store"].drift_action
     }
 }
 
@@ -42,7 +42,7 @@ fn handles_drift_by_policy_and_request() {
     let by_person = format!("{AGAIN}a repair was requested");
     let paused = |world: Fixture| world.with(|world| world.policy.paused = true);
     let terminating = |world: Fixture| world.with(|world| world.observed.terminating.extend(["openstack".to_owned()]));
-    for (what, world, step, mending) in [
+    for (what, world, step, drift_action) in [
         ("report", drifted(3, Report), "ready", Some(DriftAction::Reported)),
         ("repair", drifted(3, Repair), by_spec.as_str(), Some(DriftAction::Now)),
         ("ignore", drifted(3, Ignore), "ready", None),
@@ -64,7 +64,7 @@ fn handles_drift_by_policy_and_request() {
         ("paused", paused(drifted(3, Repair)), "ready", Some(DriftAction::Paused)),
         ("in a terminating namespace", terminating(drifted(3, Repair)), "ready", Some(DriftAction::Paused)),
     ] {
-        assert_eq!((world.describe_step("store").as_str(), world.mending()), (step, mending), "{what}");
+        assert_eq!((world.describe_step("store").as_str(), world.drift_action()), (step, drift_action), "{what}");
     }
 }
 
@@ -77,13 +77,13 @@ fn repeated_drift_is_repaired_with_backoff() {
     };
     let world = fought(1, 60);
     assert_eq!(world.describe_step("store"), "ready");
-    let Some(DriftAction::Backoff { count: 1, until }) = world.mending() else { panic!("{:?}", world.mending()) };
+    let Some(DriftAction::Backoff { count: 1, until }) = world.drift_action() else { panic!("{:?}", world.drift_action()) };
     assert_eq!(world.plan().requeue_at, Some(until), "no watch reports the end of the backoff");
-    assert!(matches!(world.with_repair_request("store").mending(), Some(DriftAction::Now)));
-    assert_eq!(fought(1, 200).mending(), Some(DriftAction::Now));
-    assert!(matches!(fought(2, 200).mending(), Some(DriftAction::Backoff { count: 2, .. })));
-    assert!(matches!(fought(9, 3000).mending(), Some(DriftAction::Backoff { count: 9, .. })));
-    assert_eq!(fought(9, 4600).mending(), Some(DriftAction::Now), "the delay is bounded");
+    assert!(matches!(world.with_repair_request("store").drift_action(), Some(DriftAction::Now)));
+    assert_eq!(fought(1, 200).drift_action(), Some(DriftAction::Now));
+    assert!(matches!(fought(2, 200).drift_action(), Some(DriftAction::Backoff { count: 2, .. })));
+    assert!(matches!(fought(9, 3000).drift_action(), Some(DriftAction::Backoff { count: 9, .. })));
+    assert_eq!(fought(9, 4600).drift_action(), Some(DriftAction::Now), "the delay is bounded");
     let counted = [None, Some(repaired(1, 600)), Some(repaired(4, 7000)), Some(repaired(4, 7300))];
     assert_eq!(counted.map(|known| count_repairs(known.as_ref(), NOW)), [1, 2, 5, 1]);
 }

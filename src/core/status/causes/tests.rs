@@ -21,7 +21,7 @@ fn cause(message: &str, release: &str, stuck: bool, affected: usize) -> Cause {
 }
 
 fn with<T>(causes: Vec<Cause>, inspect: impl FnOnce(&Report<'_>) -> T) -> T {
-    let decision = Decision { key: ReleaseKey::new("n", "ours"), step: Step::Ready, cleanup: None, mending: None };
+    let decision = Decision { key: ReleaseKey::new("n", "ours"), step: Step::Ready, cleanup: None, drift_action: None };
     let plan = Plan { decisions: [("ours".to_owned(), decision)].into(), ..Plan::default() };
     let (spec, desired) = (OpenStackDeploymentSpec::default(), Desired::default());
     let observed = Observed { causes, ..Observed::default() };
