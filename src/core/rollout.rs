@@ -13,9 +13,9 @@
 //!
 //! One component is rolled out at a time, in the order of the catalogue.
 
-mod ahead;
 mod judge;
 mod part;
+mod preview;
 mod strategy;
 mod tally;
 mod words;
@@ -31,7 +31,7 @@ use crate::observed::{DaemonSetGroup, Node, Observed, RolloutPods};
 use crate::plan::{Plan, Policy, Step};
 use part::Part;
 
-pub use ahead::ahead;
+pub use preview::preview_restarts;
 pub use judge::State;
 pub use strategy::{Strategy, strategies_to_set};
 

@@ -272,7 +272,7 @@ fn previews_restarts_of_upgrades() {
     let mut cloud = Cloud::new(3);
     let preview = |cloud: &Cloud| {
         let Fixture { desired, observed, catalog, .. } = &cloud.world;
-        ahead(desired, observed, catalog, &cloud.plan, &cloud.settings).into_iter().collect::<Vec<_>>()
+        preview_restarts(desired, observed, catalog, &cloud.plan, &cloud.settings).into_iter().collect::<Vec<_>>()
     };
     assert_eq!(preview(&cloud), []);
     let upgrade = Step::Do(crate::plan::Action::Upgrade { delete_jobs: Vec::new() }, crate::plan::Reason::Spec);

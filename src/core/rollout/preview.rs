@@ -10,7 +10,7 @@ use crate::observed::Observed;
 use crate::plan::{Action, Plan, Step, Wait};
 
 /// The restarts by the next upgrade of each release. Only helm can tell whether the pod templates change.
-pub fn ahead(
+pub fn preview_restarts(
     desired: &Desired,
     observed: &Observed,
     catalog: &Catalog,
