@@ -26,7 +26,7 @@ use serde_json::Value;
 pub use added::{Addition, ExtendedCatalog, LABEL, RejectedAddition, extend_catalog};
 pub use check::credentials_in;
 pub(crate) use check::releases_of_facts;
-pub use checks::{ConnectionPool, EqualSetting, Judgements, Rule, SeparateServers, SettingPath, SharedClaim};
+pub use checks::{ConnectionPool, CrossChecks, EqualSetting, Rule, SeparateServers, SettingPath, SharedClaim};
 pub use component::Component;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
@@ -68,7 +68,7 @@ pub struct Catalog {
     /// The releases whose `OnDelete` `DaemonSets` the operator rolls out in batches, in this order.
     pub rollout: Vec<String>,
     /// The checks across the values of releases.
-    pub cross_checks: Judgements,
+    pub cross_checks: CrossChecks,
     /// The files that users added (see `extend`), each with its source: `ConfigMap openstack/edge, key
     /// presets.edge.yaml`.
     pub added: BTreeMap<String, String>,

@@ -62,7 +62,7 @@ impl Loader<'_> {
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let reach = Arc::clone(&self.reach);
         let mut rule_errors = Vec::new();
-        let judgements = checks::read(self.files, &services, &mut rule_errors);
+        let cross_checks = checks::read(self.files, &services, &mut rule_errors);
         // Rules name releases. If a service could not be read, all rules about it would be reported as wrong.
         if services.len() == self.names("values/services/", &[".yaml"]).len() {
             self.errors.append(&mut rule_errors);
@@ -79,7 +79,7 @@ impl Loader<'_> {
             tolerated,
             roles,
             rollout,
-            cross_checks: judgements,
+            cross_checks,
             added: BTreeMap::new(),
         }
     }

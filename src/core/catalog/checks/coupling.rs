@@ -28,7 +28,7 @@ pub struct EqualSetting {
     /// nova's. The values must be equal between a server and its clients, but not between two servers.
     pub server: Option<String>,
     /// The places of the setting.
-    pub places: Vec<SettingPath>,
+    pub paths: Vec<SettingPath>,
 }
 
 /// A place of the setting.
@@ -60,12 +60,13 @@ struct Entry {
     expected: Option<String>,
     #[serde(default)]
     server: Option<String>,
-    places: Vec<PlaceEntry>,
+    #[serde(rename = "places")]
+    paths: Vec<PathEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PlaceEntry {
+struct PathEntry {
     #[serde(default)]
     release: Option<String>,
     path: String,
@@ -91,19 +92,19 @@ fn coupling(index: usize, entry: Entry, reader: &mut Reader<'_>) -> EqualSetting
             })
             .ok()
     });
-    let places = entry.places.into_iter().enumerate();
-    let places = places.filter_map(|(position, place)| {
+    let paths = entry.paths.into_iter().enumerate();
+    let paths = paths.filter_map(|(position, entry)| {
         let field = format!("{field}.places[{position}]");
-        let path = match &place.release {
-            Some(name) => reader.path(FILE, &field, Some(name), &place.path)?,
-            None => Path::parse(&place.path)
+        let path = match &entry.release {
+            Some(name) => reader.path(FILE, &field, Some(name), &entry.path)?,
+            None => Path::parse(&entry.path)
                 .map_err(|error| reader.errors.push(Error::Path { file: FILE.into(), field, error }))
                 .ok()?,
         };
-        Some(SettingPath { release: place.release, path })
+        Some(SettingPath { release: entry.release, path })
     });
-    let places = places.collect();
+    let paths = paths.collect();
     let server = entry.server.filter(|name| reader.release(FILE, &field, name).is_some());
     let Entry { what, why, remedy, default, .. } = entry;
-    EqualSetting { what, why, remedy, default, expected, server, places }
+    EqualSetting { what, why, remedy, default, expected, server, paths }
 }
