@@ -23,7 +23,7 @@ mod token;
 pub use access::{Access, access, has_nova};
 pub use call::{Api, Call, Verb};
 pub use error::{Error, error_message};
-pub use hosts::{Forgotten, HostObservation, HostQuery, HostResponse, Hosts, Mapping, Next, next};
+pub use hosts::{DeletedHost, HostObservation, HostQuery, HostResponse, Hosts, Mapping, Next, next};
 pub use token::expiry;
 
 #[cfg(test)]

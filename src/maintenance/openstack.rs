@@ -160,7 +160,7 @@ impl OpenStackClient {
             ProbeResponse::Status { code: 201, .. } => {
                 Err(Error::InvalidResponse { what, why: "it contains no token".into() })
             }
-            ProbeResponse::Status { text, .. } => Err(Error::Login { what, answer: text }),
+            ProbeResponse::Status { text, .. } => Err(Error::Login { what, status: text }),
             other => Err(Error::Unreachable { what, why: other.problem(&[]).unwrap_or_default() }),
         }
     }
@@ -181,7 +181,7 @@ impl OpenStackClient {
                 let secrets = headers.iter().filter(|(name, _)| *name == TOKEN_HEADER).map(|(_, secret)| secret);
                 let body_text = String::from_utf8_lossy(&body).into_owned();
                 let redacted = secrets.fold(body_text, |text, secret| text.replace(secret, "***"));
-                Err(Error::Refused { what, code, answer: text, message: error_message(redacted.as_bytes()) })
+                Err(Error::Refused { what, code, status: text, message: error_message(redacted.as_bytes()) })
             }
             other => Err(Error::Unreachable { what, why: other.problem(&[]).unwrap_or_default() }),
         }

@@ -33,9 +33,9 @@ impl HostQuery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostObservation {
     /// The query.
-    pub question: HostQuery,
+    pub query: HostQuery,
     /// The report, or why the query failed.
-    pub answer: Result<HostResponse, String>,
+    pub response: Result<HostResponse, String>,
 }
 
 /// The hosts that Nova reported.
@@ -46,12 +46,12 @@ pub struct HostResponse {
     /// Nodes whose hosts could not be deleted, with the reason.
     pub not_deleted: BTreeMap<String, String>,
     /// Nodes whose hosts were deleted.
-    pub forgotten: BTreeMap<String, Forgotten>,
+    pub deleted: BTreeMap<String, DeletedHost>,
 }
 
 /// A host that was deleted from Nova and Neutron.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forgotten {
+pub struct DeletedHost {
     /// Its name in Nova.
     pub host: String,
     /// The number of its Neutron agents.
@@ -137,7 +137,7 @@ pub enum Next {
     /// Start this run and remember it.
     Run(Mapping),
     /// The runs did not map the hosts.
-    InVain,
+    GaveUp,
 }
 
 /// Decides the next step for new hosts.
@@ -157,7 +157,7 @@ pub fn next(
         None => run(1),
         Some(known) if known.last_success == ran => Next::Wait,
         Some(known) if known.tries < MAX_RUNS => run(known.tries + 1),
-        Some(_) => Next::InVain,
+        Some(_) => Next::GaveUp,
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(next(Some(&first), &two, at(1), true), Next::Wait, "runs do not overlap");
         let Next::Run(second) = next(Some(&first), &one, at(2), false) else { panic!("no second run") };
         assert_eq!(second.tries, 2);
-        assert_eq!(next(Some(&second), &one, at(3), false), Next::InVain);
+        assert_eq!(next(Some(&second), &one, at(3), false), Next::GaveUp);
         assert!(matches!(next(Some(&second), &two, at(3), false), Next::Run(Mapping { tries: 1, .. })));
     }
 }

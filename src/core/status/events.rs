@@ -10,7 +10,7 @@ use crate::api::{HelmReleaseStatus, OpenStackDeploymentStatus, condition, reason
 use crate::catalog::Level;
 use crate::credentials::RestoredSecret;
 use crate::nodes::format_names;
-use crate::openstack::Forgotten;
+use crate::openstack::DeletedHost;
 use crate::plan::{Step, Wait};
 use crate::release::Status;
 
@@ -62,8 +62,8 @@ pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usiz
 }
 
 /// The event for a node whose host was deleted from Nova and Neutron.
-pub fn host_deleted_event(node: &str, found: &Forgotten) -> Event {
-    let Forgotten { host, agents } = found;
+pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
+    let DeletedHost { host, agents } = found;
     let message = format!("deleted host {host}: its nova-compute service and {agents} Neutron agents");
     Event {
         subject: Some(Subject::Object { kind: "Node".into(), name: node.into() }),
