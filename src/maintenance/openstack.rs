@@ -9,7 +9,7 @@ use hyper::Method;
 use k8s_openapi::jiff::Timestamp;
 use osdpl_client::{Http, HttpConfig};
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
-use osdpl_core::openstack::{Access, Api, Call, Error, Verb, error_message, expiry, neutron, nova};
+use osdpl_core::openstack::{Access, Api, Call, Error, Verb, error_message, neutron, nova, token_expiry};
 use tokio::sync::Mutex;
 
 /// How long before its expiry a token is renewed, so that it is valid until the response arrives.
@@ -154,7 +154,7 @@ impl OpenStackClient {
         match response {
             ProbeResponse::Status { code: 201, body, token: Some(token), .. } => {
                 let now = Timestamp::now();
-                let until = expiry(&body).map_or(now + DEFAULT_LIFETIME, |end| end - RENEW_BEFORE);
+                let until = token_expiry(&body).map_or(now + DEFAULT_LIFETIME, |end| end - RENEW_BEFORE);
                 Ok(Session { access: access.clone(), token, until, version_checked: false })
             }
             ProbeResponse::Status { code: 201, .. } => {
