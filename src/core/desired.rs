@@ -160,7 +160,7 @@ pub struct ChartInfo {
     /// The digest over its entries.
     pub digest: String,
     /// The fingerprint of the chart in helm's records (see [`crate::release::chart_fingerprint`]); empty if unknown.
-    pub imprint: String,
+    pub fingerprint: String,
     /// The chart's default `images.tags`.
     pub images: BTreeMap<String, String>,
     /// The chart's default `manifests.job_*` switches: the Jobs that it renders.
@@ -235,7 +235,7 @@ pub struct DesiredRelease {
     /// The digest of the chart, if known.
     pub chart_digest: Option<String>,
     /// The fingerprint of the chart in helm's records, if known.
-    pub imprint: Option<String>,
+    pub fingerprint: Option<String>,
     /// Whether the spec pauses it.
     pub paused: bool,
     /// Whether osdpl manages it; if not, it is unmanaged.

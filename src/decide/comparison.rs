@@ -29,7 +29,7 @@ pub(crate) fn compare_releases(
         let Some(seen) = observed.releases.get(&release.key).filter(|seen| is_foreign(release, seen)) else {
             continue;
         };
-        if release.blocked.is_some() || needs_chart && release.imprint.is_none() {
+        if release.blocked.is_some() || needs_chart && release.fingerprint.is_none() {
             continue;
         }
         let adopts = !seen.is_ours() && Policy::selects(&policy.adopt, name);

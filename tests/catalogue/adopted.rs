@@ -49,7 +49,7 @@ fn recorded(catalog: &Catalog, desired: &Desired) -> Vec<InstalledRelease> {
         let version = catalog.lock.get(&release.chart).map(|pin| pin.version.clone()).unwrap_or_default();
         let chart = Chart { name: release.chart.clone(), version, app_version: String::new() };
         let defaults = defaults(&release.chart);
-        let source = RevisionSource { config: release.values.clone(), chart, defaults, imprint: String::new() };
+        let source = RevisionSource { config: release.values.clone(), chart, defaults, fingerprint: String::new() };
         InstalledRelease::new(release.key.clone(), 1, source)
     });
     found.collect()

@@ -63,7 +63,7 @@ fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<Stri
     if let Some(version) = version.filter(|version| *version != recorded.version) {
         return Some(format!("the chart's version from {} to {version}", recorded.version));
     }
-    let other = release.imprint.as_ref().is_some_and(|imprint| *imprint != source.imprint);
+    let other = release.fingerprint.as_ref().is_some_and(|fingerprint| *fingerprint != source.fingerprint);
     other.then(|| {
         format!("the chart, which has other templates or defaults under the same version {}", recorded.version)
     })
@@ -88,13 +88,13 @@ mod tests {
             defaults: map(
                 json!({"pod": {"replicas": 1, "lifecycle": {"timeout": 30}}, "tags": ["a"], "cache": {"key": null}}),
             ),
-            imprint: "imprint".into(),
+            fingerprint: "fingerprint".into(),
         }
     }
 
     fn result(values: Value, config: Value, change: impl FnOnce(&mut DesiredRelease)) -> String {
         let mut release = world::release("store");
-        (release.version, release.imprint) = (Some("1.2.3".into()), Some("imprint".into()));
+        (release.version, release.fingerprint) = (Some("1.2.3".into()), Some("fingerprint".into()));
         release.values = map(values);
         change(&mut release);
         compare_release(&release, &source(config)).verdict.to_string()
@@ -126,9 +126,9 @@ mod tests {
         assert_eq!(differs, "it would change pod.lifecycle.timeout, pod.replicas");
         let newer = result(json!({}), json!({}), |release| release.version = Some("2.0.0".into()));
         assert_eq!(newer, "it would change the chart's version from 1.2.3 to 2.0.0");
-        let forked = result(json!({}), json!({}), |release| release.imprint = Some("other".into()));
+        let forked = result(json!({}), json!({}), |release| release.fingerprint = Some("other".into()));
         assert!(forked.starts_with("it would change the chart, which has other templates or defaults"), "{forked}");
-        let unknown = result(json!({}), json!({}), |release| (release.version, release.imprint) = (None, None));
+        let unknown = result(json!({}), json!({}), |release| (release.version, release.fingerprint) = (None, None));
         assert_eq!(unknown, "nothing would change", "an unknown desired chart counts as equal");
         let many = (0..9).map(|n| (format!("k{n}"), json!(n))).collect::<Values>();
         assert!(result(Value::Object(many), json!({}), |_| {}).ends_with("k4, k5 and 3 more"));

@@ -92,7 +92,7 @@ mod tests {
             images.iter().enumerate().map(|(index, image)| (format!("i{index}"), json!(image))).collect();
         let chart = Chart { name: "front".into(), version: "1.0.0".into(), app_version: String::new() };
         let config = json!({"images": {"tags": tags}}).as_object().unwrap().clone();
-        let source = RevisionSource { config, chart, defaults: serde_json::Map::default(), imprint: String::new() };
+        let source = RevisionSource { config, chart, defaults: serde_json::Map::default(), fingerprint: String::new() };
         let found = [InstalledRelease::new(ReleaseKey::new("cloud", "front"), 1, source)];
         let Runs { name, warning } = runs(&identify_releases(&found, &catalog), &catalog);
         (name, warning.map(|warning| warning.to_string()))

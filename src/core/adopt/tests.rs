@@ -13,7 +13,7 @@ fn catalog() -> Catalog {
 fn found(name: &str, chart: &str, defaults: Value, config: Value) -> InstalledRelease {
     let map = |value: Value| serde_json::from_value(value).unwrap();
     let chart = Chart { name: chart.into(), version: "1.0.0".into(), app_version: String::new() };
-    let source = RevisionSource { config: map(config), chart, defaults: map(defaults), imprint: String::new() };
+    let source = RevisionSource { config: map(config), chart, defaults: map(defaults), fingerprint: String::new() };
     InstalledRelease::new(ReleaseKey::new("cloud", name), 3, source)
 }
 

@@ -149,7 +149,7 @@ impl Source<'_> {
             server_side: release.server_side,
             version: fact.map(|chart| chart.version.clone()),
             chart_digest: fact.map(|chart| chart.digest.clone()).filter(|digest| !digest.is_empty()),
-            imprint: fact.map(|chart| chart.imprint.clone()).filter(|imprint| !imprint.is_empty()),
+            fingerprint: fact.map(|chart| chart.fingerprint.clone()).filter(|fingerprint| !fingerprint.is_empty()),
             paused: own.is_some_and(|own| own.paused),
             managed: own.and_then(|own| own.managed).unwrap_or(true),
             drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),

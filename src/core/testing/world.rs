@@ -48,7 +48,7 @@ pub fn release(name: &str) -> DesiredRelease {
         server_side: true,
         version: None,
         chart_digest: None,
-        imprint: None,
+        fingerprint: None,
         paused: false,
         managed: true,
         drift: crate::api::DriftPolicy::Report,

@@ -12,7 +12,7 @@ const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 fn found(name: &str, defaults: Value) -> InstalledRelease {
     let chart = Chart { name: name.into(), version: "1.0.0".into(), app_version: String::new() };
     let map = |value: Value| serde_json::from_value(value).unwrap();
-    let source = RevisionSource { config: map(json!({})), chart, defaults: map(defaults), imprint: String::new() };
+    let source = RevisionSource { config: map(json!({})), chart, defaults: map(defaults), fingerprint: String::new() };
     InstalledRelease::new(ReleaseKey::new("openstack", name), 1, source)
 }
 
