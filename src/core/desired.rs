@@ -12,6 +12,7 @@ mod claims;
 mod features;
 mod images;
 mod installed;
+mod job_facts;
 mod layers;
 mod names;
 mod needs;
@@ -25,7 +26,6 @@ mod roles;
 mod select;
 mod services;
 mod unknown;
-mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -34,6 +34,7 @@ pub use certificates::Certificate;
 pub use claims::{ClaimClasses, collect_claim_classes};
 pub use features::{list_feature_secrets, redact_url_logins};
 pub use installed::{RejectedMoves, identify_release, reject_moves};
+pub use job_facts::{JobFacts, fact_config_maps};
 pub use layers::layers;
 pub use names::has_unknown_names;
 pub use nulls::find_lost_nulls;
@@ -45,7 +46,6 @@ pub use unknown::{
     KeyState, classify_key, classify_key_in, find_unknown_keys, is_reported_per_release, is_unknown_key_in,
 };
 pub(crate) use unknown::{is_about_unknown_keys, warn_unknown_keys};
-pub use written::{Written, fact_config_maps};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
@@ -120,7 +120,7 @@ pub struct Facts {
     /// The keys of Secrets that features name, by name and key, or why they can't be read.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
     /// The facts that the releases' own Jobs have stored, by release, or why they can't be read.
-    pub written: BTreeMap<String, Result<Written, Unavailable>>,
+    pub job_facts: BTreeMap<String, Result<JobFacts, Unavailable>>,
     /// Credentials that are not available, by service and name, with the remedy.
     pub missing: BTreeMap<(String, String), String>,
     /// Changes of releases that the spec requests and that are impossible, by release.

@@ -131,7 +131,7 @@ impl<'a> Source<'a> {
 
     /// Returns a finding if an expression uses facts that can't be read.
     fn unreadable_facts(&self, expression: &str) -> Option<Finding> {
-        let (release, problem) = super::written::unreadable(expression, self.facts)?;
+        let (release, problem) = super::job_facts::unreadable(expression, self.facts)?;
         let field = format!("the facts of release {release}");
         Some(Finding::new(Level::Error, field, problem.to_string()))
     }

@@ -221,7 +221,7 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     let variables = [
         ("credentials", json!(facts.credentials)),
         ("ceph", ceph.into()),
-        ("facts", super::written::variable(catalog, facts).into()),
+        ("facts", super::job_facts::variable(catalog, facts).into()),
     ];
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let read =

@@ -12,18 +12,18 @@ fn catalog() -> Catalog {
     Catalog::load(&files).unwrap()
 }
 
-fn resolved(written: Option<Result<Written, Unavailable>>) -> Desired {
+fn resolved(job_facts: Option<Result<JobFacts, Unavailable>>) -> Desired {
     let catalog = catalog();
     let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
     let spec = serde_json::from_value(spec).unwrap();
     let selection = select("cloud", "openstack", &spec, &catalog);
     let credentials = json!({"store": {"admin": "s3cret"}, "front": {"user": "pa55"}});
     let credentials = serde_json::from_value(credentials).unwrap();
-    let written = written.into_iter().map(|facts| ("store".to_owned(), facts)).collect();
-    resolve(&spec, &catalog, &selection, &Facts { credentials, written, helm_major: 4, ..Facts::default() })
+    let job_facts = job_facts.into_iter().map(|facts| ("store".to_owned(), facts)).collect();
+    resolve(&spec, &catalog, &selection, &Facts { credentials, job_facts, helm_major: 4, ..Facts::default() })
 }
 
-fn facts(pairs: &[(&str, &str)]) -> Written {
+fn facts(pairs: &[(&str, &str)]) -> JobFacts {
     pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect()
 }
 

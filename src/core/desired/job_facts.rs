@@ -13,7 +13,7 @@ use crate::observed::ReleaseKey;
 use osdpl_values::Values;
 
 /// The facts that a Job has stored, by key.
-pub type Written = BTreeMap<String, String>;
+pub type JobFacts = BTreeMap<String, String>;
 
 /// Returns the `ConfigMap`s in which the Jobs of the desired releases store facts, by release.
 pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<String, ReleaseKey> {
@@ -31,7 +31,7 @@ pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<St
 pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     let releases = catalog.services.values().flat_map(|service| &service.releases);
     let known = releases.filter(|(_, release)| release.facts.is_some()).filter_map(|(name, _)| {
-        let facts = match facts.written.get(name) {
+        let facts = match facts.job_facts.get(name) {
             Some(Ok(facts)) => json!(facts),
             Some(Err(_)) => return None,
             None => json!({}),
@@ -44,7 +44,7 @@ pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
 /// Returns the release whose facts an expression uses and that can't be read.
 pub(super) fn unreadable<'a>(expression: &str, facts: &'a Facts) -> Option<(&'a str, &'a Unavailable)> {
     let is_used = |release: &str| releases_of_facts(expression).any(|name| name == release);
-    let failed = facts.written.iter().filter_map(|(release, result)| Some((release.as_str(), result.as_ref().err()?)));
+    let failed = facts.job_facts.iter().filter_map(|(release, result)| Some((release.as_str(), result.as_ref().err()?)));
     failed.into_iter().find(|(release, _)| is_used(release))
 }
 
