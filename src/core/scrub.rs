@@ -4,12 +4,12 @@
 //! scripts and API errors print), and by *shape* (`scheme://user:password@host`, whose password may not be known).
 
 mod assigned;
-mod brought;
-mod secretive;
+mod detect;
+mod extra_objects;
 
-pub use brought::{collect_secret_texts, find_secret_paths};
-pub use secretive::{collect_secret_scalars, is_secret_value};
-pub(crate) use secretive::{is_secret_in_clear, is_secret_key};
+pub use detect::{collect_secret_scalars, is_secret_value};
+pub(crate) use detect::{is_secret_in_clear, is_secret_key};
+pub use extra_objects::{collect_secret_texts, find_secret_paths};
 
 use std::collections::BTreeSet;
 use std::fmt;

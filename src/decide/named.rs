@@ -127,7 +127,7 @@ impl Certificates {
         for certificate in &selection.certificates {
             let texts = match objects.all(&secret(&certificate.namespace, &certificate.name)) {
                 Ok(data) => data.into_iter().filter_map(|(key, value)| Some((key, String::from_utf8(value).ok()?))),
-                Err(Unavailable::Missing(missing)) if certificate.brought => {
+                Err(Unavailable::Missing(missing)) if certificate.user_provided => {
                     warn(certificate, missing);
                     continue;
                 }

@@ -233,8 +233,8 @@ impl Loader<'_> {
             let field = format!("certificates[{index}]");
             let when = self.condition(path, &format!("{field}.when"), entry.when);
             let secrets = self.body(path, &field, Values::from_iter([("secrets".into(), entry.secrets)]), Vec::new());
-            let file::Certificates { field, keys, brought, .. } = entry;
-            certificates.push(Certificates { when, field, secrets, keys, user_provided: brought });
+            let file::Certificates { field, keys, user_provided, .. } = entry;
+            certificates.push(Certificates { when, field, secrets, keys, user_provided });
         }
         certificates
     }

@@ -22,7 +22,7 @@ pub struct Certificate {
     /// The keys of the Secret.
     pub keys: CertificateKeys,
     /// Whether the user must create it; then it is reported if it is missing.
-    pub brought: bool,
+    pub user_provided: bool,
 }
 
 /// A Secret as the catalogue describes it.
@@ -50,7 +50,7 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
                 name,
                 hosts,
                 keys: entry.keys.clone(),
-                brought: entry.user_provided,
+                user_provided: entry.user_provided,
             })),
             Err(problem) => findings.push(refused(
                 entry.field.clone(),

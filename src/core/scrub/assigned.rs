@@ -1,7 +1,7 @@
 //! Secrets within texts: some values contain a whole configuration file (`smtp_auth_password: hunter2`, `bind_password
 //! = 'hunter2'`).
 
-use super::secretive::{is_secret_key, sounds_secret};
+use super::detect::{is_secret_key, sounds_secret};
 
 /// Keys that are secret within a text, although they are not in general.
 const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];

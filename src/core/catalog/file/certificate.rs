@@ -18,8 +18,8 @@ pub struct Certificates {
     /// The keys of the Secrets.
     pub keys: CertificateKeys,
     /// Whether users have to provide the Secrets. A missing one is then reported.
-    #[serde(default)]
-    pub brought: bool,
+    #[serde(default, rename = "brought")]
+    pub user_provided: bool,
 }
 
 /// The keys of a Secret. Content without a key here is not checked.
