@@ -217,7 +217,7 @@ pub struct DesiredRelease {
     /// The components that must be available before it may be submitted, each with its provider.
     pub needs: BTreeMap<Component, Provider>,
     /// The other desired releases that its own pods wait for, by catalogue name.
-    pub awaits: BTreeSet<String>,
+    pub waits_for: BTreeSet<String>,
     /// The components that it provides.
     pub components: BTreeMap<Component, WorkloadKind>,
     /// Its `CronJobs` that are tests, each with the place of its results.

@@ -47,7 +47,7 @@ pub struct LabelChange {
 
 impl LabelChange {
     /// Whether a label is added or removed, and not only the annotation changed.
-    pub fn is_seen(&self) -> bool {
+    pub fn changes_labels(&self) -> bool {
         !self.gains.is_empty() || !self.losses.is_empty()
     }
 }

@@ -61,7 +61,7 @@ pub struct Report<'a> {
     /// The rollouts of the data plane.
     pub rollouts: &'a rollout::Rollouts,
     /// The older resource that takes precedence over this one.
-    pub not_the_one: Option<String>,
+    pub older_resource: Option<String>,
     /// The remaining work after the releases were removed; `None` unless the resource is being deleted.
     pub deleting: Option<String>,
 }
@@ -94,7 +94,7 @@ impl<'a> Report<'a> {
             ceph: None,
             roles: &ROLES,
             rollouts: &ROLLOUTS,
-            not_the_one: None,
+            older_resource: None,
             deleting: None,
         }
     }

@@ -72,7 +72,7 @@ fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
 
 fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Description {
     let known = identify_releases(found, catalog);
-    assert!(known.strangers.is_empty(), "{:?}", known.strangers);
+    assert!(known.unknown.is_empty(), "{:?}", known.unknown);
     // Charts have a Ceph in their defaults, which must not be described if there is none.
     let storage = spec["features"]["storage"]["ceph"].is_object().then(|| storage(&known)).flatten();
     let invent = |selection: &Selection| -> Facts { placeholder::facts(catalog, selection) };

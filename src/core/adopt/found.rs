@@ -35,7 +35,7 @@ pub struct IdentifiedReleases<'a> {
     /// By the catalogue's name.
     pub releases: BTreeMap<String, &'a InstalledRelease>,
     /// By identity: why the catalogue does not know it.
-    pub strangers: BTreeMap<ReleaseKey, String>,
+    pub unknown: BTreeMap<ReleaseKey, String>,
 }
 
 /// Identifies the releases of the catalogue: by chart, and by name if several releases share a chart.
@@ -61,7 +61,7 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
             || format!("the catalogue has no release of chart {chart}"),
             |name| format!("the catalogue's releases of chart {chart} are taken, or have other names ({name})"),
         );
-        known.strangers.insert(one.key.clone(), why);
+        known.unknown.insert(one.key.clone(), why);
     }
     known
 }

@@ -110,8 +110,8 @@ fn the_description_does_not_depend_on_the_order() {
 fn reports_releases_that_the_catalogue_does_not_know() {
     let found = by_hand();
     let known = identify_releases(&found, &catalog());
-    let strangers: Vec<_> = known.strangers.iter().map(|(key, why)| format!("{key}: {why}")).collect();
-    assert_eq!(strangers, ["cloud/blog: the catalogue has no release of chart wordpress"]);
+    let unknown: Vec<_> = known.unknown.iter().map(|(key, why)| format!("{key}: {why}")).collect();
+    assert_eq!(unknown, ["cloud/blog: the catalogue has no release of chart wordpress"]);
     assert_eq!(main_namespace(&found, &catalog()).as_deref(), Some("cloud"));
     assert_eq!(main_namespace(&[], &catalog()), None);
 }
@@ -122,7 +122,7 @@ fn prefers_the_release_with_the_catalogue_name() {
     let found = [one("another"), one("store")];
     let known = identify_releases(&found, &catalog());
     assert_eq!(known.releases["store"].key.name, "store");
-    assert_eq!(known.strangers.keys().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["another"]);
+    assert_eq!(known.unknown.keys().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["another"]);
 }
 
 #[test]

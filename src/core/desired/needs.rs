@@ -23,7 +23,7 @@ impl Source<'_> {
     }
 
     /// Returns the releases of the cloud that the pods wait for.
-    pub(super) fn awaits(&self, findings: &mut Vec<Finding>) -> BTreeSet<String> {
+    pub(super) fn waits_for(&self, findings: &mut Vec<Finding>) -> BTreeSet<String> {
         let awaited = self.holding(&self.release.waits_for, findings).into_iter();
         let providers = awaited.filter_map(|need| Some(self.catalog.provider(&need.component)?.1));
         providers.filter(|provider| self.selection.releases.contains_key(*provider)).map(str::to_owned).collect()

@@ -33,7 +33,7 @@ impl Desired {
     }
 
     /// Returns the length of the longest chain that starts at each release: its own Jobs and those of the releases that
-    /// need it, plus one for helm per release. If only pods wait for a release ([`DesiredRelease::awaits`]), their Jobs
+    /// need it, plus one for helm per release. If only pods wait for a release ([`DesiredRelease::waits_for`]), their Jobs
     /// run meanwhile, and one is added for the pods.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
@@ -49,7 +49,7 @@ impl Desired {
                     Provider::External(_) => None,
                 });
                 let whole = lengths[name.as_str()];
-                let pods = release.awaits.iter().map(|provider| (provider, 1));
+                let pods = release.waits_for.iter().map(|provider| (provider, 1));
                 for (provider, rest) in needs.map(|provider| (provider, whole)).chain(pods) {
                     let Some(first) = self.releases.get(provider) else { continue };
                     let length = own(first) + rest;

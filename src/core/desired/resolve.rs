@@ -140,7 +140,7 @@ impl Source<'_> {
             service: service.to_owned(),
             group: catalog.services[service].group,
             needs: self.needs(findings),
-            awaits: self.awaits(findings),
+            waits_for: self.waits_for(findings),
             components: release.components.clone(),
             tests: release.tests.clone(),
             jobs: super::order::jobs(&values, fact),

@@ -28,7 +28,7 @@ pub struct Assessment {
 
 pub fn assess(report: &Report<'_>, health: &Health, children: &Children) -> Assessment {
     let steps = || report.plan.decisions.values().map(|decision| &decision.step);
-    let progressing = report.not_the_one.is_none()
+    let progressing = report.older_resource.is_none()
         && !report.findings.iter().any(|finding| finding.level == Level::Error)
         && steps().any(|step| match step {
             Step::Do(..)
@@ -62,15 +62,15 @@ type Check = Option<(Phase, &'static str, String)>;
 
 /// Ordered by what a person needs to know first.
 const CHECKS: [fn(&Report<'_>, &Health) -> Check; 9] =
-    [not_the_one, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
+    [older_resource, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
 
 fn ready(report: &Report<'_>) -> String {
     let count = report.plan.decisions.len();
     format!("{count} releases are in sync, their workloads are available and their Jobs complete")
 }
 
-fn not_the_one(report: &Report<'_>, _: &Health) -> Check {
-    let other = report.not_the_one.as_ref()?;
+fn older_resource(report: &Report<'_>, _: &Health) -> Check {
+    let other = report.older_resource.as_ref()?;
     let message = format!(
         "{other} is older and only one deployment per cluster is supported, so this one is ignored; delete one of the two"
     );

@@ -39,7 +39,7 @@ pub fn release(name: &str) -> DesiredRelease {
         instances: None,
         split: None,
         needs: BTreeMap::new(),
-        awaits: std::collections::BTreeSet::new(),
+        waits_for: std::collections::BTreeSet::new(),
         components: BTreeMap::new(),
         tests: BTreeMap::new(),
         jobs: 0,
