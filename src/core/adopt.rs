@@ -8,20 +8,20 @@
 mod candidates;
 mod ceph;
 mod compare;
+mod default_credentials;
 mod describe;
 mod fit;
-mod found;
+mod identify;
 mod openstack;
+mod overrides;
 mod owner;
-mod residue;
-mod shipped;
 
 pub use ceph::{CephDeclaration, CephState, CephUse, CephUses, find_ceph_uses};
 pub use compare::{Comparison, compare_release};
-pub use describe::{CloudInventory, Description, Invent, SecretContent, Secrets};
-pub use found::{IdentifiedReleases, InstalledRelease, identify_releases, main_namespace};
+pub use default_credentials::{DefaultCredentials, find_default_credentials};
+pub use describe::{CloudInventory, Description, FactProvider, SecretContent, Secrets};
+pub use identify::{IdentifiedReleases, InstalledRelease, identify_releases, main_namespace};
 pub use owner::find_other_controller;
-pub use shipped::{Shipped, find_default_credentials};
 
 #[cfg(test)]
 mod tests;

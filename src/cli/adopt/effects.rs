@@ -97,7 +97,7 @@ impl EffectsQuery<'_> {
 fn given(found: &InstalledRelease, wanted: &DesiredRelease) -> Values {
     let mut given = found.source.config.clone();
     for path in &wanted.secret {
-        if let Some(value) = get(&found.seen, path) {
+        if let Some(value) = get(&found.effective_values, path) {
             set(&mut given, path, value.clone());
         }
     }

@@ -17,7 +17,7 @@ pub(super) fn named(cloud: &CloudInventory<'_>) -> Vec<Named> {
     let mut counts: BTreeMap<Path, BTreeMap<String, (usize, Value)>> = BTreeMap::new();
     for (name, found) in &cloud.known.releases {
         for (path, source) in cloud.catalog.bodies(name).flat_map(crate::catalog::Body::whole_scalar_expressions) {
-            let (Some(field), Some(value)) = (field(&source), get(&found.seen, &path)) else { continue };
+            let (Some(field), Some(value)) = (field(&source), get(&found.effective_values, &path)) else { continue };
             if value.is_object() || value.is_array() || value.is_null() {
                 continue;
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::SecretContent;
-use super::found::{IdentifiedReleases, InstalledRelease};
+use super::identify::{IdentifiedReleases, InstalledRelease};
 use crate::ceph::{CONFIG_MAP, Consumer, DeclaredCeph, read_declared_ceph, setting};
 use osdpl_values::{Path, get};
 
@@ -133,7 +133,7 @@ fn backend(found: &InstalledRelease, sections: &str, enabled: &str, driver: &str
 }
 
 fn value<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a Value> {
-    get(&found.seen, &Path::parse(path).ok()?)
+    get(&found.effective_values, &Path::parse(path).ok()?)
 }
 
 fn text<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a str> {

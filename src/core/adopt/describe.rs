@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::ceph::CephDeclaration;
 use super::fit::{Fit, score};
-use super::found::IdentifiedReleases;
+use super::identify::IdentifiedReleases;
 use super::openstack::runs;
-use super::residue::compute_overrides;
+use super::overrides::compute_overrides;
 use super::{Comparison, compare_release};
 use crate::api::{OpenStackDeploymentSpec, SecretKey, ValuesFrom, ValuesKind};
 use crate::catalog::Catalog;
@@ -64,7 +64,7 @@ pub struct Description {
 }
 
 /// Provides placeholders for unknown facts, such as credentials of releases that were not found.
-pub type Invent<'a> = &'a dyn Fn(&Selection) -> Facts;
+pub type FactProvider<'a> = &'a dyn Fn(&Selection) -> Facts;
 
 /// The inputs of a description, with the name and namespace of the resource.
 pub struct CloudInventory<'a> {
@@ -72,7 +72,7 @@ pub struct CloudInventory<'a> {
     pub(super) namespace: &'a str,
     pub(super) known: &'a IdentifiedReleases<'a>,
     pub(super) catalog: &'a Catalog,
-    invent: Invent<'a>,
+    provide_facts: FactProvider<'a>,
     pub(super) storage: Option<&'a CephDeclaration>,
     taken: BTreeMap<credentials::Name, String>,
 }
@@ -83,9 +83,9 @@ impl<'a> CloudInventory<'a> {
         (namespace, name): (&'a str, &'a str),
         known: &'a IdentifiedReleases<'a>,
         catalog: &'a Catalog,
-        invent: Invent<'a>,
+        provide_facts: FactProvider<'a>,
     ) -> Self {
-        Self { name, namespace, known, catalog, invent, storage: None, taken: taken(known, catalog) }
+        Self { name, namespace, known, catalog, provide_facts, storage: None, taken: taken(known, catalog) }
     }
 
     /// Sets the Ceph that the spec declares.
@@ -157,7 +157,7 @@ impl<'a> CloudInventory<'a> {
     ///
     /// Credentials of services outside of the cloud are left out; a release that uses one keeps it in its own values.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
-        let mut facts = (self.invent)(selection);
+        let mut facts = (self.provide_facts)(selection);
         // Without a declared Ceph, features that need one are not tried.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
         for ((service, name), value) in self.named(selection) {
@@ -190,7 +190,7 @@ fn taken(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credenti
         let service = catalog.release(release).map_or("", |(service, _)| service);
         for (path, expression) in catalog.bodies(release).flat_map(crate::catalog::Body::whole_scalar_expressions) {
             let Some((owner, name)) = credential(&expression) else { continue };
-            let Some(text) = get(&found.seen, &path).and_then(|value| value.as_str()) else { continue };
+            let Some(text) = get(&found.effective_values, &path).and_then(|value| value.as_str()) else { continue };
             if is_whole(text) {
                 let weight = if owner == service { known.releases.len() * 100 } else { 1 };
                 *counts.entry((owner.into(), name.into())).or_default().entry(text).or_default() += weight;

@@ -206,7 +206,7 @@ pub(super) fn score(
             Some(release) => {
                 let mut wanted = coalesce(&found.source.defaults, &release.values);
                 normalize_numbers(&mut wanted);
-                score += changed_paths(&found.seen, &wanted).len();
+                score += changed_paths(&found.effective_values, &wanted).len();
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::found::IdentifiedReleases;
+use super::identify::IdentifiedReleases;
 use crate::catalog::{Catalog, Level, OpenStackRelease};
 use crate::desired::Finding;
 use osdpl_values::{Path, get};
@@ -41,7 +41,7 @@ pub(super) fn runs(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> Runs {
 /// Returns the tags of all images; an image with only a digest has none.
 fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let path: Path = ["images", "tags"].into_iter().collect();
-    let images = known.releases.values().filter_map(|found| get(&found.seen, &path).and_then(Value::as_object));
+    let images = known.releases.values().filter_map(|found| get(&found.effective_values, &path).and_then(Value::as_object));
     let images = images.flatten().filter_map(|(_, image)| image.as_str());
     let tag = |image: &str| {
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
@@ -78,7 +78,7 @@ fn warning(guess: &str, tags: BTreeMap<String, usize>) -> Finding {
 mod tests {
     use serde_json::json;
 
-    use super::super::found::{InstalledRelease, identify_releases};
+    use super::super::identify::{InstalledRelease, identify_releases};
     use super::*;
     use crate::observed::ReleaseKey;
     use crate::release::{Chart, RevisionSource};

@@ -35,8 +35,8 @@ fn by_hand() -> Vec<InstalledRelease> {
 fn described(found: &[InstalledRelease]) -> Description {
     let catalog = catalog();
     let known = identify_releases(found, &catalog);
-    let invent = |_: &Selection| Facts { helm_major: 4, ..Facts::default() };
-    CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &invent).describe()
+    let provide_facts = |_: &Selection| Facts { helm_major: 4, ..Facts::default() };
+    CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &provide_facts).describe()
 }
 
 #[test]
@@ -87,9 +87,9 @@ fn keeps_credentials_of_absent_services_in_the_values() {
     let found = [found("other", "other", json!({}), json!({"conf": {"password": "theirs"}}))];
     let known = identify_releases(&found, &catalog);
     let credentials = || [("front".to_owned(), [("user".to_owned(), "placeholder".to_owned())].into())].into();
-    let invent = |_: &Selection| Facts { helm_major: 4, credentials: credentials(), ..Facts::default() };
+    let provide_facts = |_: &Selection| Facts { helm_major: 4, credentials: credentials(), ..Facts::default() };
     let Description { spec, secrets, compared, .. } =
-        CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &invent).describe();
+        CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &provide_facts).describe();
     assert!(!spec.services.contains_key("front"), "the service is not part of the cloud");
     let SecretContent::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else { panic!("no values") };
     assert_eq!(Value::Object(values.clone()), json!({"conf": {"password": "theirs"}}));

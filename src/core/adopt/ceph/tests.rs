@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::super::{CloudInventory, Description, found::identify_releases};
+use super::super::{CloudInventory, Description, identify::identify_releases};
 use super::*;
 use crate::observed::{ComparisonResult, ReleaseKey};
 use crate::release::{Chart, RevisionSource};
@@ -146,8 +146,8 @@ fn the_declaration_changes_no_release() {
     let catalog = crate::files::load_catalog(None).unwrap();
     let found = cloud();
     let (known, storage) = (identify_releases(&found, &catalog), storage(&found, &answers()).unwrap());
-    let invent = |selection: &_| crate::placeholder::facts(&catalog, selection);
-    let cloud = CloudInventory::new(("openstack", "cloud"), &known, &catalog, &invent).with_storage(Some(&storage));
+    let provide_facts = |selection: &_| crate::placeholder::facts(&catalog, selection);
+    let cloud = CloudInventory::new(("openstack", "cloud"), &known, &catalog, &provide_facts).with_storage(Some(&storage));
     let Description { spec, secrets, compared, .. } = cloud.describe();
     assert_eq!(spec.features["storage"], storage.feature);
     assert!(secrets["cloud-adopted-ceph"] == storage.secret.1);

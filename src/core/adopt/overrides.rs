@@ -62,22 +62,22 @@ fn differences(from: &Values, to: &Values, parent: &Path, over: &mut Values) {
 
 /// Splits the overrides into plain values and secrets. Nulls become `unset` paths, which survive tools that strip
 /// nulls.
-fn split(over: Values, brought: &[Path]) -> RemainingOverrides {
-    let mut residue = RemainingOverrides::default();
-    split_below(over, &Path::root(), brought, &mut residue);
-    residue
+fn split(over: Values, secret_paths: &[Path]) -> RemainingOverrides {
+    let mut remaining = RemainingOverrides::default();
+    split_below(over, &Path::root(), secret_paths, &mut remaining);
+    remaining
 }
 
-fn split_below(values: Values, parent: &Path, brought: &[Path], residue: &mut RemainingOverrides) {
+fn split_below(values: Values, parent: &Path, secret_paths: &[Path], remaining: &mut RemainingOverrides) {
     for (key, value) in values {
         let path = parent.child(&key);
         match value {
-            Value::Object(map) if !map.is_empty() => split_below(map, &path, brought, residue),
-            Value::Null if fits(&path, &residue.plain.unset) => residue.plain.unset.push(path.to_string()),
-            value if is_secret_value(&path, &value) || brought.iter().any(|secret| secret.covers(&path)) => {
-                set(&mut residue.secret, &path, value);
+            Value::Object(map) if !map.is_empty() => split_below(map, &path, secret_paths, remaining),
+            Value::Null if fits(&path, &remaining.plain.unset) => remaining.plain.unset.push(path.to_string()),
+            value if is_secret_value(&path, &value) || secret_paths.iter().any(|secret| secret.covers(&path)) => {
+                set(&mut remaining.secret, &path, value);
             }
-            value => set(&mut residue.plain.values, &path, value),
+            value => set(&mut remaining.plain.values, &path, value),
         }
     }
 }
@@ -99,11 +99,11 @@ mod tests {
     }
 
     /// Returns what templates see with the overrides in the operator's order: the Secret, the values, then `unset`.
-    fn applied(defaults: &Values, wanted: &Values, residue: &RemainingOverrides) -> Values {
+    fn applied(defaults: &Values, wanted: &Values, remaining: &RemainingOverrides) -> Values {
         let mut values = wanted.clone();
-        merge(&mut values, residue.secret.clone());
-        merge(&mut values, residue.plain.values.clone());
-        for path in &residue.plain.unset {
+        merge(&mut values, remaining.secret.clone());
+        merge(&mut values, remaining.plain.values.clone());
+        for path in &remaining.plain.unset {
             set(&mut values, &Path::parse(path).unwrap(), Value::Null);
         }
         coalesce(defaults, &values)
@@ -115,11 +115,11 @@ mod tests {
         let wanted = map(json!({"pod": {"replicas": 3}, "conf": {"a": {"x": 1}}, "auth": {"password": "made"}}));
         let given =
             map(json!({"pod": {"replicas": 3}, "conf": {"a": {"x": 9, "y": null}}, "auth": {"password": "theirs"}}));
-        let residue = compute_overrides(&defaults, &wanted, &given);
-        assert_eq!(Value::Object(residue.plain.values.clone()), json!({"conf": {"a": {"x": 9}}}));
-        assert_eq!(residue.plain.unset, ["conf.a.y"]);
-        assert_eq!(Value::Object(residue.secret.clone()), json!({"auth": {"password": "theirs"}}));
-        assert_eq!(applied(&defaults, &wanted, &residue), coalesce(&defaults, &given));
+        let remaining = compute_overrides(&defaults, &wanted, &given);
+        assert_eq!(Value::Object(remaining.plain.values.clone()), json!({"conf": {"a": {"x": 9}}}));
+        assert_eq!(remaining.plain.unset, ["conf.a.y"]);
+        assert_eq!(Value::Object(remaining.secret.clone()), json!({"auth": {"password": "theirs"}}));
+        assert_eq!(applied(&defaults, &wanted, &remaining), coalesce(&defaults, &given));
     }
 
     #[test]
@@ -128,31 +128,31 @@ mod tests {
         for objects in
             [json!({ "one": one }), json!([one]), json!({"one": "kind: Secret\ndata: {tls.key: aHVudGVyMg==}\n"})]
         {
-            let residue = compute_overrides(&Values::new(), &Values::new(), &map(json!({ "extraObjects": objects })));
-            let plain = Value::Object(residue.plain.values.clone()).to_string();
+            let remaining = compute_overrides(&Values::new(), &Values::new(), &map(json!({ "extraObjects": objects })));
+            let plain = Value::Object(remaining.plain.values.clone()).to_string();
             assert!(!plain.contains("aHVudGVyMg=="), "{plain}");
-            assert!(Value::Object(residue.secret).to_string().contains("aHVudGVyMg=="), "{objects}");
+            assert!(Value::Object(remaining.secret).to_string().contains("aHVudGVyMg=="), "{objects}");
         }
         let wanted = map(json!({"extraObjects": {"one": {"kind": "Secret", "data": {"tls.key": "bWluZQ=="}}}}));
-        let residue = compute_overrides(&Values::new(), &wanted, &map(json!({"extraObjects": {"one": one}})));
-        assert_eq!(residue.plain, Overrides::default(), "the differing part has no kind");
+        let remaining = compute_overrides(&Values::new(), &wanted, &map(json!({"extraObjects": {"one": one}})));
+        assert_eq!(remaining.plain, Overrides::default(), "the differing part has no kind");
     }
 
     #[test]
     fn splits_texts_with_passwords_but_not_with_templates() {
         let (text, template) = ("global:\n  smtp_auth_password: 'hunter2'\n", "password: {{ .Values.password }}\n");
         let given = map(json!({"conf": {"text": text, "template": template}}));
-        let residue = compute_overrides(&Values::new(), &Values::new(), &given);
-        assert_eq!(Value::Object(residue.secret), json!({"conf": {"text": text}}));
-        assert_eq!(Value::Object(residue.plain.values), json!({"conf": {"template": template}}));
+        let remaining = compute_overrides(&Values::new(), &Values::new(), &given);
+        assert_eq!(Value::Object(remaining.secret), json!({"conf": {"text": text}}));
+        assert_eq!(Value::Object(remaining.plain.values), json!({"conf": {"template": template}}));
     }
 
     #[test]
     fn a_map_that_replaces_a_scalar_exposes_no_defaults() {
         let defaults = map(json!({"tls": {"a": 1, "b": 2}}));
         let (wanted, given) = (map(json!({"tls": "off"})), map(json!({"tls": {"a": null, "c": 3}})));
-        let residue = compute_overrides(&defaults, &wanted, &given);
-        assert_eq!(applied(&defaults, &wanted, &residue), coalesce(&defaults, &given));
+        let remaining = compute_overrides(&defaults, &wanted, &given);
+        assert_eq!(applied(&defaults, &wanted, &remaining), coalesce(&defaults, &given));
     }
 
     fn tree() -> impl Strategy<Value = Value> {
@@ -175,8 +175,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_value_is_lost(defaults in trees(), wanted in trees(), given in trees()) {
-            let residue = compute_overrides(&defaults, &wanted, &given);
-            let mut seen = applied(&defaults, &wanted, &residue);
+            let remaining = compute_overrides(&defaults, &wanted, &given);
+            let mut seen = applied(&defaults, &wanted, &remaining);
             without_nulls(&mut seen);
             prop_assert_eq!(seen, coalesce(&defaults, &given));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::describe::credential;
-use super::found::{IdentifiedReleases, InstalledRelease};
+use super::identify::{IdentifiedReleases, InstalledRelease};
 use crate::catalog::{Body, Catalog, CredentialKind};
 use crate::credentials::Name;
 use osdpl_values::{Path, get};
@@ -26,17 +26,17 @@ const WORDS: [&str; 11] = [
 
 /// Credentials that still have an upstream default, by service and name, with the release's catalogue name and the path
 /// in its values.
-pub type Shipped = BTreeMap<Name, (String, Path)>;
+pub type DefaultCredentials = BTreeMap<Name, (String, Path)>;
 
 /// Finds credentials with an upstream default. The release of the credential's own service takes precedence, else the
 /// first release.
-pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> Shipped {
-    let mut all = Shipped::new();
+pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DefaultCredentials {
+    let mut all = DefaultCredentials::new();
     for (release, found) in &known.releases {
         let service = catalog.release(release).map_or("", |(service, _)| service);
         for (path, expression) in catalog.bodies(release).flat_map(Body::whole_scalar_expressions) {
             let Some((owner, name)) = credential(&expression) else { continue };
-            if is_identifier(catalog, (owner, name)) || !is_shipped(found, &path) {
+            if is_identifier(catalog, (owner, name)) || !is_default(found, &path) {
                 continue;
             }
             let place = (release.clone(), path);
@@ -58,8 +58,8 @@ fn is_identifier(catalog: &Catalog, (service, name): (&str, &str)) -> bool {
 }
 
 /// Whether the value at a path is the chart's own default or a known default of upstream.
-fn is_shipped(found: &InstalledRelease, path: &Path) -> bool {
-    let Some(text) = get(&found.seen, path).and_then(|value| value.as_str()).filter(|text| !text.is_empty()) else {
+fn is_default(found: &InstalledRelease, path: &Path) -> bool {
+    let Some(text) = get(&found.effective_values, path).and_then(|value| value.as_str()).filter(|text| !text.is_empty()) else {
         return false;
     };
     let default = get(&found.source.defaults, path).and_then(|value| value.as_str());

@@ -16,16 +16,16 @@ pub struct InstalledRelease {
     pub revision: u32,
     /// The source of that revision.
     pub source: RevisionSource,
-    /// The values that its templates saw.
-    pub seen: Values,
+    /// The values that its templates read: the chart's defaults, overridden by the values of the revision.
+    pub effective_values: Values,
 }
 
 impl InstalledRelease {
     /// Creates a release from its newest revision.
     pub fn new(key: ReleaseKey, revision: u32, source: RevisionSource) -> Self {
-        let mut seen = coalesce(&source.defaults, &source.config);
-        normalize_numbers(&mut seen);
-        Self { key, revision, source, seen }
+        let mut effective_values = coalesce(&source.defaults, &source.config);
+        normalize_numbers(&mut effective_values);
+        Self { key, revision, source, effective_values }
     }
 }
 
