@@ -6,11 +6,11 @@
 mod adopt;
 mod approval;
 mod drift;
+mod messages;
 mod prepare;
 mod settle;
 mod state;
 mod step;
-mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 

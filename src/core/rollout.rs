@@ -14,11 +14,11 @@
 //! One component is rolled out at a time, in the order of the catalogue.
 
 mod judge;
+mod messages;
 mod part;
 mod preview;
 mod strategy;
 mod tally;
-mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -102,8 +102,8 @@ fn check(catalog: &Catalog, row: &Row) {
     );
     assert_eq!(description.installs, [""; 0], "{cloud}");
     for name in desired.releases.keys() {
-        let verdict = description.compared.get(name).map(|compared| &compared.verdict);
-        assert_eq!(verdict, Some(&ComparisonResult::Same), "{cloud}: {name}");
+        let result = description.compared.get(name).map(|compared| &compared.result);
+        assert_eq!(result, Some(&ComparisonResult::Same), "{cloud}: {name}");
     }
     let errors = description.findings.iter().filter(|finding| finding.level == Level::Error);
     assert_eq!(errors.map(ToString::to_string).collect::<Vec<_>>(), [""; 0], "{cloud}");

@@ -15,7 +15,7 @@ pub struct Comparison {
     /// The values that templates would see.
     pub after: Values,
     /// The result of the comparison.
-    pub verdict: ComparisonResult,
+    pub result: ComparisonResult,
 }
 
 /// Compares the source of a revision with the desired release.
@@ -33,8 +33,8 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
     let paths: Vec<String> = changed_paths(&before, &after).iter().map(ToString::to_string).collect();
     let chart = other_chart(release, source);
     let same = paths.is_empty() && chart.is_none();
-    let verdict = if same { ComparisonResult::Same } else { ComparisonResult::Differs { chart, paths } };
-    Comparison { before, after, verdict }
+    let result = if same { ComparisonResult::Same } else { ComparisonResult::Differs { chart, paths } };
+    Comparison { before, after, result }
 }
 
 /// Empties maps that contain only nulls on both sides.
@@ -97,7 +97,7 @@ mod tests {
         (release.version, release.fingerprint) = (Some("1.2.3".into()), Some("fingerprint".into()));
         release.values = map(values);
         change(&mut release);
-        compare_release(&release, &source(config)).verdict.to_string()
+        compare_release(&release, &source(config)).result.to_string()
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn describes_a_cloud_by_presets_and_overrides() {
         spec.as_object_mut().unwrap().remove(field);
     }
     assert_eq!(spec, expected);
-    assert!(compared.values().all(|compared| compared.verdict == ComparisonResult::Same), "no value is lost");
+    assert!(compared.values().all(|compared| compared.result == ComparisonResult::Same), "no value is lost");
     let SecretContent::Text(admin) = &secrets["nimbus-adopted-credentials-store"]["admin"] else { panic!("no text") };
     assert_eq!(admin, "s3cret", "the password in use");
     let SecretContent::Values(tls) = &secrets["nimbus-adopted-front"]["values.yaml"] else { panic!("no values") };
@@ -93,7 +93,7 @@ fn keeps_credentials_of_absent_services_in_the_values() {
     assert!(!spec.services.contains_key("front"), "the service is not part of the cloud");
     let SecretContent::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else { panic!("no values") };
     assert_eq!(Value::Object(values.clone()), json!({"conf": {"password": "theirs"}}));
-    assert_eq!(compared["other"].verdict, ComparisonResult::Same);
+    assert_eq!(compared["other"].result, ComparisonResult::Same);
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Validates values against structural schemas, the part of JSON schema that custom resource definitions support.
 //! Callers write the messages.
 
-mod mistyped;
-mod words;
+mod messages;
+mod type_messages;
 
 use serde_json::{Map, Value};
 
-pub use mistyped::parse_boolean_word;
-pub use words::{field_description, violation_message};
+pub use messages::{field_description, violation_message};
+pub use type_messages::parse_boolean_word;
 
 /// A violation of a schema.
 #[derive(Debug, PartialEq)]

@@ -11,7 +11,7 @@ impl Context<'_> {
     /// The comparison of the newest revision with the desired state; `None` before it was made.
     fn comparison(&self, release: &DesiredRelease, seen: &ObservedRelease) -> Option<&ComparisonResult> {
         let known = self.observed.comparisons.get(&release.key)?;
-        (known.revision == seen.revision && known.inputs == release.inputs).then_some(&known.verdict)
+        (known.revision == seen.revision && known.inputs == release.inputs).then_some(&known.result)
     }
 
     /// Whether a foreign newest revision equals the desired state. It then counts as ours and gets our labels.
@@ -38,9 +38,9 @@ impl Context<'_> {
     /// An adoption only labels the record and is therefore allowed while paused. Any change of the release waits as
     /// usual afterwards.
     pub(super) fn unmanaged_step(&self, name: &str, release: &DesiredRelease, seen: &ObservedRelease) -> Step {
-        let verdict = self.comparison(release, seen);
+        let result = self.comparison(release, seen);
         if !Policy::selects(&self.policy.adopt, name) {
-            return Step::Wait(Wait::Unmanaged(verdict.cloned()));
+            return Step::Wait(Wait::Unmanaged(result.cloned()));
         }
         if let Some(blocked) = Self::blocked(release) {
             return blocked;
@@ -52,7 +52,7 @@ impl Context<'_> {
                 seen.revision, seen.status
             ));
         }
-        match verdict {
+        match result {
             None => Step::Settling(vec!["its release record is being compared with the desired state".into()]),
             Some(ComparisonResult::Owned(message) | ComparisonResult::Unknown(message)) => refused(message.clone()),
             Some(ComparisonResult::Same) => Step::Do(Action::Adopt { in_sync: true }, Reason::Matches),

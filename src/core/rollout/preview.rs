@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{is_automatic, part, words};
+use super::{is_automatic, messages, part};
 use crate::api::Rollout;
 use crate::catalog::{Catalog, Component};
 use crate::desired::Desired;
@@ -32,7 +32,7 @@ pub fn preview_restarts(
             *nodes.entry(&set.component).or_default() += set.desired;
         });
         let each = nodes.iter().filter(|(_, nodes)| **nodes > 0).map(|(component, nodes)| {
-            format!("{component} on {}, {} at a time", words::nodes_of(*nodes), settings.batch_size_for(*nodes))
+            format!("{component} on {}, {} at a time", messages::nodes_of(*nodes), settings.batch_size_for(*nodes))
         });
         let each: Vec<String> = each.collect();
         let approval = if is_automatic(settings) { "" } else { " after approval" };

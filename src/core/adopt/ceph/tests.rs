@@ -153,7 +153,7 @@ fn the_declaration_changes_no_release() {
     assert!(secrets["cloud-adopted-ceph"] == storage.secret.1);
     assert_eq!(compared.len(), 3);
     for (name, compared) in &compared {
-        assert_eq!(compared.verdict, ComparisonResult::Same, "{name}");
+        assert_eq!(compared.result, ComparisonResult::Same, "{name}");
     }
     let glance = serde_json::to_string(&spec.services["glance"]).unwrap();
     assert!(!glance.contains("rbd_store_pool"), "the value comes from the declaration: {glance}");

@@ -14,21 +14,21 @@ fn theirs() -> ObservedRelease {
 }
 
 /// The store as a foreign release with a known comparison.
-fn compared(seen: ObservedRelease, verdict: ComparisonResult) -> Fixture {
-    let likeness = ManifestComparison { revision: 3, inputs: "new".into(), verdict, until: None };
+fn compared(seen: ObservedRelease, result: ComparisonResult) -> Fixture {
+    let comparison = ManifestComparison { revision: 3, inputs: "new".into(), result, until: None };
     let known = move |world: &mut Fixture| {
-        drop(world.observed.comparisons.insert(ReleaseKey::new("openstack", "store"), likeness));
+        drop(world.observed.comparisons.insert(ReleaseKey::new("openstack", "store"), comparison));
     };
     world().see("store", seen).with(known)
 }
 
-fn adoption(seen: ObservedRelease, verdict: ComparisonResult) -> String {
-    compared(seen, verdict).with(|world| _ = world.policy.adopt.insert("store".into())).describe_step("store")
+fn adoption(seen: ObservedRelease, result: ComparisonResult) -> String {
+    compared(seen, result).with(|world| _ = world.policy.adopt.insert("store".into())).describe_step("store")
 }
 
 #[test]
 fn reports_changes_before_adoption() {
-    let message = |verdict| compared(theirs(), verdict).describe_step("store");
+    let message = |result| compared(theirs(), result).describe_step("store");
     let same = message(ComparisonResult::Same);
     assert!(same.contains("take it over (osdpl adopt <release>): nothing would change. Or"), "{same}");
     let differs = message(differs());

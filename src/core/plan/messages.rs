@@ -99,7 +99,7 @@ impl fmt::Display for Wait {
                 by_hand(description, *since),
                 crate::api::REPAIR
             ),
-            Self::Unmanaged(verdict) => unmanaged(verdict.as_ref(), formatter),
+            Self::Unmanaged(result) => unmanaged(result.as_ref(), formatter),
             Self::Undecodable(problem) => write!(formatter, "its release record can't be read: {problem}"),
             Self::Terminating(namespace) => {
                 write!(formatter, "namespace {namespace} is being deleted: no Job starts in it any more")
@@ -108,15 +108,15 @@ impl fmt::Display for Wait {
     }
 }
 
-fn unmanaged(verdict: Option<&ComparisonResult>, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn unmanaged(result: Option<&ComparisonResult>, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
     formatter.write_str("a release of this name exists that osdpl did not make; ")?;
-    match verdict {
+    match result {
         None => formatter.write_str("take it over (osdpl adopt <release>)")?,
         Some(ComparisonResult::Same) => {
             formatter.write_str("take it over (osdpl adopt <release>): nothing would change")?;
         }
-        Some(verdict @ ComparisonResult::Differs { .. }) => {
-            write!(formatter, "take it over (osdpl adopt <release>): {verdict}, once that is approved")?;
+        Some(result @ ComparisonResult::Differs { .. }) => {
+            write!(formatter, "take it over (osdpl adopt <release>): {result}, once that is approved")?;
         }
         Some(ComparisonResult::Owned(text) | ComparisonResult::Unknown(text)) => formatter.write_str(text)?,
     }

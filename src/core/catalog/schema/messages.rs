@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::super::did_you_mean;
-use super::mistyped::type_message;
+use super::type_messages::type_message;
 use super::{SchemaViolation, ViolationKind};
 
 /// The maximum length of a value that is quoted.

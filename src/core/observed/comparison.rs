@@ -15,7 +15,7 @@ pub struct ManifestComparison {
     /// The digest of the inputs it was compared with.
     pub inputs: String,
     /// The result.
-    pub verdict: ComparisonResult,
+    pub result: ComparisonResult,
     /// When the result expires, if no watch reports changes.
     pub until: Option<Timestamp>,
 }

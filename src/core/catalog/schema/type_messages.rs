@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::words::{KEYS, SHOWN, list, names, number, quote};
+use super::messages::{KEYS, SHOWN, list, names, number, quote};
 use super::{Nulls, validate};
 
 /// Describes the value, the expected type, and the remedy.
