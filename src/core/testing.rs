@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "fixtures for tests")]
 
-pub mod world;
+pub mod fixture;
 
 use crate::catalog::Files;
 

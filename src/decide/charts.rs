@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use osdpl_core::observed::ReleaseKey;
     use osdpl_core::plan::{Decision, Reason};
-    use osdpl_core::testing::world::world;
+    use osdpl_core::testing::fixture::fixture;
 
     fn deployment(change: serde_json::Value) -> OpenStackDeployment {
         let child = json!({
@@ -261,7 +261,7 @@ mod tests {
         let (same, newer) = (deployment(json!({})), deployment(json!({"metadata": {"generation": 3}})));
         let blocked = Blocked { reason: reason::CHART_PENDING.into(), message: "x".into() };
         let (replaced, empty) = (StandIns::from([("store".to_owned(), blocked.clone())]), StandIns::new());
-        let (known, mut fetching) = (world().desired, world().desired);
+        let (known, mut fetching) = (fixture().desired, fixture().desired);
         fetching.releases.values_mut().for_each(|release| release.blocked = Some(blocked.clone()));
         assert!(keeps_status(&same, &fetching, &empty, false, &waiting), "a chart has no stand-in");
         assert!(!keeps_status(&same, &known, &replaced, false, &idle), "all charts have stand-ins");

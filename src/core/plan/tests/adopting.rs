@@ -10,20 +10,20 @@ fn differs() -> ComparisonResult {
 }
 
 fn theirs() -> ObservedRelease {
-    ObservedRelease { attempt: None, own_inputs: None, inputs: None, catalog: None, ..seen(Status::Deployed) }
+    ObservedRelease { attempt: None, own_inputs: None, inputs: None, catalog: None, ..observed_release(Status::Deployed) }
 }
 
 /// The store as a foreign release with a known comparison.
 fn compared(seen: ObservedRelease, result: ComparisonResult) -> Fixture {
     let comparison = ManifestComparison { revision: 3, inputs: "new".into(), result, until: None };
-    let known = move |world: &mut Fixture| {
-        drop(world.observed.comparisons.insert(ReleaseKey::new("openstack", "store"), comparison));
+    let known = move |fixture: &mut Fixture| {
+        drop(fixture.observed.comparisons.insert(ReleaseKey::new("openstack", "store"), comparison));
     };
-    world().see("store", seen).with(known)
+    fixture().with_release("store", seen).with(known)
 }
 
 fn adoption(seen: ObservedRelease, result: ComparisonResult) -> String {
-    compared(seen, result).with(|world| _ = world.policy.adopt.insert("store".into())).describe_step("store")
+    compared(seen, result).with(|fixture| _ = fixture.policy.adopt.insert("store".into())).describe_step("store")
 }
 
 #[test]
@@ -52,9 +52,9 @@ fn adopts_requested_releases_without_other_manager() {
         adoption(older, ComparisonResult::Same),
         "settles: its release record is being compared with the desired state"
     );
-    let all = |world: &mut Fixture| {
-        world.policy.paused = true;
-        world.policy.adopt.insert("all".into());
+    let all = |fixture: &mut Fixture| {
+        fixture.policy.paused = true;
+        fixture.policy.adopt.insert("all".into());
     };
     let paused = compared(theirs(), ComparisonResult::Same).with(all).describe_step("store");
     assert_eq!(paused, "label the record, because it already equals the desired state", "labels do not start pods");
@@ -64,16 +64,16 @@ fn adopts_requested_releases_without_other_manager() {
 fn changes_adopted_releases_only_after_approval() {
     let adopted = || {
         let labels = (Some(ADOPTED.to_owned()), Some(ADOPTED.to_owned()), None);
-        let mut seen = seen(Status::Deployed);
+        let mut seen = observed_release(Status::Deployed);
         (seen.inputs, seen.catalog, seen.images) = labels;
         compared(seen, differs())
     };
     let waits = "it was adopted and differs from the desired state: waits for approval (osdpl approve)";
     assert_eq!(adopted().describe_step("store"), waits);
-    let automatic = adopted().with(|world| world.policy.approval = Approval::Automatic);
+    let automatic = adopted().with(|fixture| fixture.policy.approval = Approval::Automatic);
     assert_eq!(automatic.describe_step("store"), waits);
     let hash = adopted().plan().hash;
-    let approved = adopted().with(|world| world.policy.approved = Some(hash));
+    let approved = adopted().with(|fixture| fixture.policy.approved = Some(hash));
     assert!(
         approved
             .describe_step("store")
@@ -84,13 +84,13 @@ fn changes_adopted_releases_only_after_approval() {
 #[test]
 fn manual_upgrade_to_desired_state_is_in_sync() {
     let by_hand = || {
-        let mut seen = seen(Status::Deployed);
+        let mut seen = observed_release(Status::Deployed);
         seen.attempt.as_mut().unwrap().revision = 2;
         seen
     };
     let labelled = "label the record, because it already equals the desired state";
     assert_eq!(compared(by_hand(), ComparisonResult::Same).describe_step("store"), labelled);
-    let paused = |world: &mut Fixture| world.desired.releases.get_mut("store").unwrap().paused = true;
+    let paused = |fixture: &mut Fixture| fixture.desired.releases.get_mut("store").unwrap().paused = true;
     let step = compared(by_hand(), ComparisonResult::Same).with(paused).describe_step("store");
     assert_eq!(step, "paused; set `paused: false` to go on", "nobody asked for the label");
     let other = compared(by_hand(), differs()).describe_step("store");
@@ -100,17 +100,17 @@ fn manual_upgrade_to_desired_state_is_in_sync() {
 #[test]
 fn unmanages_releases_and_counts_them_as_ready() {
     let step_of = |seen: ObservedRelease| {
-        let unmanage = |world: &mut Fixture| world.desired.releases.get_mut("store").unwrap().managed = false;
-        world().see("store", seen).with(unmanage).describe_step("store")
+        let unmanage = |fixture: &mut Fixture| fixture.desired.releases.get_mut("store").unwrap().managed = false;
+        fixture().with_release("store", seen).with(unmanage).describe_step("store")
     };
     let expected = "remove our labels from its records, because the spec does not manage it any more";
     for seen in [
-        seen(Status::Deployed),
-        seen(Status::Failed),
-        ObservedRelease { inputs: Some("old".into()), ..seen(Status::Deployed) },
+        observed_release(Status::Deployed),
+        observed_release(Status::Failed),
+        ObservedRelease { inputs: Some("old".into()), ..observed_release(Status::Deployed) },
     ] {
         assert_eq!(step_of(seen), expected);
     }
     assert_eq!(step_of(theirs()), "ready", "with any inputs");
-    assert!(step_of(seen(Status::PendingUpgrade)).starts_with("unlock the record"));
+    assert!(step_of(observed_release(Status::PendingUpgrade)).starts_with("unlock the record"));
 }

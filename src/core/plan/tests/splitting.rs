@@ -5,7 +5,7 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::desired::NodeSplit;
 use crate::release::NO_SPLIT;
 use crate::release::Status;
-use crate::testing::world::*;
+use crate::testing::fixture::*;
 
 /// The step of a store with changed inputs, the split `before`, and these `DaemonSets` as (component, name, nodes).
 fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], approval: Approval) -> String {
@@ -17,17 +17,17 @@ fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], appr
             .map(|(component, name)| (parse(component), name.to_owned()))
             .into(),
     };
-    let mut seen = seen(Status::Deployed);
+    let mut seen = observed_release(Status::Deployed);
     (seen.inputs, seen.split) = (Some("old".into()), before.map(Into::into));
-    let mut world = world().see("store", seen);
-    world.policy.approval = approval;
-    world.desired.releases.get_mut("store").unwrap().split = Some(split);
+    let mut fixture = fixture().with_release("store", seen);
+    fixture.policy.approval = approval;
+    fixture.desired.releases.get_mut("store").unwrap().split = Some(split);
     for (component, name, nodes) in sets {
         let mut set = available("store", component, *nodes);
         (set.kind, set.name, set.desired) = (WorkloadKind::DaemonSet, (*name).into(), *nodes);
-        world.observed.workloads.push(set);
+        fixture.observed.workloads.push(set);
     }
-    world.describe_step("store")
+    fixture.describe_step("store")
 }
 
 #[test]

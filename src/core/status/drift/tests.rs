@@ -1,7 +1,7 @@
 use super::*;
 use crate::drift::{ForeignWrite, ObjectId, ObservedDrift, find_kind};
 use crate::release::Status;
-use crate::testing::world::{self, Fixture};
+use crate::testing::fixture::{self, Fixture};
 
 const EARLY: Timestamp = Timestamp::constant(1_800_000_000, 0);
 const LATE: Timestamp = Timestamp::constant(1_800_000_100, 0);
@@ -56,16 +56,16 @@ fn deleted_objects() -> Fixture {
         change: Change::Deleted,
     };
     let objects = vec![object("Job", "batch/v1", "store-setup"), object("Service", "v1", "store")];
-    world::world().see("store", world::seen(Status::Deployed)).with(|world| {
-        let key = world.desired.releases["store"].key.clone();
-        world.observed.drift = std::sync::Arc::new([(key, ObservedDrift { revision: 3, objects })].into());
+    fixture::fixture().with_release("store", fixture::observed_release(Status::Deployed)).with(|fixture| {
+        let key = fixture.desired.releases["store"].key.clone();
+        fixture.observed.drift = std::sync::Arc::new([(key, ObservedDrift { revision: 3, objects })].into());
     })
 }
 
 /// The reported drift of the store, following the status `before`.
-fn reported(world: &Fixture, before: Option<&HelmReleaseStatus>) -> HelmReleaseStatus {
-    let (plan, spec) = (world.plan(), crate::api::OpenStackDeploymentSpec::default());
-    let report = Report::new(&spec, 1, (&world.desired, &world.observed), &plan);
+fn reported(fixture: &Fixture, before: Option<&HelmReleaseStatus>) -> HelmReleaseStatus {
+    let (plan, spec) = (fixture.plan(), crate::api::OpenStackDeploymentSpec::default());
+    let report = Report::new(&spec, 1, (&fixture.desired, &fixture.observed), &plan);
     let mut child = HelmReleaseStatus::default();
     report_drift(&mut child, before, "store", &plan.decisions["store"], &report, EARLY);
     child
@@ -80,10 +80,10 @@ fn reports_new_drift_only_after_helm_ended() {
     let idle = deleted_objects();
     let known = reported(&idle, None);
     assert_eq!(names(&known), ["Job store-setup", "Service store"]);
-    let busy = deleted_objects().with(|world| {
-        let key = world.desired.releases["store"].key.clone();
-        world.observed.running.insert(key, world::running_helm("newer"));
-        world.desired.releases.get_mut("store").unwrap().inputs = "newer".into();
+    let busy = deleted_objects().with(|fixture| {
+        let key = fixture.desired.releases["store"].key.clone();
+        fixture.observed.running.insert(key, fixture::running_helm("newer"));
+        fixture.desired.releases.get_mut("store").unwrap().inputs = "newer".into();
     });
     assert_eq!(reported(&busy, None), HelmReleaseStatus::default());
     assert_eq!(names(&reported(&busy, Some(&known))), ["Service store"]);
@@ -92,6 +92,6 @@ fn reports_new_drift_only_after_helm_ended() {
 #[test]
 fn ignores_jobs_that_the_next_upgrade_deletes() {
     let waiting =
-        deleted_objects().with(|world| world.desired.releases.get_mut("store").unwrap().inputs = "newer".into());
+        deleted_objects().with(|fixture| fixture.desired.releases.get_mut("store").unwrap().inputs = "newer".into());
     assert_eq!(names(&reported(&waiting, None)), ["Service store"]);
 }

@@ -56,7 +56,7 @@ pub fn release(name: &str) -> DesiredRelease {
     }
 }
 
-pub fn world() -> Fixture {
+pub fn fixture() -> Fixture {
     let store = Component::parse("store/server").unwrap();
     let mut front = release("front");
     front.needs.insert(store.clone(), Provider::Release("store".into()));
@@ -71,7 +71,7 @@ pub fn world() -> Fixture {
     }
 }
 
-pub fn seen(status: Status) -> ObservedRelease {
+pub fn observed_release(status: Status) -> ObservedRelease {
     ObservedRelease {
         status,
         revision: 3,
@@ -111,7 +111,7 @@ pub fn available(release: &str, component: &str, ready: i32) -> Workload {
 
 impl Fixture {
     #[must_use]
-    pub fn see(mut self, name: &str, seen: ObservedRelease) -> Self {
+    pub fn with_release(mut self, name: &str, seen: ObservedRelease) -> Self {
         self.observed.releases.insert(ReleaseKey::new("openstack", name), seen);
         self
     }
@@ -147,15 +147,15 @@ pub fn running_helm(inputs: &str) -> RunningHelm {
     }
 }
 
-pub fn hook(world: &mut Fixture, failures: i32) {
-    let mut pending = seen(Status::PendingUpgrade);
+pub fn hook(fixture: &mut Fixture, failures: i32) {
+    let mut pending = observed_release(Status::PendingUpgrade);
     let name = "post-upgrade Job store-init".to_owned();
     pending.body = Some(RecordBody {
         hook: Some(ObservedHook { name, job: Some("store-init".into()), since: None, failed: false }),
         ..RecordBody::default()
     });
-    world.observed.releases.insert(ReleaseKey::new("openstack", "store"), pending);
-    world.observed.jobs.push(ObservedJob {
+    fixture.observed.releases.insert(ReleaseKey::new("openstack", "store"), pending);
+    fixture.observed.jobs.push(ObservedJob {
         namespace: "openstack".into(),
         name: "store-init".into(),
         release: "store".into(),
