@@ -3,7 +3,6 @@
 //! Pure module: text in, text out. A Secret is either read completely or is a [`SecretError`]. A problem names object and
 //! key and never quotes the value, because a key pasted in the wrong place must not be shown either.
 
-mod admin;
 mod declared;
 mod example;
 mod external;
@@ -21,8 +20,6 @@ mod variables;
 
 use std::collections::BTreeMap;
 
-pub(crate) use admin::ADMIN_SECRET;
-pub use admin::Admin;
 pub use declared::{DeclaredCeph, NotReady, read_declared_ceph};
 pub use example::{example, example_gateway};
 pub use external::external;
@@ -41,6 +38,10 @@ use problem::SecretData;
 
 /// The ConfigMap that every chart mounts `ceph.conf` from; upstream's default of `ceph_client.configmap`.
 pub(crate) const CONFIG_MAP: &str = "ceph-etc";
+
+/// The Secret from which the charts' Jobs and init containers mount `client.admin`'s key; upstream's default of
+/// `ceph_client.user_secret_name`.
+pub(crate) const ADMIN_SECRET: &str = "pvc-ceph-client-key";
 
 /// A service that uses Ceph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,6 +139,15 @@ pub struct User {
     pub key: CephxKey,
     /// Its pools, the main one first.
     pub pools: Vec<Pool>,
+}
+
+/// The credentials and settings with which the charts create pools and users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admin {
+    /// The key of `client.admin`.
+    pub key: CephxKey,
+    /// The number of replicas in each consumer's pool.
+    pub replicas: BTreeMap<Consumer, i64>,
 }
 
 /// The format in which a Ceph is described.

@@ -149,18 +149,18 @@ impl CephUses {
     /// Returns a message for everything that can't be determined.
     pub fn storage<'a>(
         &self,
-        answers: &CephState,
+        state: &CephState,
         (namespace, name): (&str, &str),
         releases: impl Iterator<Item = &'a str>,
     ) -> Result<CephDeclaration, Vec<String>> {
-        let conf = |option| answers.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
+        let conf = |option| state.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
         let reported: Vec<_> =
-            answers.clusters.iter().filter_map(|(place, fsid)| Some((place, fsid.clone()?))).collect();
+            state.clusters.iter().filter_map(|(place, fsid)| Some((place, fsid.clone()?))).collect();
         // With several Ceph clusters it is unclear which one is used.
         let guess = || if let [(place, fsid)] = &reported[..] { Some(((*place).clone(), fsid.clone())) } else { None };
         let guess = if conf("fsid").is_none() { guess() } else { None };
         let fsid = conf("fsid").or_else(|| guess.as_ref().map(|(_, fsid)| fsid.clone()));
-        let lacking = self.lacking(answers, (conf("mon_host").is_some(), fsid.is_some()));
+        let lacking = self.lacking(state, (conf("mon_host").is_some(), fsid.is_some()));
         if !lacking.is_empty() {
             return Err(lacking);
         }
@@ -171,7 +171,7 @@ impl CephUses {
             open.push((field("user"), own.keyring.is_some().then(|| own.user.clone())));
         }
         let open = open.into_iter().filter_map(|(key, value)| Some((key, SecretContent::Open(value?))));
-        let keys = answers
+        let keys = state
             .keys
             .iter()
             .map(|(consumer, key)| (format!("{}.key", consumer.name()), SecretContent::Text(key.clone())));
@@ -190,7 +190,7 @@ impl CephUses {
     }
 
     /// Returns a message for each missing input.
-    fn lacking(&self, answers: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
+    fn lacking(&self, state: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
         let (namespace, map) = &self.configuration;
         let mut lacking = Vec::new();
         if !has_monitors {
@@ -199,7 +199,7 @@ impl CephUses {
         if !has_fsid {
             lacking.push("its fsid is unknown (`ceph fsid` prints it)".to_owned());
         }
-        for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !answers.keys.contains_key(consumer)) {
+        for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !state.keys.contains_key(consumer)) {
             if let Some((namespace, secret)) = &own.keyring {
                 let (service, user) = (consumer.name(), &own.user);
                 lacking.push(format!("Secret {namespace}/{secret} has no key of {service}'s user {user}"));

@@ -49,13 +49,13 @@ pub enum NotReady {
     Occupied(String),
     /// It is not the Ceph that the charts use.
     #[error(
-        "the described Ceph is {found}, but the cloud's images, volumes and instances are in {held} (ConfigMap {map}): nothing is changed; correct the description, or delete that ConfigMap to start with an empty Ceph"
+        "the described Ceph is {found}, but the cloud's images, volumes and instances are in {in_use} (ConfigMap {map}): nothing is changed; correct the description, or delete that ConfigMap to start with an empty Ceph"
     )]
     OtherCeph {
         /// The fsid in the description.
         found: String,
         /// The fsid that the charts use.
-        held: String,
+        in_use: String,
         /// The ConfigMap with the fsid that the charts use.
         map: String,
     },

@@ -5,8 +5,8 @@
 //! Rook's `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints`, its Secret `rook-ceph-mon`, and the Secrets
 //! `rook-ceph-client-<name>` that it creates for `CephClient`s.
 
-mod answers;
 mod cluster;
+mod read;
 
 use std::collections::BTreeSet;
 

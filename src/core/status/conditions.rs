@@ -71,7 +71,7 @@ fn describe_ceph(declared: &DeclaredCeph) -> String {
     let health = declared.cluster.as_ref().map(|cluster| {
         let health = if cluster.health.is_empty() { "health unknown" } else { &cluster.health };
         let fsid = ceph.fsid.as_deref().unwrap_or_default();
-        format!("; CephCluster {}: {}, {health}, fsid {fsid}", cluster.place, cluster.phase)
+        format!("; CephCluster {}: {}, {health}, fsid {fsid}", cluster.path, cluster.phase)
     });
     let health = health.unwrap_or_default();
     if ceph.admin.is_some() {

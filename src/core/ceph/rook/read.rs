@@ -55,9 +55,9 @@ impl RookSettings {
     fn user(&self, consumer: Consumer, data: &mut impl FnMut(&str) -> Result<Data, String>) -> Result<User, NotReady> {
         let (name, secret) = (user(consumer), Self::secret(user(consumer)));
         let client = self.path(name);
-        let held = data(&secret)
+        let stored = data(&secret)
             .map_err(|problem| NotReady::Rook(format!("{problem}; Rook creates it for CephClient {client}")))?;
-        let key = text(&held, name).or_else(|_| text(&held, "userKey"));
+        let key = text(&stored, name).or_else(|_| text(&stored, "userKey"));
         let key = key.and_then(|key| CephxKey::parse(&key)).map_err(|complaint| {
             let object = self.path(&secret);
             NotReady::Rook(format!("Secret {object}, key {name}: {complaint}; inspect CephClient {client}"))
@@ -72,17 +72,17 @@ impl RookSettings {
         data: &mut impl FnMut(&str) -> Result<Data, String>,
     ) -> Result<Admin, NotReady> {
         let object = self.path(MONITORS);
-        let held = data(MONITORS)
+        let stored = data(MONITORS)
             .map_err(|problem| NotReady::Rook(format!("{problem}; Rook creates it for a CephCluster")))?;
         let malformed =
             |key: &str, complaint: ValueError| NotReady::Rook(format!("Secret {object}, key {key}: {complaint}"));
-        let name = text(&held, "ceph-username").map_err(|complaint| malformed("ceph-username", complaint))?;
+        let name = text(&stored, "ceph-username").map_err(|complaint| malformed("ceph-username", complaint))?;
         if name != "client.admin" {
             return Err(NotReady::Rook(format!(
                 "Secret {object}, key ceph-username: is not client.admin, as with an external Ceph; set spec.features.storage.ceph.rook.access to leastPrivilege"
             )));
         }
-        let key = text(&held, "ceph-secret").and_then(|key| CephxKey::parse(&key));
+        let key = text(&stored, "ceph-secret").and_then(|key| CephxKey::parse(&key));
         let key = key.map_err(|complaint| malformed("ceph-secret", complaint))?;
         let replicas = consumers.iter().map(|consumer| (*consumer, self.replicas(consumer.rook_pool())));
         Ok(Admin { key, replicas: replicas.collect() })
