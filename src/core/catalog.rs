@@ -7,7 +7,6 @@
 mod added;
 mod check;
 mod checks;
-mod component;
 mod error;
 pub mod file;
 mod find;
@@ -27,7 +26,6 @@ pub use added::{Addition, ExtendedCatalog, LABEL, RejectedAddition, extend_catal
 pub use check::credentials_in;
 pub(crate) use check::releases_of_facts;
 pub use checks::{ConnectionPool, CrossChecks, EqualSetting, Rule, SeparateServers, SettingPath, SharedClaim};
-pub use component::Component;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use error::SEARCHES;
@@ -42,6 +40,30 @@ pub use text::{Files, LazyTree, Text};
 use crate::drift::ToleratedChanges;
 use osdpl_values::expr::Expression;
 use osdpl_values::{Path, Values};
+
+/// An (application, component) pair as upstream labels its workloads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Component {
+    /// The label `application`.
+    pub application: String,
+    /// The label `component`.
+    pub component: String,
+}
+
+impl std::fmt::Display for Component {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}/{}", self.application, self.component)
+    }
+}
+
+impl Component {
+    /// Reads `application/component`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (application, component) = text.split_once('/')?;
+        let is_valid = !application.is_empty() && !component.is_empty() && !component.contains('/');
+        is_valid.then(|| Self { application: application.into(), component: component.into() })
+    }
+}
 
 /// The parsed catalogue.
 #[derive(Debug, Default)]

@@ -7,11 +7,8 @@
 
 mod reach;
 mod roles;
-mod selector;
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use selector::selector_matches;
 
 use crate::api::{OpenStackDeploymentSpec, RoleStatus};
 use crate::catalog::Catalog;

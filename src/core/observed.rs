@@ -14,7 +14,6 @@ mod cause;
 mod cluster_info;
 mod comparison;
 mod cron;
-mod endpoint;
 mod failed;
 mod node;
 mod rollout;
@@ -27,7 +26,6 @@ pub use cause::Cause;
 pub use cluster_info::{ClusterInfo, NodeCount, Range};
 pub use comparison::{ComparisonResult, ManifestComparison};
 pub use cron::{FinishedRun, ObservedCronJob, Run, RunState};
-pub use endpoint::EndpointProbe;
 pub use failed::{Failed, Fix};
 pub use node::{Labels, Node};
 pub use rollout::{DaemonPod, DaemonSetGroup, OnDelete, PodState, RolloutPods};
@@ -293,4 +291,15 @@ pub struct RunningHelm {
     pub queued: bool,
     /// Whether it was started without hooks.
     pub skips_hooks: bool,
+}
+
+/// The last probe of a release's API, if it is reachable at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointProbe {
+    /// The label `application` of the component that responds.
+    pub application: String,
+    /// The probed Service.
+    pub service: String,
+    /// The problem in one line: `GET http://…: 503 Service Unavailable`.
+    pub trouble: Option<String>,
 }

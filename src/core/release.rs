@@ -21,7 +21,6 @@ mod decode;
 mod fields;
 mod manifest;
 mod meta;
-mod owner;
 mod record;
 mod recovery;
 mod rewrite;
@@ -35,9 +34,10 @@ pub(crate) use cleanup::{RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, p
 pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_objects};
 pub use fields::Field;
 pub use manifest::{Object, parse_objects};
-pub use meta::{Maker, MalformedRecord, RecordMeta, ReleaseKey, newest_record};
-pub(crate) use owner::RELEASE_NAME_ANNOTATION;
-pub use owner::{RELEASE_NAMESPACE_ANNOTATION, helm_owner};
+pub(crate) use meta::RELEASE_NAME_ANNOTATION;
+pub use meta::{
+    Maker, MalformedRecord, RELEASE_NAMESPACE_ANNOTATION, RecordMeta, ReleaseKey, helm_owner, newest_record,
+};
 pub use record::{Chart, DeletePolicy, Event, Hook, LastRun, Objects, Phase, Record};
 pub use recovery::{Recovery, next_recovery_step};
 pub use rewrite::mark_secret_failed;

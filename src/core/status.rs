@@ -8,7 +8,6 @@ mod children;
 mod conditions;
 mod crons;
 mod drift;
-mod endpoints;
 mod events;
 mod failing;
 mod rollouts;
@@ -110,7 +109,7 @@ pub fn report(
     let children = children::children(&before, report, now);
     let mut health = children::health(report);
     let (components, healthy) = (health.values().flatten().count(), children::healthy(&health));
-    endpoints::add(&mut health, report);
+    children::add_endpoints(&mut health, report);
     let verdict = verdict::assess(report, &health, &children);
     let ready = report.plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
     crons::add(&mut health, report);

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use osdpl_core::observed::ReleaseKey;
     use osdpl_core::plan::{Decision, Reason};
-    use osdpl_core::testing::fixture::fixture;
+    use osdpl_core::testing::fixture;
 
     fn deployment(change: serde_json::Value) -> OpenStackDeployment {
         let child = json!({

@@ -222,7 +222,7 @@ fn retained(needed: &Needed, nodes: usize) -> Option<Event> {
 mod tests {
     use super::*;
     use osdpl_core::release::Status;
-    use osdpl_core::testing::fixture::{fixture, observed_release, running_helm};
+    use osdpl_core::testing::{fixture, observed_release, running_helm};
 
     #[test]
     fn releases_wait_while_the_catalogue_is_invalid() {

@@ -103,7 +103,7 @@ mod tests {
     use osdpl_core::api::OpenStackDeploymentSpec;
     use osdpl_core::desired::select;
     use osdpl_core::observed::RecordBody;
-    use osdpl_core::testing::fixture::observed_release;
+    use osdpl_core::testing::observed_release;
 
     fn key(name: &str) -> ReleaseKey {
         ReleaseKey::new("openstack", name)

@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::release::Chart;
-    use crate::testing::fixture;
+    use crate::testing;
 
     fn map(value: Value) -> Values {
         serde_json::from_value(value).unwrap()
@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn result(values: Value, config: Value, change: impl FnOnce(&mut DesiredRelease)) -> String {
-        let mut release = fixture::release("store");
+        let mut release = testing::release("store");
         (release.version, release.fingerprint) = (Some("1.2.3".into()), Some("fingerprint".into()));
         release.values = map(values);
         change(&mut release);

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Inventory, LabelChange, NodeInventory, format_names, selector_matches};
-use crate::api::{Nodes, RoleNodes, RoleStatus};
+use super::{Inventory, LabelChange, NodeInventory, format_names};
+use crate::api::{NodeOperator, NodeSelector, Nodes, RoleNodes, RoleStatus};
 use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::desired::{Finding, role_labels};
 use crate::observed::{Labels, Node};
@@ -129,4 +129,21 @@ fn change(node: &Node, labels: Labels) -> Option<LabelChange> {
     let losses: Vec<_> = losses.filter(exists).map(pair).collect();
     let is_known = gains.is_empty() && node.ours == labels;
     (!is_known).then(|| LabelChange { uid: node.uid.clone(), labels, gains, losses })
+}
+
+/// Whether a selector matches a node with these labels, with the semantics of Kubernetes
+/// (`k8s.io/apimachinery/pkg/labels`). An empty selector matches every node.
+pub(super) fn selector_matches(selector: &NodeSelector, labels: &Labels) -> bool {
+    let same = selector.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value));
+    let holds = selector.match_expressions.iter().all(|required| {
+        let value = labels.get(&required.key);
+        let named = value.is_some_and(|value| required.values.contains(value));
+        match required.operator {
+            NodeOperator::In => named,
+            NodeOperator::NotIn => !named,
+            NodeOperator::Exists => value.is_some(),
+            NodeOperator::DoesNotExist => value.is_none(),
+        }
+    });
+    same && holds
 }

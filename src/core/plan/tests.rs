@@ -12,7 +12,7 @@ mod leaving;
 mod settling;
 mod splitting;
 
-use crate::testing::fixture::*;
+use crate::testing::*;
 
 #[test]
 fn installs_providers_before_their_dependents() {

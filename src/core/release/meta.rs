@@ -1,4 +1,4 @@
-//! The metadata of a record, without its payload.
+//! The metadata of a record without its payload, and the release that an object belongs to.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -140,6 +140,19 @@ impl RecordMeta {
 /// previous revision `deployed`, but the failed one is current.
 pub fn newest_record<'a>(records: impl IntoIterator<Item = &'a RecordMeta>) -> Option<&'a RecordMeta> {
     records.into_iter().max_by_key(|meta| meta.revision)
+}
+
+/// helm's annotation on every object that is not a hook: the name of the release.
+pub const RELEASE_NAME_ANNOTATION: &str = "meta.helm.sh/release-name";
+
+/// helm's annotation on every object that is not a hook: the namespace of the release.
+pub const RELEASE_NAMESPACE_ANNOTATION: &str = "meta.helm.sh/release-namespace";
+
+/// Returns the release that an object belongs to, by the annotations that helm writes on all objects except hooks (helm:
+/// `action.checkOwnership`).
+pub fn helm_owner(metadata: &ObjectMeta) -> Option<ReleaseKey> {
+    let annotations = metadata.annotations.as_ref()?;
+    Some(ReleaseKey::new(annotations.get(RELEASE_NAMESPACE_ANNOTATION)?, annotations.get(RELEASE_NAME_ANNOTATION)?))
 }
 
 struct Labels<'a>(Option<&'a BTreeMap<String, String>>);

@@ -5,7 +5,7 @@ use super::*;
 use crate::observed::{OnDelete, PodState};
 use crate::plan::{Step, Wait};
 use crate::release::Verb;
-use crate::testing::fixture::{Fixture, NOW};
+use crate::testing::{Fixture, NOW};
 use cloud::{COMPUTE, Cloud, SWITCH, batches, daemons};
 
 mod cloud;

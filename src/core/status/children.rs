@@ -1,4 +1,5 @@
-//! `status.children` and `status.health`.
+//! `status.children` and `status.health`. In the latter each API probe is a component `endpoint` next to the workloads
+//! that serve the API.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::Report;
 use super::drift::{self, Children};
 use crate::api::{ComponentHealth, ComponentStatus, HelmReleaseStatus, OpenStackDeploymentStatus};
+use crate::endpoint;
 use crate::health;
 use crate::observed::RecordBody;
 use crate::plan::{Decision, Step, Wait};
@@ -132,4 +134,13 @@ fn unknown() -> ComponentStatus {
 /// The number of ready components.
 pub fn healthy(health: &BTreeMap<String, BTreeMap<String, ComponentStatus>>) -> usize {
     health.values().flat_map(BTreeMap::values).filter(|status| status.status == ComponentHealth::Ready).count()
+}
+
+/// Adds the results for the APIs that were probed and reachable.
+pub fn add_endpoints(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
+    for decision in report.plan.decisions.values() {
+        if let Some(probe) = report.observed.endpoints.get(&decision.key) {
+            health.entry(probe.application.clone()).or_default().insert(endpoint::COMPONENT.into(), endpoint::assess(probe));
+        }
+    }
 }

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use osdpl_core::api::{RolloutPhase, RolloutStatus};
     use osdpl_core::plan::{Decision, Reason, Step, Wait};
-    use osdpl_core::testing::fixture::{Fixture, fixture, observed_release};
+    use osdpl_core::testing::{Fixture, fixture, observed_release};
 
     #[test]
     fn collects_list_items_and_numbers() {

@@ -7,7 +7,7 @@ use crate::api::DriftPolicy;
 use crate::drift::{Change, DriftedObject, KINDS, ObjectId};
 use crate::observed::{ObservedDrift, ReleaseKey, Repaired};
 use crate::release::Status;
-use crate::testing::fixture::*;
+use crate::testing::*;
 
 const AGAIN: &str = "delete Jobs store-setup, helm upgrade --install, because ";
 

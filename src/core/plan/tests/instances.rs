@@ -1,7 +1,7 @@
 use crate::catalog::WorkloadKind;
 use crate::observed::{Observed, Workload};
 use crate::plan::approval::describe_hosts;
-use crate::testing::fixture::available;
+use crate::testing::available;
 
 #[test]
 fn counts_compute_nodes_by_label() {

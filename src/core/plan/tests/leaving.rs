@@ -3,7 +3,7 @@
 use super::super::*;
 use crate::observed::ObservedRelease;
 use crate::release::Status;
-use crate::testing::fixture::*;
+use crate::testing::*;
 
 #[test]
 fn removes_dependents_first_after_approval() {

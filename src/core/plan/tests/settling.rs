@@ -3,7 +3,7 @@
 use crate::catalog::WorkloadKind;
 use crate::observed::{DaemonSetGroup, Issue, ObservedRelease, OnDelete, RecordBody};
 use crate::release::Status;
-use crate::testing::fixture::*;
+use crate::testing::*;
 
 #[test]
 fn settles_until_workloads_and_jobs_are_done() {

@@ -5,7 +5,7 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::desired::NodeSplit;
 use crate::release::NO_SPLIT;
 use crate::release::Status;
-use crate::testing::fixture::*;
+use crate::testing::*;
 
 /// The step of a store with changed inputs, the split `before`, and these `DaemonSets` as (component, name, nodes).
 fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], approval: Approval) -> String {

@@ -8,7 +8,7 @@ use crate::catalog::WorkloadKind;
 use crate::observed::{DaemonPod, OnDelete, PodState};
 use crate::plan::Step;
 use crate::release::Status;
-use crate::testing::fixture::{self, Fixture, NOW};
+use crate::testing::{self, Fixture, NOW};
 
 /// Two components on this number of nodes, with a controller that recreates evicted pods.
 pub struct Cloud {
@@ -31,20 +31,20 @@ pub fn daemons(component: &str) -> DaemonSetGroup {
 
 impl Cloud {
     pub fn new(nodes: usize) -> Self {
-        let mut fixture = fixture::fixture();
+        let mut fixture = testing::fixture();
         fixture.catalog.rollout = [SWITCH.0, COMPUTE.0].map(str::to_owned).into();
         fixture.desired.releases.clear();
         let mut rolling = BTreeMap::new();
         for (release, component) in [SWITCH, COMPUTE] {
-            let mut wanted = fixture::release(release);
+            let mut wanted = testing::release(release);
             wanted.values = serde_json::from_value(serde_json::json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "OnDelete"}}}}})).unwrap();
             wanted.components.insert(daemons(component).component, WorkloadKind::DaemonSet);
             fixture.desired.releases.insert(release.into(), wanted);
             fixture
                 .observed
                 .releases
-                .insert(crate::observed::ReleaseKey::new("openstack", release), fixture::observed_release(Status::Deployed));
-            let mut set = fixture::available(release, component, 1);
+                .insert(crate::observed::ReleaseKey::new("openstack", release), testing::observed_release(Status::Deployed));
+            let mut set = testing::available(release, component, 1);
             (set.kind, set.on_delete) = (WorkloadKind::DaemonSet, Some(OnDelete { uid: release.into(), stale: 0 }));
             fixture.observed.workloads.push(set);
             let pods = (1..=nodes).map(|node| pod(release, &format!("{release}-{node}"), &format!("n{node}"), "r1"));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::drift::{ForeignWrite, ObjectId, ObservedDrift, find_kind};
 use crate::release::Status;
-use crate::testing::fixture::{self, Fixture};
+use crate::testing::{self, Fixture};
 
 const EARLY: Timestamp = Timestamp::constant(1_800_000_000, 0);
 const LATE: Timestamp = Timestamp::constant(1_800_000_100, 0);
@@ -56,7 +56,7 @@ fn deleted_objects() -> Fixture {
         change: Change::Deleted,
     };
     let objects = vec![object("Job", "batch/v1", "store-setup"), object("Service", "v1", "store")];
-    fixture::fixture().with_release("store", fixture::observed_release(Status::Deployed)).with(|fixture| {
+    testing::fixture().with_release("store", testing::observed_release(Status::Deployed)).with(|fixture| {
         let key = fixture.desired.releases["store"].key.clone();
         fixture.observed.drift = std::sync::Arc::new([(key, ObservedDrift { revision: 3, objects })].into());
     })
@@ -82,7 +82,7 @@ fn reports_new_drift_only_after_helm_ended() {
     assert_eq!(names(&known), ["Job store-setup", "Service store"]);
     let busy = deleted_objects().with(|fixture| {
         let key = fixture.desired.releases["store"].key.clone();
-        fixture.observed.running.insert(key, fixture::running_helm("newer"));
+        fixture.observed.running.insert(key, testing::running_helm("newer"));
         fixture.desired.releases.get_mut("store").unwrap().inputs = "newer".into();
     });
     assert_eq!(reported(&busy, None), HelmReleaseStatus::default());
