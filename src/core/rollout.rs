@@ -13,12 +13,12 @@
 //!
 //! One component is rolled out at a time, in the order of the catalogue.
 
-mod judge;
 mod messages;
 mod part;
+mod pod_counts;
 mod preview;
+mod state;
 mod strategy;
-mod tally;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ use crate::plan::{Plan, Policy, Step};
 use part::Part;
 
 pub use preview::preview_restarts;
-pub use judge::State;
+pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
 /// How long an approval is kept after helm's last record: the watch on `DaemonSets` may be later than the one on
@@ -102,9 +102,9 @@ pub struct NextRollouts {
 }
 
 /// Decides for every component of the data plane.
-pub fn decide(scene: &Input<'_>) -> NextRollouts {
-    let parts = part::parts(scene);
-    let mut next = NextRollouts { rollouts: pending_approvals(scene), ..NextRollouts::default() };
+pub fn decide(input: &Input<'_>) -> NextRollouts {
+    let parts = part::parts(input);
+    let mut next = NextRollouts { rollouts: pending_approvals(input), ..NextRollouts::default() };
     let mut complete = Rollouts::new();
     let active: Vec<&Part> = parts.iter().filter(|part| part.is_active()).collect();
     next.watch = active.iter().map(|part| part.daemons()).collect();
@@ -112,9 +112,9 @@ pub fn decide(scene: &Input<'_>) -> NextRollouts {
         complete.extend(part.completed().map(|status| (part.name(), status)));
     }
     next.rollouts.extend(complete);
-    let turn = judge::current_component(scene, &active);
+    let turn = state::current_component(input, &active);
     for part in active {
-        let state = judge::evaluate(scene, part, turn.as_deref());
+        let state = state::evaluate(input, part, turn.as_deref());
         next.requeue_at = next.requeue_at.into_iter().chain(state.requeue_at()).min();
         next.is_incomplete |= state == State::Unobserved;
         if let State::Evict(pods) = &state {
@@ -122,7 +122,7 @@ pub fn decide(scene: &Input<'_>) -> NextRollouts {
         }
         let approved_inputs =
             next.rollouts.remove(&part.name()).map(|status| status.approved_inputs).unwrap_or_default();
-        next.rollouts.extend(part.next_status(scene, &state, approved_inputs).map(|status| (part.name(), status)));
+        next.rollouts.extend(part.next_status(input, &state, approved_inputs).map(|status| (part.name(), status)));
     }
     next
 }
@@ -130,19 +130,19 @@ pub fn decide(scene: &Input<'_>) -> NextRollouts {
 /// The approvals for releases that are about to change.
 ///
 /// The revision of their pods is only known after the change, so until then the approval is stored with the inputs.
-fn pending_approvals(scene: &Input<'_>) -> Rollouts {
-    let agreed = scene.policy.approved.as_deref() == Some(scene.plan.hash.as_str());
+fn pending_approvals(input: &Input<'_>) -> Rollouts {
+    let agreed = input.policy.approved.as_deref() == Some(input.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {
-        let runs = scene.observed.releases.get(&release.key).is_some_and(|seen| seen.was_deployed);
-        agreed && runs && scene.plan.decisions.get(name).is_some_and(|own| part::is_changing(&own.step))
+        let runs = input.observed.releases.get(&release.key).is_some_and(|seen| seen.was_deployed);
+        agreed && runs && input.plan.decisions.get(name).is_some_and(|own| part::is_changing(&own.step))
     };
-    let named = scene.catalog.rollout.iter().filter_map(|name| Some((name, scene.desired.releases.get(name)?)));
+    let named = input.catalog.rollout.iter().filter_map(|name| Some((name, input.desired.releases.get(name)?)));
     let approvals_of = |(name, release): (&String, &DesiredRelease)| {
         let (changing, mut approvals) = (changing(name, release), Rollouts::new());
         for component in release.components.keys().filter(|component| part::is_rolled_out(release, component)) {
-            let known = scene.before.get(&component.to_string()).filter(|status| !status.phase.is_active());
+            let known = input.before.get(&component.to_string()).filter(|status| !status.phase.is_active());
             let is_known = known.is_some_and(|status| status.approved_inputs == release.inputs)
-                && !has_expired(scene, name, release);
+                && !has_expired(input, name, release);
             if changing || is_known {
                 let (release, approved_inputs) = (name.clone(), release.inputs.clone());
                 let status = RolloutStatus { release, approved_inputs, ..known.cloned().unwrap_or_default() };
@@ -156,10 +156,10 @@ fn pending_approvals(scene: &Input<'_>) -> Rollouts {
 
 /// Whether a stored approval has expired: helm finished long enough ago that a changed template would have been
 /// observed.
-fn has_expired(scene: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
-    let since = scene.observed.releases.get(&release.key).and_then(|seen| seen.created_at);
-    let settled = scene.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
-    settled && since.is_some_and(|since| scene.now.duration_since(since) > APPROVAL_GRACE)
+fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
+    let since = input.observed.releases.get(&release.key).and_then(|seen| seen.created_at);
+    let settled = input.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
+    settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }
 
 /// Whether all approvals of `now` are written in `stored`.

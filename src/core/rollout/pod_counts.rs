@@ -15,7 +15,7 @@ const NODE_LOST: &str = "the node is NotReady since its pod was replaced";
 
 /// The counted pods of a component.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct PodCounts {
     /// Whether the controllers observed the newest templates.
     pub(super) observed: bool,
     /// The number of nodes that should have a pod.
@@ -46,42 +46,42 @@ pub(super) struct Tally {
     pub(super) skipped: BTreeSet<String>,
 }
 
-impl Tally {
+impl PodCounts {
     /// Counts the pods. `batch` contains the nodes of the batch in the previous status.
-    pub(super) fn of(scene: &Input<'_>, sets: &[&Workload], rolling: Option<&RolloutPods>, batch: &[String]) -> Self {
-        let mut tally = Self {
+    pub(super) fn of(input: &Input<'_>, sets: &[&Workload], rolling: Option<&RolloutPods>, batch: &[String]) -> Self {
+        let mut counts = Self {
             observed: sets.iter().all(|set| set.observed_generation >= set.generation),
             total: sets.iter().map(|set| set.desired).sum(),
             stale_count: sets.iter().filter_map(|set| set.on_delete.as_ref()).map(|own| own.stale).sum(),
             ..Self::default()
         };
-        let Some(rolling) = rolling else { return tally };
+        let Some(rolling) = rolling else { return counts };
         let uids = sets.iter().filter_map(|set| set.on_delete.as_ref()).map(|own| own.uid.as_str());
         let uids: BTreeSet<&str> = uids.collect();
-        tally.revision = revision(sets, rolling).unwrap_or_default();
+        counts.revision = revision(sets, rolling).unwrap_or_default();
         let own = || rolling.pods.iter().filter(|pod| uids.contains(pod.set.as_str()));
         for pod in own() {
             let is_fresh = rolling.revisions.get(&pod.set) == Some(&pod.revision);
-            let is_leaving = pod.state == PodState::Terminating || scene.evicted.contains(&pod.uid);
-            tally.count(scene, pod, is_fresh, is_leaving);
+            let is_leaving = pod.state == PodState::Terminating || input.evicted.contains(&pod.uid);
+            counts.count(input, pod, is_fresh, is_leaving);
         }
         // A pod that is being deleted still exists: its node is in the batch.
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
-        let exists = |node: &String| scene.nodes.is_none_or(|nodes| nodes.contains_key(node));
+        let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
         // A pod on a node that is not selected must not stand for one that is missing elsewhere.
-        let by_count = tally.total.saturating_sub(count(own().count()));
-        tally.missing += by_count.max(count(empty.count()));
-        let on_lost_nodes = own().filter(|pod| is_lost(scene, &pod.node)).count();
+        let by_count = counts.total.saturating_sub(count(own().count()));
+        counts.missing += by_count.max(count(empty.count()));
+        let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
         let misscheduled: i32 = sets.iter().map(|set| set.misscheduled).sum();
-        tally.misplaced = misscheduled.saturating_sub(count(on_lost_nodes)).max(0);
+        counts.misplaced = misscheduled.saturating_sub(count(on_lost_nodes)).max(0);
         // Pods that are not ready are replaced first.
-        tally.stale.sort_by_key(|pod| (matches!(pod.state, PodState::Ready(_)), pod.node.clone(), pod.name.clone()));
-        tally
+        counts.stale.sort_by_key(|pod| (matches!(pod.state, PodState::Ready(_)), pod.node.clone(), pod.name.clone()));
+        counts
     }
 
-    fn count(&mut self, scene: &Input<'_>, pod: &DaemonPod, is_fresh: bool, is_leaving: bool) {
-        let is_lost = is_lost(scene, &pod.node);
+    fn count(&mut self, input: &Input<'_>, pod: &DaemonPod, is_fresh: bool, is_leaving: bool) {
+        let is_lost = is_lost(input, &pod.node);
         self.fresh += i32::from(is_fresh && !is_leaving);
         match (&pod.state, is_fresh) {
             // The node was ready before its pod was replaced, which may be the reason.
@@ -96,7 +96,7 @@ impl Tally {
             (_, true) if is_lost => self.fail(pod, NODE_LOST.into()),
             (PodState::Unhealthy(why), true) => self.fail(pod, why.clone()),
             (PodState::Starting(..), true) if pod.node.is_empty() => self.missing += 1,
-            (PodState::Starting(why, since), true) => self.start(scene.now, pod, why, *since),
+            (PodState::Starting(why, since), true) => self.start(input.now, pod, why, *since),
             (PodState::Terminating, true) => {}
         }
     }
@@ -141,8 +141,8 @@ fn revision(sets: &[&Workload], rolling: &RolloutPods) -> Option<String> {
     Some(all.join(","))
 }
 
-fn is_lost(scene: &Input<'_>, node: &str) -> bool {
-    scene.nodes.and_then(|nodes| nodes.get(node)).is_some_and(|node| node.missing)
+fn is_lost(input: &Input<'_>, node: &str) -> bool {
+    input.nodes.and_then(|nodes| nodes.get(node)).is_some_and(|node| node.missing)
 }
 
 /// The node of a pod, or the pod's name before it is scheduled.

@@ -81,92 +81,92 @@ impl State {
 }
 
 /// The component that is rolled out now: one with a batch in flight, or else the first one that may start or continue.
-pub(super) fn current_component(scene: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
-    let is_busy = |part: &&&Part<'_>| part.approved && part.tally.is_in_flight();
+pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
+    let is_busy = |part: &&&Part<'_>| part.approved && part.counts.is_in_flight();
     let may_start =
-        |part: &&&Part<'_>| part.approved && part.rolling.is_some() && blocking_state(scene, part).is_none();
-    let is_due = |part: &&&Part<'_>| may_start(part) && !part.tally.stale.is_empty();
+        |part: &&&Part<'_>| part.approved && part.rolling.is_some() && blocking_state(input, part).is_none();
+    let is_due = |part: &&&Part<'_>| may_start(part) && !part.counts.stale.is_empty();
     active.iter().find(is_busy).or_else(|| active.iter().find(is_due)).map(|part| part.name())
 }
 
 /// Returns the first state that applies.
-pub(super) fn evaluate(scene: &Input<'_>, part: &Part<'_>, current: Option<&str>) -> State {
-    let tally = &part.tally;
-    if !tally.observed || part.rolling.is_none() || tally.revision.is_empty() {
+pub(super) fn evaluate(input: &Input<'_>, part: &Part<'_>, current: Option<&str>) -> State {
+    let counts = &part.counts;
+    if !counts.observed || part.rolling.is_none() || counts.revision.is_empty() {
         return State::Unobserved;
     }
-    let in_flight_now = tally.is_in_flight();
+    let in_flight_now = counts.is_in_flight();
     let has_begun = part.before.is_some_and(|status| status.phase.has_begun());
-    if in_flight_now && !has_begun && tally.stale.is_empty() && tally.skipped.is_empty() {
+    if in_flight_now && !has_begun && counts.stale.is_empty() && counts.skipped.is_empty() {
         return State::Joining;
     }
-    if !in_flight_now && tally.misplaced > 0 {
-        return State::Misplaced(tally.misplaced);
+    if !in_flight_now && counts.misplaced > 0 {
+        return State::Misplaced(counts.misplaced);
     }
-    if !in_flight_now && !tally.is_consistent() {
+    if !in_flight_now && !counts.is_consistent() {
         return State::Unobserved;
     }
-    if !in_flight_now && tally.stale.is_empty() && tally.skipped.is_empty() {
+    if !in_flight_now && counts.stale.is_empty() && counts.skipped.is_empty() {
         return State::Done;
     }
     if !part.approved {
-        return State::Approval { nodes: tally.stale_count, batch: scene.settings.batch_size_for(tally.total) };
+        return State::Approval { nodes: counts.stale_count, batch: input.settings.batch_size_for(counts.total) };
     }
     if in_flight_now {
         return in_flight(part);
     }
-    if let Some(blocked) = blocking_state(scene, part) {
+    if let Some(blocked) = blocking_state(input, part) {
         return blocked;
     }
-    if tally.stale.is_empty() {
-        return State::Skipped(tally.skipped.iter().cloned().collect());
+    if counts.stale.is_empty() {
+        return State::Skipped(counts.skipped.iter().cloned().collect());
     }
     if let Some(other) = current.filter(|other| *other != part.name()) {
         return State::WaitsForComponent(other.to_owned());
     }
-    pause(scene, part).map_or_else(|| evict(scene, part), State::Pause)
+    pause(input, part).map_or_else(|| evict(input, part), State::Pause)
 }
 
 fn in_flight(part: &Part<'_>) -> State {
-    let tally = &part.tally;
-    let mut nodes: Vec<String> = tally.batch.keys().cloned().collect();
-    if tally.missing > 0 {
+    let counts = &part.counts;
+    let mut nodes: Vec<String> = counts.batch.keys().cloned().collect();
+    if counts.missing > 0 {
         // The node of a deleted pod without successor is only known from the previous status.
         let previous = part.before.map(|status| status.batch.as_slice()).unwrap_or_default();
-        nodes.extend(previous.iter().filter(|node| !tally.batch.contains_key(*node)).cloned());
+        nodes.extend(previous.iter().filter(|node| !counts.batch.contains_key(*node)).cloned());
         nodes.sort();
     }
-    if let Some((node, why)) = &tally.unhealthy {
+    if let Some((node, why)) = &counts.unhealthy {
         return State::Stopped(node.clone(), why.clone(), nodes);
     }
-    let why = tally.batch.values().find(|why| !why.is_empty()).cloned().unwrap_or_default();
-    State::Batch(nodes, why, tally.start_deadline)
+    let why = counts.batch.values().find(|why| !why.is_empty()).cloned().unwrap_or_default();
+    State::Batch(nodes, why, counts.start_deadline)
 }
 
 /// What blocks a component independent of its pods. Pods are not replaced while their template is about to change.
-fn blocking_state(scene: &Input<'_>, part: &Part<'_>) -> Option<State> {
-    let step = |name: &str| scene.plan.decisions.get(name).map(|decision| &decision.step);
-    if scene.policy.paused || part.wanted.paused || step(part.release) == Some(&Step::Wait(Wait::Paused)) {
+fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
+    let step = |name: &str| input.plan.decisions.get(name).map(|decision| &decision.step);
+    if input.policy.paused || part.wanted.paused || step(part.release) == Some(&Step::Wait(Wait::Paused)) {
         return Some(State::Paused);
     }
     if !matches!(step(part.release), Some(Step::Ready | Step::Settling(_))) {
         return Some(State::WaitsForRelease(part.release.to_owned()));
     }
-    let before = scene.catalog.rollout.iter().take_while(|name| *name != part.release);
+    let before = input.catalog.rollout.iter().take_while(|name| *name != part.release);
     let mut changing = before.filter(|name| step(name).is_some_and(is_changing));
     changing.next().map(|name| State::WaitsForRelease(name.clone()))
 }
 
-fn pause(scene: &Input<'_>, part: &Part<'_>) -> Option<Timestamp> {
-    let pause = SignedDuration::from_secs(scene.settings.pause().into());
+fn pause(input: &Input<'_>, part: &Part<'_>) -> Option<Timestamp> {
+    let pause = SignedDuration::from_secs(input.settings.pause().into());
     // The clock of a node may be ahead of ours.
-    let last = part.tally.last.filter(|last| scene.now.duration_since(*last) >= -pause)?;
-    last.checked_add(pause).ok().filter(|until| *until > scene.now)
+    let last = part.counts.last.filter(|last| input.now.duration_since(*last) >= -pause)?;
+    last.checked_add(pause).ok().filter(|until| *until > input.now)
 }
 
-fn evict(scene: &Input<'_>, part: &Part<'_>) -> State {
-    let batch = usize::try_from(scene.settings.batch_size_for(part.tally.total)).unwrap_or(1);
-    let pods = part.tally.stale.iter().take(batch).map(|pod| Eviction {
+fn evict(input: &Input<'_>, part: &Part<'_>) -> State {
+    let batch = usize::try_from(input.settings.batch_size_for(part.counts.total)).unwrap_or(1);
+    let pods = part.counts.stale.iter().take(batch).map(|pod| Eviction {
         namespace: part.wanted.key.namespace.clone(),
         name: pod.name.clone(),
         uid: pod.uid.clone(),
