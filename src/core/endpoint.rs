@@ -28,20 +28,20 @@ use crate::observed::{Cause, EndpointProbe, ReleaseKey};
 pub const COMPONENT: &str = "endpoint";
 
 /// The health of an API.
-pub fn assess(seen: &EndpointProbe) -> ComponentStatus {
-    let (status, ready) = match seen.trouble {
+pub fn assess(probe: &EndpointProbe) -> ComponentStatus {
+    let (status, ready) = match probe.trouble {
         None => (ComponentHealth::Ready, "1/1"),
         Some(_) => (ComponentHealth::Unhealthy, "0/1"),
     };
-    ComponentStatus { status, generation: None, ready: ready.into(), reason: seen.trouble.clone().unwrap_or_default() }
+    ComponentStatus { status, generation: None, ready: ready.into(), reason: probe.trouble.clone().unwrap_or_default() }
 }
 
 /// The root causes of failing APIs. Their workloads are ready, so there is no deeper cause.
 pub fn causes(found: &BTreeMap<ReleaseKey, EndpointProbe>) -> Vec<Cause> {
-    let cause = |(key, seen): (&ReleaseKey, &EndpointProbe)| {
-        let (namespace, name) = (key.namespace.clone(), seen.service.clone());
+    let cause = |(key, probe): (&ReleaseKey, &EndpointProbe)| {
+        let (namespace, name) = (key.namespace.clone(), probe.service.clone());
         Some(Cause {
-            message: format!("{}/{COMPONENT}: {}", seen.application, seen.trouble.as_ref()?),
+            message: format!("{}/{COMPONENT}: {}", probe.application, probe.trouble.as_ref()?),
             objects: vec![CauseObject { kind: "Service".into(), namespace, name }],
             stuck: false,
             is_explained: true,

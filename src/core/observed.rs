@@ -104,12 +104,12 @@ pub struct ObservedRelease {
 impl Observed {
     /// Whether the release exists and is not managed by us.
     pub fn is_unmanaged(&self, key: &ReleaseKey) -> bool {
-        self.releases.get(key).is_some_and(|seen| !seen.is_ours())
+        self.releases.get(key).is_some_and(|record| !record.is_ours())
     }
 
     /// The objects of a release that others changed since its newest revision.
     pub fn drifted(&self, key: &ReleaseKey) -> &[drift::DriftedObject] {
-        let revision = self.releases.get(key).map(|seen| seen.revision);
+        let revision = self.releases.get(key).map(|record| record.revision);
         let found = self.drift.get(key).filter(|found| Some(found.revision) == revision);
         found.map_or(&[], |found| found.objects.as_slice())
     }
@@ -123,7 +123,7 @@ impl Observed {
         }
         let key = ReleaseKey::new(&workload.namespace, &workload.release);
         let identity = (workload.kind, workload.namespace.clone(), workload.name.clone());
-        let body = self.releases.get(&key).and_then(|seen| seen.body.as_ref());
+        let body = self.releases.get(&key).and_then(|record| record.body.as_ref());
         body.is_some_and(|body| body.workloads.contains(&identity) && !body.scaled_to_zero.contains(&identity))
     }
 }

@@ -137,8 +137,8 @@ struct Context<'a> {
 impl Context<'_> {
     /// The releases that the operator made or is working on, with their catalogue names.
     fn ours(&self) -> impl Iterator<Item = (&ReleaseKey, String)> {
-        let recorded = self.observed.releases.iter().filter(|(_, seen)| seen.is_ours());
-        let recorded = recorded.map(|(key, seen)| (key, seen.release.clone().unwrap_or_else(|| key.name.clone())));
+        let recorded = self.observed.releases.iter().filter(|(_, record)| record.is_ours());
+        let recorded = recorded.map(|(key, record)| (key, record.release.clone().unwrap_or_else(|| key.name.clone())));
         let running = self.observed.running.keys().filter(|key| !self.observed.releases.contains_key(*key));
         recorded.chain(running.map(|key| (key, key.name.clone())))
     }

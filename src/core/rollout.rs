@@ -133,7 +133,7 @@ pub fn decide(input: &Input<'_>) -> NextRollouts {
 fn pending_approvals(input: &Input<'_>) -> Rollouts {
     let agreed = input.policy.approved.as_deref() == Some(input.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {
-        let runs = input.observed.releases.get(&release.key).is_some_and(|seen| seen.was_deployed);
+        let runs = input.observed.releases.get(&release.key).is_some_and(|record| record.was_deployed);
         agreed && runs && input.plan.decisions.get(name).is_some_and(|own| part::is_changing(&own.step))
     };
     let named = input.catalog.rollout.iter().filter_map(|name| Some((name, input.desired.releases.get(name)?)));
@@ -157,7 +157,7 @@ fn pending_approvals(input: &Input<'_>) -> Rollouts {
 /// Whether a stored approval has expired: helm finished long enough ago that a changed template would have been
 /// observed.
 fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
-    let since = input.observed.releases.get(&release.key).and_then(|seen| seen.created_at);
+    let since = input.observed.releases.get(&release.key).and_then(|record| record.created_at);
     let settled = input.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
     settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }

@@ -112,8 +112,8 @@ pub fn available(release: &str, component: &str, ready: i32) -> Workload {
 
 impl Fixture {
     #[must_use]
-    pub fn with_release(mut self, name: &str, seen: ObservedRelease) -> Self {
-        self.observed.releases.insert(ReleaseKey::new("openstack", name), seen);
+    pub fn with_release(mut self, name: &str, record: ObservedRelease) -> Self {
+        self.observed.releases.insert(ReleaseKey::new("openstack", name), record);
         self
     }
 

@@ -26,18 +26,18 @@ pub struct RemainingOverrides {
 /// Returns the overrides over `wanted` so that templates see the same as with `given`, both on top of the chart's
 /// `defaults`.
 pub fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
-    let seen = |values: &Values| {
+    let effective = |values: &Values| {
         let mut values = coalesce(defaults, values);
         normalize_numbers(&mut values);
         values
     };
-    let target = seen(given);
+    let target = effective(given);
     let mut over = Values::new();
     for _ in 0..ROUNDS {
         let mut values = wanted.clone();
         merge(&mut values, over.clone());
         let before = over.clone();
-        differences(&seen(&values), &target, &Path::root(), &mut over);
+        differences(&effective(&values), &target, &Path::root(), &mut over);
         if over == before {
             break;
         }
@@ -176,9 +176,9 @@ mod tests {
         #[test]
         fn no_value_is_lost(defaults in trees(), wanted in trees(), given in trees()) {
             let remaining = compute_overrides(&defaults, &wanted, &given);
-            let mut seen = applied(&defaults, &wanted, &remaining);
-            without_nulls(&mut seen);
-            prop_assert_eq!(seen, coalesce(&defaults, &given));
+            let mut result = applied(&defaults, &wanted, &remaining);
+            without_nulls(&mut result);
+            prop_assert_eq!(result, coalesce(&defaults, &given));
         }
     }
 }

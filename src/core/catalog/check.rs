@@ -177,10 +177,10 @@ fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     let known = |service: &str, name: &str| {
         catalog.services.get(service).is_some_and(|entry| entry.credentials.contains_key(name))
     };
-    let mut seen = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let mut check_body = |file: &str, field: &str, body: &Body| {
         for (service, name) in credentials_in(&body.source).filter(|(service, name)| !known(service, name)) {
-            if seen.insert((file.to_owned(), service.to_owned(), name.to_owned())) {
+            if reported.insert((file.to_owned(), service.to_owned(), name.to_owned())) {
                 let owned = catalog.services.get(service).map(|entry| entry.credentials.keys().map(String::as_str));
                 let name = format!("{service}.{name}");
                 let hint = owned.into_iter().flatten().map(|known| format!("{service}.{known}")).collect::<Vec<_>>();
@@ -219,7 +219,7 @@ fn walk<'a>(
     path: &mut Vec<&'a str>,
     done: &mut BTreeSet<&'a str>,
 ) -> Option<String> {
-    if let Some(start) = path.iter().position(|seen| *seen == name) {
+    if let Some(start) = path.iter().position(|visited| *visited == name) {
         path.push(name);
         return Some(path[start..].join(" → "));
     }

@@ -12,7 +12,7 @@ pub struct ObjectStore {
     feature: Map<String, Value>,
 }
 
-/// Keystone, as seen by the gateways.
+/// The access of the gateways to Keystone.
 #[derive(Clone)]
 pub struct Keystone {
     /// The URL without a version: RGW appends `/v3` itself.

@@ -253,21 +253,21 @@ fn rejects_two_keys_for_one_user() {
 
 #[test]
 fn variables_have_digests_and_no_keys() {
-    let seen = |pairs: &[(&str, &str)]| variables(&with(pairs).unwrap());
-    let before = seen(&[("nova.pool", "vms")]);
+    let variables_of = |pairs: &[(&str, &str)]| variables(&with(pairs).unwrap());
+    let before = variables_of(&[("nova.pool", "vms")]);
     assert_eq!(before["cinder"]["user"], "volumes");
     assert_eq!((&before["glance"]["pool"], &before["nova"]["own"]), (&"glance.images".into(), &false.into()));
     assert_eq!(before["libvirt"]["secret"], "cinder-volume-rbd-keyring");
     let text = serde_json::to_string(&before).unwrap();
     assert!(!text.contains(&aes()) && !text.contains(&key(2, 32, 32)), "{text}");
-    let digests = |seen: &osdpl_values::Values| {
-        let digest = |name: &str| seen[name]["digest"].clone();
+    let digests = |variables: &osdpl_values::Values| {
+        let digest = |name: &str| variables[name]["digest"].clone();
         ["glance", "cinder", "nova", "libvirt"].map(digest)
     };
     let old = digests(&before);
-    let moved = digests(&seen(&[("nova.pool", "vms"), ("mon_host", "10.0.0.9")]));
+    let moved = digests(&variables_of(&[("nova.pool", "vms"), ("mon_host", "10.0.0.9")]));
     assert_eq!(moved.each_ref().map(|one| old.contains(one)), [false, false, false, true], "libvirt has no ceph.conf");
-    let rotated = digests(&seen(&[("nova.pool", "vms"), ("cinder.key", &key(1, 32, 32))]));
+    let rotated = digests(&variables_of(&[("nova.pool", "vms"), ("cinder.key", &key(1, 32, 32))]));
     assert_eq!(rotated.each_ref().map(|one| old.contains(one)), [true, false, false, false], "glance has its own key");
 }
 

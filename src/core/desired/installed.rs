@@ -28,16 +28,16 @@ pub struct RejectedMoves {
 /// (`names`), the release's own name.
 pub fn identify_release(
     key: &ReleaseKey,
-    seen: &ObservedRelease,
+    record: &ObservedRelease,
     names: &BTreeMap<ReleaseKey, String>,
     catalog: &Catalog,
 ) -> Option<String> {
     let known = |name: &&String| catalog.release(name).is_some();
-    let chart = seen.body.as_ref().map(|body| body.chart.as_str()).unwrap_or_default();
+    let chart = record.body.as_ref().map(|body| body.chart.as_str()).unwrap_or_default();
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
     let mut of_chart = releases().filter(|(_, release)| release.chart == chart).map(|(name, _)| name);
     let only = of_chart.next().filter(|_| of_chart.next().is_none());
-    let label = seen.release.as_ref().filter(known);
+    let label = record.release.as_ref().filter(known);
     label.or(only).or_else(|| names.get(key)).or(Some(&key.name).filter(known)).cloned()
 }
 
@@ -48,17 +48,17 @@ pub fn reject_moves(
     catalog: &Catalog,
     observed: &Observed,
 ) -> Option<RejectedMoves> {
-    let is_ours = |seen: &ObservedRelease| seen.attempt.is_some() && seen.status != Status::Uninstalled;
+    let is_ours = |record: &ObservedRelease| record.attempt.is_some() && record.status != Status::Uninstalled;
     let mut anchored = RejectedMoves { spec: spec.clone(), refused: BTreeMap::new() };
     for (name, key) in &selection.releases {
         let Some((service, _)) = catalog.release(name) else { continue };
-        let here = observed.releases.get(key).filter(|seen| is_ours(seen));
-        let is_same = |seen: &ObservedRelease| seen.release.as_ref() == Some(name);
+        let here = observed.releases.get(key).filter(|record| is_ours(record));
+        let is_same = |record: &ObservedRelease| record.release.as_ref() == Some(name);
         if here.is_some_and(is_same) {
             continue;
         }
-        let installed = observed.releases.iter().find(|(_, seen)| is_ours(seen) && is_same(seen));
-        let other = here.and_then(|seen| seen.release.as_ref());
+        let installed = observed.releases.iter().find(|(_, record)| is_ours(record) && is_same(record));
+        let other = here.and_then(|record| record.release.as_ref());
         let field = format!("spec.services.{service}.releases.{name}");
         let message = match (installed, other) {
             (Some((actual, _)), _) => {

@@ -175,10 +175,10 @@ pub(super) fn holds(
 }
 
 fn duplicates(selection: &mut Selection) {
-    let mut seen: BTreeMap<&ReleaseKey, &str> = BTreeMap::new();
+    let mut releases_by_key: BTreeMap<&ReleaseKey, &str> = BTreeMap::new();
     let mut found = Vec::new();
     for (release, key) in &selection.releases {
-        if let Some(other) = seen.insert(key, release) {
+        if let Some(other) = releases_by_key.insert(key, release) {
             found.push(refused(
                 format!("spec.services (release {release})"),
                 format!("releases {other} and {release} would both be helm release {key}; give one another name"),

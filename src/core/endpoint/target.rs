@@ -70,8 +70,8 @@ pub fn targets(catalog: &Catalog, desired: &Desired, observed: &Observed) -> BTr
 }
 
 fn target(endpoint: &Endpoint, release: &DesiredRelease, state: Vec<(i64, i32)>, observed: &Observed) -> Target {
-    let seen = observed.releases.get(&release.key);
-    let registered = seen.is_some_and(|seen| seen.status == Status::Deployed);
+    let record = observed.releases.get(&release.key);
+    let registered = record.is_some_and(|record| record.status == Status::Deployed);
     Target {
         application: endpoint.component.application.clone(),
         service: endpoint.service.clone(),

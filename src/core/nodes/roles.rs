@@ -22,7 +22,7 @@ pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, survey:
         spec.roles.iter().map(|(name, role)| (name.as_str(), role, role_labels(name, role, catalog))).collect();
     for (name, role, labels) in &roles {
         survey.findings.extend(absent(name, role, nodes));
-        let members: Vec<_> = nodes.iter().filter(|(node, seen)| has_role(role, node, seen)).map(|(n, _)| n).collect();
+        let members: Vec<_> = nodes.iter().filter(|(name, node)| has_role(role, name, node)).map(|(name, _)| name).collect();
         let status = RoleStatus {
             labels: labels.iter().map(|(key, value)| format!("{key}={value}")).collect(),
             count: i32::try_from(members.len()).unwrap_or(i32::MAX),

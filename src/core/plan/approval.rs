@@ -13,46 +13,46 @@ use crate::release::{NO_INSTANCES, NO_SPLIT};
 const HOSTS: [(&str, &str); 2] = [("libvirt", "libvirt"), ("nova", "compute")];
 
 impl Context<'_> {
-    pub(super) fn retry_step(&self, name: &str, release: &DesiredRelease, seen: &ObservedRelease) -> Step {
-        let same = seen.inputs.as_deref() == Some(release.inputs.as_str());
+    pub(super) fn retry_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
+        let same = record.inputs.as_deref() == Some(release.inputs.as_str());
         let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
         match same {
-            true => self.upgrade_step(name, release, Some(seen), Reason::Retry(count)),
+            true => self.upgrade_step(name, release, Some(record), Reason::Retry(count)),
             // A release that was deployed once is running: its change needs the same approval as any other.
-            false if seen.was_deployed => self.change_step(name, release, seen),
-            false => self.upgrade_step(name, release, Some(seen), Reason::Spec),
+            false if record.was_deployed => self.change_step(name, release, record),
+            false => self.upgrade_step(name, release, Some(record), Reason::Spec),
         }
     }
 
-    pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, seen: &ObservedRelease) -> Step {
-        let ours = seen.catalog.as_deref() != Some(release.catalog.as_str());
+    pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
+        let ours = record.catalog.as_deref() != Some(release.catalog.as_str());
         // Instances cannot miss what they did not have before.
         let held =
-            seen.instances.as_deref().is_some_and(|held| held != NO_INSTANCES) && seen.instances != release.instances;
-        let restarts = self.restarts(release, seen);
-        let adopted = super::adopt::is_adopted(seen);
+            record.instances.as_deref().is_some_and(|held| held != NO_INSTANCES) && record.instances != release.instances;
+        let restarts = self.restarts(release, record);
+        let adopted = super::adopt::is_adopted(record);
         let why = match (held, restarts.is_empty(), ours) {
             _ if adopted => Reason::Adopted,
             (true, ..) => Reason::Instances(describe_hosts(self.observed)),
             (false, false, _) => Reason::Split(restarts),
             (false, true, true) => Reason::Catalog,
-            (false, true, false) => return self.upgrade_step(name, release, Some(seen), Reason::Spec),
+            (false, true, false) => return self.upgrade_step(name, release, Some(record), Reason::Spec),
         };
         // Adopted releases never change without explicit approval, whatever the spec sets for later changes.
         let agreed = if adopted { self.is_approved() } else { self.approved() };
         if !agreed && release.blocked.is_none() {
             return Step::Wait(Wait::Approval(why));
         }
-        self.upgrade_step(name, release, Some(seen), why)
+        self.upgrade_step(name, release, Some(record), why)
     }
 
     /// The pods that restart because the `DaemonSets` are split by node in another way.
     ///
     /// Counts the pods of every component that is split now or was before: the record states only that the split
     /// changed.
-    fn restarts(&self, release: &DesiredRelease, seen: &ObservedRelease) -> Vec<(Component, i32)> {
+    fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
-        if seen.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
+        if record.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
             return Vec::new();
         }
         let key = &release.key;
@@ -72,15 +72,15 @@ impl Context<'_> {
         pods.into_iter().filter_map(hit).collect()
     }
 
-    pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, seen: &ObservedRelease) -> Step {
-        let new_spec = seen.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
+    pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
+        let new_spec = record.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
         if Policy::selects(&self.policy.repair, name) {
-            self.upgrade_step(name, release, Some(seen), Reason::Repair)
+            self.upgrade_step(name, release, Some(record), Reason::Repair)
         } else if new_spec {
-            self.change_step(name, release, seen)
+            self.change_step(name, release, record)
         } else {
-            let description = seen.body.as_ref().map(|body| body.description.clone()).unwrap_or_default();
-            Step::Wait(Wait::Foreign { revision: seen.revision, description, since: seen.created_at })
+            let description = record.body.as_ref().map(|body| body.description.clone()).unwrap_or_default();
+            Step::Wait(Wait::Foreign { revision: record.revision, description, since: record.created_at })
         }
     }
 }

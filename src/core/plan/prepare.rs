@@ -11,12 +11,12 @@ use crate::release::{Cleanup, Verb, cleanup_before_uninstall, pending_cleanup};
 use osdpl_values::digest;
 
 impl Context<'_> {
-    /// The upgrade of a release, or the reason why it waits; `seen` is helm's newest record, if any.
+    /// The upgrade of a release, or the reason why it waits; `record` is helm's newest record, if any.
     pub(super) fn upgrade_step(
         &self,
         name: &str,
         release: &DesiredRelease,
-        seen: Option<&ObservedRelease>,
+        record: Option<&ObservedRelease>,
         why: Reason,
     ) -> Step {
         if let Some(blocked) = Self::blocked(release) {
@@ -29,7 +29,7 @@ impl Context<'_> {
         if !unmet.is_empty() {
             return Step::Wait(Wait::Needs(unmet));
         }
-        match seen.map(|seen| jobs_to_delete(release, seen)) {
+        match record.map(|record| jobs_to_delete(release, record)) {
             None => Step::Do(Action::Upgrade { delete_jobs: Vec::new() }, why),
             Some(Some(delete_jobs)) => Step::Do(Action::Upgrade { delete_jobs }, why),
             Some(None) => Step::Wait(Wait::ReleaseRecord),
@@ -60,8 +60,8 @@ impl Context<'_> {
     /// The leftovers of failed revisions to clean up: after a revision succeeded, and before the next operation,
     /// because helm then drops old records.
     pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
-        let seen = match state {
-            State::InSync(seen) | State::Failed(seen) | State::OutOfDate(seen) | State::Foreign(seen) => *seen,
+        let record = match state {
+            State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => *record,
             State::Absent
             | State::Running(_)
             | State::Locked(..)
@@ -71,10 +71,10 @@ impl Context<'_> {
             | State::Undecodable(_) => return None,
         };
         match step {
-            Step::Do(Action::Uninstall { .. }, _) => cleanup_before_uninstall(&seen.history),
-            Step::Do(Action::Upgrade { .. }, _) => pending_cleanup(&seen.history),
+            Step::Do(Action::Uninstall { .. }, _) => cleanup_before_uninstall(&record.history),
+            Step::Do(Action::Upgrade { .. }, _) => pending_cleanup(&record.history),
             Step::Settling(_) | Step::Ready if matches!(state, State::InSync(_)) && !self.policy.paused => {
-                pending_cleanup(&seen.history)
+                pending_cleanup(&record.history)
             }
             Step::Do(Action::Unlock | Action::Adopt { .. } | Action::Unmanage | Action::Stop, _)
             | Step::Wait(_)
@@ -89,11 +89,11 @@ impl Context<'_> {
 /// Plain Jobs are immutable. Helm replaces hook Jobs itself, but only after it changed the workloads: new pods would
 /// find the previous `db-sync` complete and start on an old schema. That matters only if images change. The hook Jobs
 /// are taken from helm's record, because they differ between chart versions.
-pub fn jobs_to_delete(release: &DesiredRelease, seen: &ObservedRelease) -> Option<Vec<String>> {
+pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Option<Vec<String>> {
     let mut jobs = release.plain_jobs.clone();
-    if !has_images(release, seen) {
+    if !has_images(release, record) {
         let known: BTreeSet<String> = jobs.iter().cloned().collect();
-        let hooks = seen.body.as_ref()?.hook_jobs.iter();
+        let hooks = record.body.as_ref()?.hook_jobs.iter();
         let in_namespace =
             hooks.filter(|(namespace, _)| *namespace == release.key.namespace).map(|(_, name)| name.clone());
         jobs.extend(in_namespace.filter(|name| !known.contains(name)));
@@ -102,9 +102,9 @@ pub fn jobs_to_delete(release: &DesiredRelease, seen: &ObservedRelease) -> Optio
 }
 
 /// Whether we made the newest revision with the same images. The label counts only on our own revisions.
-fn has_images(release: &DesiredRelease, seen: &ObservedRelease) -> bool {
-    let ours = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
-    ours && seen.images.as_deref() == Some(release.images.as_str())
+fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
+    let ours = record.attempt.as_ref().is_some_and(|attempt| attempt.revision == record.revision);
+    ours && record.images.as_deref() == Some(release.images.as_str())
 }
 
 /// The first and the longest delay in seconds; `None` if no time helps. The delay doubles with each failure in a row.

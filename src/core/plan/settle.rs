@@ -21,8 +21,8 @@ fn workloads<'a>(key: &'a ReleaseKey, observed: &'a Observed) -> impl Iterator<I
 }
 
 /// The step of a release in sync: ready, or the list of what is not ready yet.
-pub fn settle_step(release: &DesiredRelease, seen: &ObservedRelease, observed: &Observed) -> Step {
-    let Some(body) = &seen.body else { return Step::Settling(vec!["its release record is being read".into()]) };
+pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed: &Observed) -> Step {
+    let Some(body) = &record.body else { return Step::Settling(vec!["its release record is being read".into()]) };
     let mut lines = Vec::new();
     for (kind, namespace, name) in &body.workloads {
         let is =
@@ -49,7 +49,7 @@ pub fn settle_step(release: &DesiredRelease, seen: &ObservedRelease, observed: &
             lines.push(format!("Job {name} is not complete{why}"));
         }
     }
-    if let Some(trouble) = observed.endpoints.get(&release.key).and_then(|seen| seen.trouble.as_ref()) {
+    if let Some(trouble) = observed.endpoints.get(&release.key).and_then(|probe| probe.trouble.as_ref()) {
         lines.push(format!("its endpoint does not respond as expected: {trouble}"));
     }
     if lines.is_empty() { Step::Ready } else { Step::Settling(lines) }
@@ -76,7 +76,7 @@ fn is_renewed(workload: &Workload, observed: &Observed) -> bool {
 }
 
 fn describe(workload: &Workload) -> String {
-    let verdict = health::assess(workload);
-    let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
-    format!("{} {}{reason}", workload.component, verdict.ready)
+    let health = health::assess(workload);
+    let reason = if health.reason.is_empty() { String::new() } else { format!(": {}", health.reason) };
+    format!("{} {}{reason}", workload.component, health.ready)
 }

@@ -47,38 +47,38 @@ pub fn classify<'a>(
     if let Some(running) = observed.running.get(key) {
         return State::Running(running);
     }
-    let Some(seen) = observed.releases.get(key) else { return State::Absent };
-    if let Some(problem) = &seen.undecodable {
+    let Some(record) = observed.releases.get(key) else { return State::Absent };
+    if let Some(problem) = &record.undecodable {
         return State::Undecodable(problem);
     }
-    let Some(attempt) = &seen.attempt else {
+    let Some(attempt) = &record.attempt else {
         // A revision without our labels, made on top of ours, is as foreign as one that inherited the labels.
-        return if seen.is_ours() { State::Foreign(seen) } else { State::Unmanaged(seen) };
+        return if record.is_ours() { State::Foreign(record) } else { State::Unmanaged(record) };
     };
     // A foreign upgrade inherits our labels and a rollback restores old ones. The revision is ours only if the attempt
     // label names it.
-    let ours = attempt.revision == seen.revision;
-    match seen.status {
+    let ours = attempt.revision == record.revision;
+    match record.status {
         Status::PendingInstall | Status::PendingUpgrade | Status::PendingRollback => match (ours, attempt.owner) {
-            (true, Liveness::Us | Liveness::Dead) => State::Abandoned(seen),
-            (true, Liveness::Alive) => State::Locked(seen, None),
+            (true, Liveness::Us | Liveness::Dead) => State::Abandoned(record),
+            (true, Liveness::Alive) => State::Locked(record, None),
             (false, _) | (true, Liveness::Unknown) => {
-                let until = seen.created_at.and_then(|since| since.checked_add(FOREIGN_LOCK_TIMEOUT).ok());
+                let until = record.created_at.and_then(|since| since.checked_add(FOREIGN_LOCK_TIMEOUT).ok());
                 if until.is_some_and(|until| until <= now) {
-                    State::Abandoned(seen)
+                    State::Abandoned(record)
                 } else {
-                    State::Locked(seen, until)
+                    State::Locked(record, until)
                 }
             }
         },
-        Status::Uninstalling => State::Uninstalling(seen),
+        Status::Uninstalling => State::Uninstalling(record),
         // With --keep-history an uninstalled release still has records; an install is possible on top of them.
         Status::Uninstalled => State::Absent,
-        Status::Failed if ours => State::Failed(seen),
-        _ if !ours => State::Foreign(seen),
-        Status::Deployed if wanted.is_some_and(|wanted| seen.inputs.as_deref() == Some(wanted.inputs.as_str())) => {
-            State::InSync(seen)
+        Status::Failed if ours => State::Failed(record),
+        _ if !ours => State::Foreign(record),
+        Status::Deployed if wanted.is_some_and(|wanted| record.inputs.as_deref() == Some(wanted.inputs.as_str())) => {
+            State::InSync(record)
         }
-        _ => State::OutOfDate(seen),
+        _ => State::OutOfDate(record),
     }
 }

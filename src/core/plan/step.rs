@@ -184,25 +184,25 @@ impl Context<'_> {
                 step => step,
             },
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
-            State::Unmanaged(seen) => self.unmanaged_step(name, release, seen),
-            State::Locked(seen, until) => Step::Wait(locked_wait(seen, until)),
+            State::Unmanaged(record) => self.unmanaged_step(name, release, record),
+            State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
-            State::InSync(seen) if !self.needs_repair(name, release) => settle_step(release, seen, self.observed),
+            State::InSync(record) if !self.needs_repair(name, release) => settle_step(release, record, self.observed),
             // A pause stops even labels, unless a person asked for the adoption.
             _ if paused => Step::Wait(Wait::Paused),
-            State::Foreign(seen) | State::OutOfDate(seen) if self.matches_desired(release, seen) => {
+            State::Foreign(record) | State::OutOfDate(record) if self.matches_desired(release, record) => {
                 Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)
             }
             _ if self.observed.terminating.contains(&release.key.namespace) => {
                 Step::Wait(Wait::Terminating(release.key.namespace.clone()))
             }
-            State::Abandoned(seen) => Step::Do(Action::Unlock, Reason::Abandoned(seen.status)),
+            State::Abandoned(record) => Step::Do(Action::Unlock, Reason::Abandoned(record.status)),
             State::Uninstalling(_) => Step::Do(self.uninstall(name, &release.key), Reason::Unfinished),
             State::Absent => self.upgrade_step(name, release, None, Reason::Install),
-            State::Failed(seen) => self.retry_step(name, release, seen),
-            State::OutOfDate(seen) => self.change_step(name, release, seen),
-            State::Foreign(seen) => self.foreign_step(name, release, seen),
-            State::InSync(seen) => self.upgrade_step(name, release, Some(seen), self.repair_reason(name)),
+            State::Failed(record) => self.retry_step(name, release, record),
+            State::OutOfDate(record) => self.change_step(name, release, record),
+            State::Foreign(record) => self.foreign_step(name, release, record),
+            State::InSync(record) => self.upgrade_step(name, release, Some(record), self.repair_reason(name)),
         }
     }
 
@@ -211,7 +211,7 @@ impl Context<'_> {
             State::Running(child) => self.running_step(name, key, child, None),
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
             State::Unmanaged(_) | State::Absent => Step::Ready,
-            State::Locked(seen, until) => Step::Wait(locked_wait(seen, until)),
+            State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
             _ if self.is_paused(name) && !self.policy.deleting => Step::Wait(Wait::Paused),
             State::Abandoned(_)
             | State::Uninstalling(_)
@@ -281,7 +281,7 @@ impl Context<'_> {
 
     /// The hook that helm waits for, with its problem, and whether it cannot succeed.
     fn describe_hook(&self, key: &ReleaseKey) -> (Option<String>, bool) {
-        let body = self.observed.releases.get(key).and_then(|seen| seen.body.as_ref());
+        let body = self.observed.releases.get(key).and_then(|record| record.body.as_ref());
         let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };
         let is = |job: &&crate::observed::ObservedJob| {
             job.namespace == key.namespace && Some(&job.name) == hook.job.as_ref()
@@ -296,10 +296,10 @@ impl Context<'_> {
     }
 }
 
-pub(super) fn locked_wait(seen: &ObservedRelease, until: Option<Timestamp>) -> Wait {
+pub(super) fn locked_wait(record: &ObservedRelease, until: Option<Timestamp>) -> Wait {
     let who = match until {
         None => "another operator process that is still running".to_owned(),
         Some(until) => format!("a helm process that osdpl did not start (its lock expires at {until:.0})"),
     };
-    Wait::Locked { until, message: format!("revision {} is {}, held by {who}", seen.revision, seen.status) }
+    Wait::Locked { until, message: format!("revision {} is {}, held by {who}", record.revision, record.status) }
 }

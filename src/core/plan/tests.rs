@@ -26,16 +26,16 @@ fn installs_providers_before_their_dependents() {
 #[test]
 fn maps_each_state_to_its_step() {
     let with_attempt = |revision, owner| {
-        let mut seen = observed_release(Status::PendingUpgrade);
-        seen.attempt = Some(Attempt { instance: "x".into(), revision, owner });
-        seen
+        let mut record = observed_release(Status::PendingUpgrade);
+        record.attempt = Some(Attempt { instance: "x".into(), revision, owner });
+        record
     };
     let changed = |change: fn(&mut ObservedRelease)| {
-        let mut seen = observed_release(Status::Deployed);
-        change(&mut seen);
-        seen
+        let mut record = observed_release(Status::Deployed);
+        change(&mut record);
+        record
     };
-    for (seen, expected) in [
+    for (record, expected) in [
         (observed_release(Status::Deployed), "ready"),
         (
             changed(|s| s.inputs = Some("old".into())),
@@ -92,16 +92,16 @@ fn maps_each_state_to_its_step() {
         (changed(|s| s.undecodable = Some("no gzip".into())), "its release record can't be read: no gzip"),
         (changed(|s| s.body = None), "settles: its release record is being read"),
     ] {
-        assert_eq!(fixture().with_release("store", seen).describe_step("store"), expected);
+        assert_eq!(fixture().with_release("store", record).describe_step("store"), expected);
     }
 }
 
 #[test]
 fn requeues_for_expiring_locks_only() {
     let locked = |revision, owner| {
-        let mut seen = observed_release(Status::PendingUpgrade);
-        seen.attempt = Some(Attempt { instance: "x".into(), revision, owner });
-        fixture().with_release("store", seen).plan().requeue_at
+        let mut record = observed_release(Status::PendingUpgrade);
+        record.attempt = Some(Attempt { instance: "x".into(), revision, owner });
+        fixture().with_release("store", record).plan().requeue_at
     };
     let until = NOW.checked_add(SignedDuration::from_mins(30)).unwrap();
     assert_eq!(locked(2, Liveness::Us), Some(until), "no watch reports the expiry");
@@ -149,8 +149,8 @@ fn keeps_helm_running_if_nothing_can_replace_it() {
     assert_eq!(step_of(&|fixture| fixture.desired.releases.get_mut("store").unwrap().paused = true), continues);
     assert_eq!(step_of(&|fixture| fixture.policy.paused = true), continues);
     let unapproved = |fixture: &mut Fixture| {
-        let seen = fixture.observed.releases.get_mut(&key()).unwrap();
-        (seen.inputs, seen.catalog) = (Some("old".into()), Some("older".into()));
+        let record = fixture.observed.releases.get_mut(&key()).unwrap();
+        (record.inputs, record.catalog) = (Some("old".into()), Some("older".into()));
     };
     assert_eq!(step_of(&unapproved), continues, "it would wait for approval");
     let unwanted = |fixture: &mut Fixture| drop(fixture.desired.releases.remove("store"));
@@ -197,9 +197,9 @@ fn retries_failures_after_backoff_and_new_inputs_at_once() {
 #[test]
 fn approval_holds_until_target_is_reached() {
     let old = || {
-        let mut seen = observed_release(Status::Deployed);
-        (seen.inputs, seen.catalog) = (Some("old".into()), Some("older".into()));
-        seen
+        let mut record = observed_release(Status::Deployed);
+        (record.inputs, record.catalog) = (Some("old".into()), Some("older".into()));
+        record
     };
     let fixture = fixture().with_release("store", old()).with_release("front", old());
     assert_eq!(fixture.plan().awaiting_approval().count(), 2);
@@ -232,10 +232,10 @@ fn deletes_hook_jobs_only_if_images_change() {
         let mut body = RecordBody::default();
         body.hook_jobs.extend(["store-setup", "store-sync"].map(|name| ("openstack".to_owned(), name.to_owned())));
         body.hook_jobs.insert(("elsewhere".into(), "store-far".into()));
-        let mut seen = ObservedRelease { images: images.map(Into::into), body: Some(body), ..observed_release(Status::Deployed) };
-        seen.inputs = Some("old".into());
-        change(&mut seen);
-        fixture().with_release("store", seen).describe_step("store")
+        let mut record = ObservedRelease { images: images.map(Into::into), body: Some(body), ..observed_release(Status::Deployed) };
+        record.inputs = Some("old".into());
+        change(&mut record);
+        fixture().with_release("store", record).describe_step("store")
     };
     let with = "delete Jobs store-setup, store-sync, helm upgrade --install, because its inputs changed";
     let without = "delete Jobs store-setup, helm upgrade --install, because its inputs changed";
@@ -243,26 +243,26 @@ fn deletes_hook_jobs_only_if_images_change() {
     assert_eq!(hooks(Some("others"), |_| {}), with);
     assert_eq!(hooks(None, |_| {}), with, "a record without the images label");
     assert_eq!(
-        hooks(Some("images"), |seen| seen.status = Status::Failed),
+        hooks(Some("images"), |record| record.status = Status::Failed),
         without,
         "the Jobs belong to the failed attempt"
     );
-    let foreign = |seen: &mut ObservedRelease| {
-        seen.attempt.as_mut().unwrap().revision = 2;
-        seen.own_inputs = Some("old".into());
+    let foreign = |record: &mut ObservedRelease| {
+        record.attempt.as_mut().unwrap().revision = 2;
+        record.own_inputs = Some("old".into());
     };
     assert_eq!(hooks(Some("images"), foreign), with, "the images of a foreign revision are unknown");
-    assert_eq!(hooks(Some("others"), |seen| seen.body = None), "its release record is being read");
+    assert_eq!(hooks(Some("others"), |record| record.body = None), "its release record is being read");
 }
 
 #[test]
 fn cleans_up_failed_revisions() {
     let past = |revision, status| PastRevision { revision, status, cleaned_up: false };
     let cleaned_up = |newest, change: fn(&mut Fixture)| {
-        let mut seen = observed_release(newest);
+        let mut record = observed_release(newest);
         let before = if newest == Status::Deployed { Status::Superseded } else { Status::Deployed };
-        seen.history = vec![past(1, before), past(2, Status::Failed), past(3, newest)];
-        let fixture = fixture().with_release("store", seen).with(change);
+        record.history = vec![past(1, before), past(2, Status::Failed), past(3, newest)];
+        let fixture = fixture().with_release("store", record).with(change);
         let cleanup = fixture.plan().decisions.remove("store").unwrap().cleanup;
         cleanup.map(|cleanup| (cleanup.revisions.into_iter().collect::<Vec<_>>(), cleanup.kept.into_iter().collect::<Vec<_>>()))
     };

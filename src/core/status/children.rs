@@ -33,11 +33,11 @@ pub fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, now: Ti
 
 fn child(name: &str, decision: &Decision, report: &Report<'_>) -> HelmReleaseStatus {
     let desired = report.desired.releases.get(name);
-    let seen = report.observed.releases.get(&decision.key);
-    let body = seen.and_then(|seen| seen.body.as_ref());
-    let status = match (seen, &decision.step) {
+    let record = report.observed.releases.get(&decision.key);
+    let body = record.and_then(|record| record.body.as_ref());
+    let status = match (record, &decision.step) {
         (_, Step::Wait(Wait::Unmanaged(_))) => "unmanaged".to_owned(),
-        (Some(seen), _) => seen.status.to_string(),
+        (Some(record), _) => record.status.to_string(),
         (None, Step::Wait(Wait::Helm { .. })) => "starting".into(),
         (None, _) => "absent".into(),
     };
@@ -45,12 +45,12 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> HelmReleaseSta
     HelmReleaseStatus {
         status,
         ready: decision.step == Step::Ready,
-        revision: seen.map(|seen| seen.revision),
+        revision: record.map(|record| record.revision),
         chart: desired.map(|desired| desired.chart.clone()).unwrap_or_default(),
         version: version.or_else(|| desired.and_then(|desired| desired.version.clone())),
         chart_digest: desired.and_then(|desired| desired.chart_digest.clone()),
-        digest: seen.and_then(|seen| seen.inputs.as_ref()).map(|inputs| inputs.chars().take(12).collect()),
-        since: seen.and_then(|seen| seen.created_at).map(|since| format!("{since:.0}")),
+        digest: record.and_then(|record| record.inputs.as_ref()).map(|inputs| inputs.chars().take(12).collect()),
+        since: record.and_then(|record| record.created_at).map(|since| format!("{since:.0}")),
         hook: body.and_then(|body| body.hook.as_ref()).filter(|hook| !hook.failed).map(|hook| hook.name.clone()),
         message: match desired {
             Some(desired) if !desired.managed && decision.step == Step::Ready => UNMANAGED.to_owned(),

@@ -195,10 +195,10 @@ fn removed<'a>(
 ///
 /// Foreign releases of the same name in other namespaces do not count.
 fn still_exists(name: &str, report: &Report<'_>) -> bool {
-    let mut seen = report.observed.releases.iter();
-    seen.any(|(key, seen)| match seen.status {
+    let mut records = report.observed.releases.iter();
+    records.any(|(key, record)| match record.status {
         Status::Uninstalled => false,
-        _ if seen.is_ours() => seen.release.as_deref().unwrap_or(&key.name) == name,
+        _ if record.is_ours() => record.release.as_deref().unwrap_or(&key.name) == name,
         _ => report.names.get(key).is_some_and(|known| known == name),
     })
 }

@@ -38,8 +38,8 @@ fn reported(
 /// The release with a first record in this status.
 fn recorded(status: Status) -> Observed {
     let mut observed = Observed::default();
-    let seen = ObservedRelease { status, revision: 1, ..ObservedRelease::default() };
-    observed.releases.insert(ReleaseKey::new("openstack", "x"), seen);
+    let record = ObservedRelease { status, revision: 1, ..ObservedRelease::default() };
+    observed.releases.insert(ReleaseKey::new("openstack", "x"), record);
     observed
 }
 

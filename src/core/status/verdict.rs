@@ -7,7 +7,7 @@ use super::{Report, children::first, crons, rollouts};
 use crate::api::{ComponentHealth, ComponentStatus, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
 use crate::health;
-use crate::observed::Issue;
+use crate::observed::{Issue, ObservedJob};
 use crate::plan::{Action, Decision, Reason, Step, Wait};
 use crate::release::Status;
 
@@ -129,14 +129,14 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
 
 fn failing_hook(report: &Report<'_>, name: &str) -> bool {
     let Some(decision) = report.plan.decisions.get(name) else { return false };
-    let body = report.observed.releases.get(&decision.key).and_then(|seen| seen.body.as_ref());
+    let body = report.observed.releases.get(&decision.key).and_then(|record| record.body.as_ref());
     let Some(job) = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref()) else { return false };
-    let own = |seen: &&crate::observed::ObservedJob| seen.namespace == decision.key.namespace && seen.name == *job;
+    let is_hook = |other: &&ObservedJob| other.namespace == decision.key.namespace && other.name == *job;
     // A container that is restarted in place fails without a failed pod to count.
-    let fails = |seen: &crate::observed::ObservedJob| {
-        seen.failed || seen.failures > 0 || seen.trouble.as_ref().is_some_and(|trouble| trouble.stuck)
+    let fails = |job: &ObservedJob| {
+        job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck)
     };
-    report.observed.jobs.iter().find(own).is_some_and(fails)
+    report.observed.jobs.iter().find(is_hook).is_some_and(fails)
 }
 
 fn problems(report: &Report<'_>, _: &Health) -> Check {
@@ -182,7 +182,7 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Check {
         (None, []) => first(&waits),
         (None, busy) => format!("helm is running for {}", busy.join(", ")),
     };
-    let installed = report.observed.releases.values().any(|seen| seen.was_deployed && seen.revision > 1);
+    let installed = report.observed.releases.values().any(|record| record.was_deployed && record.revision > 1);
     Some((if installed { Phase::Updating } else { Phase::Installing }, reason::RELEASES, message))
 }
 
@@ -258,7 +258,7 @@ fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, Strin
     if let Some((_, reason, message)) = broken_release(report) {
         return Some((reason, message));
     }
-    if let Some(message) = held_failure(report) {
+    if let Some(message) = failure_before_pause(report) {
         return Some((reason::FAILED, message));
     }
     let unhealthy = health.iter().find_map(|(application, components)| {
@@ -282,12 +282,12 @@ fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
 }
 
 /// A release that failed before the pause. A pause does not fix failures.
-fn held_failure(report: &Report<'_>) -> Option<String> {
+fn failure_before_pause(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
-        let seen = report.observed.releases.get(&decision.key)?;
-        let held = decision.step == Step::Wait(Wait::Paused) && seen.status == Status::Failed;
+        let record = report.observed.releases.get(&decision.key)?;
+        let is_paused = decision.step == Step::Wait(Wait::Paused) && record.status == Status::Failed;
         let failure = report.observed.failures.get(&decision.key).map(|failed| failed.message.as_str());
-        let text = failure.or_else(|| seen.body.as_ref().map(|body| body.description.as_str())).unwrap_or_default();
-        held.then(|| format!("{name}: revision {} failed: {text}", seen.revision))
+        let text = failure.or_else(|| record.body.as_ref().map(|body| body.description.as_str())).unwrap_or_default();
+        is_paused.then(|| format!("{name}: revision {} failed: {text}", record.revision))
     })
 }

@@ -9,7 +9,7 @@ fn catalog() -> Catalog {
 }
 
 /// A release made by osdpl of this chart, labelled or not.
-fn seen(label: Option<&str>, chart: &str) -> ObservedRelease {
+fn installed_release(label: Option<&str>, chart: &str) -> ObservedRelease {
     ObservedRelease {
         status: Status::Deployed,
         revision: 1,
@@ -30,7 +30,7 @@ fn refusals(services: &Value, installed: &[(&str, &str)]) -> (BTreeMap<String, S
     let spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "services": services});
     let (spec, catalog) = (serde_json::from_value(spec).unwrap(), catalog());
     let selection = select("cloud", "openstack", &spec, &catalog);
-    let releases = installed.iter().map(|(at, release)| (key(at), seen(Some(release), release)));
+    let releases = installed.iter().map(|(at, release)| (key(at), installed_release(Some(release), release)));
     let observed = Observed { releases: releases.collect(), ..Observed::default() };
     let Some(anchored) = reject_moves(&selection, &spec, &catalog, &observed) else {
         return (BTreeMap::new(), selection.releases);
@@ -44,12 +44,12 @@ fn identifies_by_label_then_chart_then_spec_then_name() {
     let catalog = catalog();
     let names = BTreeMap::from([(key("openstack/one"), "front".to_owned())]);
     let identify =
-        |text: &str, seen: ObservedRelease| identify_release(&key(text), &seen, &names, &catalog).unwrap_or_default();
-    assert_eq!(identify("openstack/one", seen(Some("store"), "front")), "store");
-    assert_eq!(identify("openstack/one", seen(Some("of-another-catalogue"), "store")), "store");
-    assert_eq!(identify("openstack/one", seen(None, "unknown")), "front");
-    assert_eq!(identify("edge/store", seen(None, "unknown")), "store");
-    assert_eq!(identify("edge/three", seen(None, "unknown")), "");
+        |text: &str, record: ObservedRelease| identify_release(&key(text), &record, &names, &catalog).unwrap_or_default();
+    assert_eq!(identify("openstack/one", installed_release(Some("store"), "front")), "store");
+    assert_eq!(identify("openstack/one", installed_release(Some("of-another-catalogue"), "store")), "store");
+    assert_eq!(identify("openstack/one", installed_release(None, "unknown")), "front");
+    assert_eq!(identify("edge/store", installed_release(None, "unknown")), "store");
+    assert_eq!(identify("edge/three", installed_release(None, "unknown")), "");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn the_catalogue_namespace_applies_unless_the_spec_sets_one() {
     assert_eq!(selection.scope.variable("releases").unwrap()["store"]["namespace"], "data");
     let (selection, spec) = selected(json!({"store": {"releases": {"store": {"namespace": "mine"}}}}));
     assert_eq!(selection.releases["store"], key("mine/store"));
-    let releases = [(key("data/store"), seen(Some("store"), "store"))].into();
+    let releases = [(key("data/store"), installed_release(Some("store"), "store"))].into();
     let observed = Observed { releases, ..Observed::default() };
     let message = &reject_moves(&selection, &spec, &catalog, &observed).unwrap().refused["store"].message;
     assert!(message.contains("; remove namespace, or, to start over"), "{message}");
@@ -115,8 +115,8 @@ fn ignores_foreign_and_uninstalled_releases() {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
     let (spec, catalog) = (serde_json::from_value(spec).unwrap(), catalog());
     let selection = select("cloud", "openstack", &spec, &catalog);
-    let foreign = ObservedRelease { attempt: None, ..seen(Some("store"), "store") };
-    let uninstalled = ObservedRelease { status: Status::Uninstalled, ..seen(Some("front"), "front") };
+    let foreign = ObservedRelease { attempt: None, ..installed_release(Some("store"), "store") };
+    let uninstalled = ObservedRelease { status: Status::Uninstalled, ..installed_release(Some("front"), "front") };
     let releases = [(key("data/store"), foreign), (key("data/front"), uninstalled)].into();
     assert!(reject_moves(&selection, &spec, &catalog, &Observed { releases, ..Observed::default() }).is_none());
 }

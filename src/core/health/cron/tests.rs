@@ -10,12 +10,12 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-fn seen(metadata: Value, spec: Value, status: Value) -> Option<ObservedCronJob> {
+fn observed(metadata: Value, spec: Value, status: Value) -> Option<ObservedCronJob> {
     observe(&read(metadata), &read(spec), &read(status))
 }
 
 fn rotate(spec: Value, status: Value) -> ObservedCronJob {
-    seen(json!({"name": "rotate", "annotations": {release::RELEASE_NAME_ANNOTATION: "keystone"}}), spec, status)
+    observed(json!({"name": "rotate", "annotations": {release::RELEASE_NAME_ANNOTATION: "keystone"}}), spec, status)
         .unwrap()
 }
 
@@ -32,7 +32,7 @@ fn takes_release_and_component_from_object_or_pods() {
         (annotated, json!({}), Some("keystone keystone/c")),
         (json!({"name": "c"}), json!({}), None),
     ] {
-        let found = seen(metadata.clone(), spec, json!({})).map(|cron| format!("{} {}", cron.release, cron.component));
+        let found = observed(metadata.clone(), spec, json!({})).map(|cron| format!("{} {}", cron.release, cron.component));
         assert_eq!(found.as_deref(), expected, "{metadata}");
     }
 }

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn seen(metadata: Value, spec: Value, status: Value) -> Option<ObservedJob> {
+fn observed(metadata: Value, spec: Value, status: Value) -> Option<ObservedJob> {
     let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
     observe(&metadata, &serde_json::from_value(spec).unwrap(), &serde_json::from_value(status).unwrap())
 }
@@ -29,7 +29,7 @@ fn takes_release_from_object_or_pods() {
             None,
         ),
     ] {
-        let release = seen(metadata.clone(), spec, json!({})).map(|job| job.release);
+        let release = observed(metadata.clone(), spec, json!({})).map(|job| job.release);
         assert_eq!(release.as_deref(), expected, "{metadata}");
     }
 }
@@ -49,7 +49,7 @@ fn reports_progress_and_reason_of_failure() {
         (json!({"failed": 7, "conditions": [condition("Failed", "True")]}), (false, true, 7, Some(why))),
     ] {
         let metadata = json!({"name": "j", "namespace": "n", "labels": {RELEASE_GROUP: "heat"}});
-        let job = seen(metadata, json!({}), status.clone()).unwrap();
+        let job = observed(metadata, json!({}), status.clone()).unwrap();
         assert_eq!((job.complete, job.failed, job.failures), (complete, failed, failures), "{status}");
         assert_eq!(job.trouble.map(|trouble| trouble.message).as_deref(), trouble);
     }

@@ -10,7 +10,7 @@ fn metadata(labels: &Value) -> ObjectMeta {
     .unwrap()
 }
 
-fn seen(kind: WorkloadKind, spec: Value, status: Value) -> Workload {
+fn observed(kind: WorkloadKind, spec: Value, status: Value) -> Workload {
     let spec: Spec = serde_json::from_value(spec).unwrap();
     let status: Status = serde_json::from_value(status).unwrap();
     observe(kind, &metadata(&json!({"application": "keystone", "component": "api"})), &spec, &status).unwrap()
@@ -37,7 +37,7 @@ fn reads_counts_of_each_kind() {
         (DaemonSet, on_delete, daemon, (5, 4, 5, 0)),
         (DaemonSet, json!({}), json!({"observedGeneration": 7}), (0, 0, 0, 0)),
     ] {
-        let workload = seen(kind, spec.clone(), status.clone());
+        let workload = observed(kind, spec.clone(), status.clone());
         let counts = (workload.desired, workload.ready, workload.updated, workload.outdated_pods);
         assert_eq!(counts, (desired, ready, updated, outdated), "{kind:?} {spec} {status}");
         assert_eq!(workload.generation, 7);
@@ -47,7 +47,7 @@ fn reads_counts_of_each_kind() {
 #[test]
 fn counts_stale_pods_with_on_delete_strategy() {
     let status = json!({"desiredNumberScheduled": 5, "numberReady": 5, "updatedNumberScheduled": 3});
-    let of = |kind, spec: Value| seen(kind, spec, status.clone()).on_delete.map(|own| own.stale);
+    let of = |kind, spec: Value| observed(kind, spec, status.clone()).on_delete.map(|own| own.stale);
     let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
     assert_eq!(of(WorkloadKind::DaemonSet, on_delete.clone()), Some(2));
     assert_eq!(of(WorkloadKind::DaemonSet, json!({})), None);
@@ -66,7 +66,7 @@ fn deployment_was_available_after_complete_rollout() {
         (WorkloadKind::Deployment, progressing("False", "ProgressDeadlineExceeded"), false),
         (WorkloadKind::Deployment, json!({}), false),
     ] {
-        assert_eq!(seen(kind, json!({}), status.clone()).was_available, expected, "{status}");
+        assert_eq!(observed(kind, json!({}), status.clone()).was_available, expected, "{status}");
     }
 }
 

@@ -14,16 +14,16 @@ fn theirs() -> ObservedRelease {
 }
 
 /// The store as a foreign release with a known comparison.
-fn compared(seen: ObservedRelease, result: ComparisonResult) -> Fixture {
+fn compared(record: ObservedRelease, result: ComparisonResult) -> Fixture {
     let comparison = ManifestComparison { revision: 3, inputs: "new".into(), result, until: None };
     let known = move |fixture: &mut Fixture| {
         drop(fixture.observed.comparisons.insert(ReleaseKey::new("openstack", "store"), comparison));
     };
-    fixture().with_release("store", seen).with(known)
+    fixture().with_release("store", record).with(known)
 }
 
-fn adoption(seen: ObservedRelease, result: ComparisonResult) -> String {
-    compared(seen, result).with(|fixture| _ = fixture.policy.adopt.insert("store".into())).describe_step("store")
+fn adoption(record: ObservedRelease, result: ComparisonResult) -> String {
+    compared(record, result).with(|fixture| _ = fixture.policy.adopt.insert("store".into())).describe_step("store")
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn adopts_requested_releases_without_other_manager() {
 fn changes_adopted_releases_only_after_approval() {
     let adopted = || {
         let labels = (Some(ADOPTED.to_owned()), Some(ADOPTED.to_owned()), None);
-        let mut seen = observed_release(Status::Deployed);
-        (seen.inputs, seen.catalog, seen.images) = labels;
-        compared(seen, differs())
+        let mut record = observed_release(Status::Deployed);
+        (record.inputs, record.catalog, record.images) = labels;
+        compared(record, differs())
     };
     let waits = "it was adopted and differs from the desired state: waits for approval (osdpl approve)";
     assert_eq!(adopted().describe_step("store"), waits);
@@ -84,9 +84,9 @@ fn changes_adopted_releases_only_after_approval() {
 #[test]
 fn manual_upgrade_to_desired_state_is_in_sync() {
     let by_hand = || {
-        let mut seen = observed_release(Status::Deployed);
-        seen.attempt.as_mut().unwrap().revision = 2;
-        seen
+        let mut record = observed_release(Status::Deployed);
+        record.attempt.as_mut().unwrap().revision = 2;
+        record
     };
     let labelled = "label the record, because it already equals the desired state";
     assert_eq!(compared(by_hand(), ComparisonResult::Same).describe_step("store"), labelled);
@@ -99,17 +99,17 @@ fn manual_upgrade_to_desired_state_is_in_sync() {
 
 #[test]
 fn unmanages_releases_and_counts_them_as_ready() {
-    let step_of = |seen: ObservedRelease| {
+    let step_of = |record: ObservedRelease| {
         let unmanage = |fixture: &mut Fixture| fixture.desired.releases.get_mut("store").unwrap().managed = false;
-        fixture().with_release("store", seen).with(unmanage).describe_step("store")
+        fixture().with_release("store", record).with(unmanage).describe_step("store")
     };
     let expected = "remove our labels from its records, because the spec does not manage it any more";
-    for seen in [
+    for record in [
         observed_release(Status::Deployed),
         observed_release(Status::Failed),
         ObservedRelease { inputs: Some("old".into()), ..observed_release(Status::Deployed) },
     ] {
-        assert_eq!(step_of(seen), expected);
+        assert_eq!(step_of(record), expected);
     }
     assert_eq!(step_of(theirs()), "ready", "with any inputs");
     assert!(step_of(observed_release(Status::PendingUpgrade)).starts_with("unlock the record"));

@@ -45,13 +45,13 @@ fn replaced_batch_keeps_release_ready_unless_stuck() {
 fn reports_workloads_scaled_to_zero_outside_helm() {
     let identity = (WorkloadKind::StatefulSet, "openstack".to_owned(), "store".to_owned());
     let scaled = |at_rest: bool| {
-        let mut seen = observed_release(Status::Deployed);
-        let body = seen.body.as_mut().unwrap();
+        let mut record = observed_release(Status::Deployed);
+        let body = record.body.as_mut().unwrap();
         body.workloads.insert(identity.clone());
         body.scaled_to_zero.extend(at_rest.then(|| identity.clone()));
         let mut workload = available("store", "store/server", 0);
         workload.desired = 0;
-        let mut fixture = fixture().with_release("store", seen);
+        let mut fixture = fixture().with_release("store", record);
         fixture.observed.workloads.push(workload);
         fixture.describe_step("store")
     };

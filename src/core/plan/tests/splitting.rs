@@ -17,9 +17,9 @@ fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], appr
             .map(|(component, name)| (parse(component), name.to_owned()))
             .into(),
     };
-    let mut seen = observed_release(Status::Deployed);
-    (seen.inputs, seen.split) = (Some("old".into()), before.map(Into::into));
-    let mut fixture = fixture().with_release("store", seen);
+    let mut record = observed_release(Status::Deployed);
+    (record.inputs, record.split) = (Some("old".into()), before.map(Into::into));
+    let mut fixture = fixture().with_release("store", record);
     fixture.policy.approval = approval;
     fixture.desired.releases.get_mut("store").unwrap().split = Some(split);
     for (component, name, nodes) in sets {

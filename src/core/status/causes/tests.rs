@@ -30,10 +30,10 @@ fn with<T>(causes: Vec<Cause>, inspect: impl FnOnce(&Report<'_>) -> T) -> T {
 
 #[test]
 fn keeps_times_and_skips_other_clouds() {
-    let seen = vec![cause("ours/a: broken", "ours", true, 0), cause("theirs/a: broken", "theirs", true, 0)];
-    let first = with(seen.clone(), |report| causes(&[], report, NOW));
+    let found = vec![cause("ours/a: broken", "ours", true, 0), cause("theirs/a: broken", "theirs", true, 0)];
+    let first = with(found.clone(), |report| causes(&[], report, NOW));
     assert_eq!(first.iter().map(|cause| cause.message.as_str()).collect::<Vec<_>>(), ["ours/a: broken"]);
-    assert_eq!(with(seen, |report| causes(&first, report, LATER)), first);
+    assert_eq!(with(found, |report| causes(&first, report, LATER)), first);
 }
 
 #[test]
