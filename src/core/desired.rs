@@ -7,6 +7,7 @@
 //! 4. `spec.common`: all charts, then the group; 5. the release's `valuesFrom`, then its `values` and `unset`;
 //! 6. `spec.nodes.overrides`, in the form that the release's chart understands.
 
+mod candidates;
 mod certificates;
 mod claims;
 mod features;
@@ -18,9 +19,8 @@ mod names;
 mod needs;
 mod nulls;
 mod order;
-mod passed;
+mod passwords;
 mod per_node;
-mod readings;
 mod resolve;
 mod roles;
 mod select;

@@ -5,8 +5,8 @@
 //! which objects must exist. So the result is the same after a restart.
 //!
 //! ```text
-//! kind    the kinds of objects that are watched      fields   the fields that a writer owns
-//! trace   the traces of writers on an object         seen     the results by release
+//! kind    the kinds of objects that are watched      fields     the fields that a writer owns
+//! trace   the traces of writers on an object         expected   the expected objects of a release, and the drift found
 //! ```
 //!
 //! Rules:
@@ -22,18 +22,18 @@
 //!   detected by fields that the manifest sets
 //!   and that have no owner any more.
 
+mod expected;
 mod fields;
 mod kind;
-mod seen;
 mod trace;
 
 use std::fmt;
 
 use k8s_openapi::jiff::Timestamp;
 
+pub use expected::{ExpectedFields, ObservedDrift, list_watched_objects};
 pub use fields::{OwnedFields, PathHash};
 pub use kind::{KINDS, Kind, find_kind};
-pub use seen::{ExpectedFields, ObservedDrift, list_watched_objects};
 pub use trace::{Entry, ForeignWrite, ToleratedChanges, WriterTrace};
 
 /// The field that `kubectl scale` writes.
@@ -92,17 +92,21 @@ impl fmt::Display for DriftedObject {
 
 /// Returns how others changed an object of a release.
 ///
-/// `began` is the start of the newest operation, `left` the fields in its manifest, `trace` the current state; `None`
-/// if the object does not exist.
-pub fn detect_drift(began: Option<Timestamp>, left: &ExpectedFields, trace: Option<&WriterTrace>) -> Option<Change> {
+/// `started_at` is the start of the newest operation, `expected` the fields in its manifest, `trace` the current state;
+/// `None` if the object does not exist.
+pub fn detect_drift(
+    started_at: Option<Timestamp>,
+    expected: &ExpectedFields,
+    trace: Option<&WriterTrace>,
+) -> Option<Change> {
     let Some(trace) = trace else { return Some(Change::Deleted) };
-    let since = began.max(trace.helm);
+    let since = started_at.max(trace.helm);
     // Times have a resolution of one second, so a foreign write in the same second may be later.
     let later = |write: &&ForeignWrite| write.at.is_some() && write.at >= since;
     if let Some(write) = trace.foreign.as_deref().filter(later) {
         return Some(Change::Edited(write.clone()));
     }
-    let lost = trace.lost(left);
+    let lost = trace.removed_fields(expected);
     // If someone cleared `managedFields`, there is nothing to compare.
     if trace.helm.is_none() || lost.is_empty() {
         return None;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! target      catalogue, desired and observed state → the APIs to probe: those whose component is available
-//! answer      a response → the problem
+//! response    a response → the problem
 //! keystone    API version, token and service catalogue
 //! ```
 //!
@@ -11,14 +11,14 @@
 //!
 //! Pure module (no I/O, no clock).
 
-mod answer;
 mod keystone;
+mod response;
 mod target;
 
 use std::collections::BTreeMap;
 
-pub use answer::{ProbeResponse, find_fault};
 pub use keystone::{Login, Token, Types, service_types};
+pub use response::{ProbeResponse, find_fault};
 pub use target::{Target, Url, internal, targets};
 
 use crate::api::{CauseObject, ComponentHealth, ComponentStatus};

@@ -5,7 +5,7 @@
 //! respected and reported, and removing a role removes only the operator's labels. The API server records the owner of
 //! each label (server-side apply with a separate field manager); an annotation on the node lists the operator's labels.
 
-mod reach;
+mod overrides;
 mod roles;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,14 +51,14 @@ impl LabelChange {
 
 /// Computes the labels of all nodes and the findings.
 pub fn build_inventory(spec: &OpenStackDeploymentSpec, catalog: &Catalog, nodes: &Inventory) -> NodeInventory {
-    let mut survey = NodeInventory::default();
-    roles::survey(&spec.nodes, catalog, nodes, &mut survey);
+    let mut inventory = NodeInventory::default();
+    roles::assign_roles(&spec.nodes, catalog, nodes, &mut inventory);
     if !spec.nodes.overrides.is_empty() {
         // Match the entries against the new labels of the nodes.
-        let labelled = nodes.iter().map(|(name, node)| (name.clone(), apply(node, survey.changes.get(name))));
-        reach::survey(&spec.nodes, catalog, &labelled.collect(), &mut survey.findings);
+        let labelled = nodes.iter().map(|(name, node)| (name.clone(), apply(node, inventory.changes.get(name))));
+        overrides::check_overrides(&spec.nodes, catalog, &labelled.collect(), &mut inventory.findings);
     }
-    survey
+    inventory
 }
 
 fn apply(node: &Node, change: Option<&LabelChange>) -> Node {

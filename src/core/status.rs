@@ -3,6 +3,7 @@
 //! Pure module (no I/O). Equal inputs give equal statuses, so that an unchanged status is not written. Transition times
 //! are taken from `previous`.
 
+mod assessment;
 mod causes;
 mod children;
 mod conditions;
@@ -11,7 +12,6 @@ mod drift;
 mod events;
 mod failing;
 mod rollouts;
-mod verdict;
 
 use std::collections::BTreeMap;
 
@@ -110,21 +110,21 @@ pub fn report(
     let mut health = children::health(report);
     let (components, healthy) = (health.values().flatten().count(), children::healthy(&health));
     children::add_endpoints(&mut health, report);
-    let verdict = verdict::assess(report, &health, &children);
+    let assessment = assessment::assess(report, &health, &children);
     let ready = report.plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
     crons::add(&mut health, report);
     let waiting = report.plan.awaiting_approval().next().is_some()
         || rollout::awaiting_approval(report.rollouts).next().is_some();
     let status = OpenStackDeploymentStatus {
         observed_generation: Some(report.generation),
-        phase: Some(verdict.phase),
-        message: shortened(&format!("{}{}", verdict.message, conditions::warnings(report, &children))),
+        phase: Some(assessment.phase),
+        message: shortened(&format!("{}{}", assessment.message, conditions::warnings(report, &children))),
         releases: format!("{ready}/{}", report.plan.decisions.len()),
         components: format!("{healthy}/{components}"),
         openstack_release: openstack_release(&before.openstack_release, report),
         helm: Some(report.helm.clone()).filter(|version| !version.is_empty()),
         approval: waiting.then(|| report.plan.hash.clone()),
-        conditions: conditions::conditions(&before.conditions, &verdict, report, &children, now),
+        conditions: conditions::conditions(&before.conditions, &assessment, report, &children, now),
         causes: causes::causes(&before.causes, report, now),
         roles: report.roles.clone(),
         rollouts: report.rollouts.clone(),

@@ -1,6 +1,6 @@
 //! The layers of one release, low to high.
 
-use super::{Facts, Finding, Selection, Unavailable, images, passed, release_overrides};
+use super::{Facts, Finding, Selection, Unavailable, images, passwords, release_overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, credentials_in};
 use crate::scrub::{find_secret_paths, is_secret_in_clear};
@@ -48,7 +48,7 @@ pub fn layers(
     let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
     let common = super::resolve::common(catalog, selection, facts);
     let scope = super::resolve::scope(&common, facts, name);
-    let passwords = &passed::passwords(&selection.features);
+    let passwords = &passwords::find_passwords(&selection.features);
     let Stack { mut layers, problems, .. } =
         Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope }.layers();
     if !problems.is_empty() {
@@ -111,7 +111,7 @@ impl<'a> Source<'a> {
         match body.layer(origin, self.scope) {
             Ok(mut layer) => {
                 if file.starts_with(FEATURES) {
-                    layer.plain_text = passed::find(&layer, self.passwords);
+                    layer.plain_text = passwords::find_paths(&layer, self.passwords);
                 } else if self.catalog.added.contains_key(file) {
                     layer.plain_text = in_clear(&layer.values);
                 }

@@ -59,7 +59,7 @@ fn resolve_all(
     findings.clone_from(&selection.findings);
     findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
     let common = common(catalog, selection, facts);
-    let passwords = &super::passed::passwords(&selection.features);
+    let passwords = &super::passwords::find_passwords(&selection.features);
     for (name, key) in &selection.releases {
         let Some((service, release)) = catalog.release(name) else { continue };
         let scope = scope(&common, facts, name);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::certificates::certificates;
 use super::services::{self, Chosen};
 use super::{
-    ExternalService, Finding, Selection, features, images, names, per_node, readings, release_overrides, roles,
+    ExternalService, Finding, Selection, candidates, features, images, names, per_node, release_overrides, roles,
 };
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Check, Level};
@@ -22,15 +22,15 @@ use osdpl_values::expr::{Expression, Scope, Template};
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check(spec, catalog);
-    if let Some(readings) = readings::possible_readings(spec, catalog) {
-        let mut readings = readings.into_iter().map(|reading| read(name, namespace, &reading, catalog));
+    if let Some(candidates) = candidates::candidates(spec, catalog) {
+        let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
         // Without a known OpenStack release, expressions lack variables that every release has.
         if !catalog.openstack.contains_key(&spec.openstack_release)
-            && let Some(first) = readings.next()
+            && let Some(first) = selections.next()
         {
             selection.findings = first.findings;
         }
-        for other in readings {
+        for other in selections {
             selection.findings.retain(|finding| other.findings.contains(finding));
         }
     } else {

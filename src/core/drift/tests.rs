@@ -131,15 +131,15 @@ fn sets(paths: &[&str]) -> ExpectedFields {
 
 #[test]
 fn reports_removed_fields() {
-    let held = |manager: &str, fields: &Value| entry(manager, EARLY, "", fields);
+    let owned = |manager: &str, fields: &Value| entry(manager, EARLY, "", fields);
     let stripped = |fields: &str| Some(Change::Stripped(fields.into()));
     let left = sets(&["data.a.sh", "data.b"]);
     let change = |entries: &[Value]| detect_drift(Some(at(THEN)), &left, Some(&trace(entries)));
-    assert_eq!(change(&[held("helm", &json!({"f:data": {".": {}, "f:a.sh": {}, "f:b": {}}}))]), None);
-    let one = || held("helm", &json!({"f:data": {"f:a.sh": {}}}));
+    assert_eq!(change(&[owned("helm", &json!({"f:data": {".": {}, "f:a.sh": {}, "f:b": {}}}))]), None);
+    let one = || owned("helm", &json!({"f:data": {"f:a.sh": {}}}));
     assert_eq!(change(&[one()]), stripped("data.b"));
-    assert_eq!(change(&[one(), held("kube-controller-manager", &json!({"f:data": {"f:b": {}}}))]), None);
-    assert_eq!(change(&[one(), held("accepted by an operation", &json!({"f:data": {"f:b": {}}}))]), None);
+    assert_eq!(change(&[one(), owned("kube-controller-manager", &json!({"f:data": {"f:b": {}}}))]), None);
+    assert_eq!(change(&[one(), owned("accepted by an operation", &json!({"f:data": {"f:b": {}}}))]), None);
 
     let left = ExpectedFields(Box::new([
         ("spec.selector.matchLabels.app".into(), 1),
@@ -147,7 +147,7 @@ fn reports_removed_fields() {
         ("spec.template.spec.containers[].env[].name".into(), 2),
     ]));
     let deployment = |env: Value| {
-        held(
+        owned(
             "helm",
             &json!({"f:spec": {"f:selector": {}, "f:template": {"f:spec": {"f:containers": {
                 "k:{\"name\":\"api\"}": {".": {}, "f:command": {}, "f:env": env},
@@ -159,7 +159,7 @@ fn reports_removed_fields() {
     assert_eq!(change(&[deployment(json!({"k:{\"name\":\"A\"}": named(), "k:{\"name\":\"B\"}": named()}))]), None);
     let lost = stripped("spec.template.spec.containers[].env[].name");
     assert_eq!(change(&[deployment(json!({"k:{\"name\":\"A\"}": named()}))]), lost, "one of two");
-    let bare = held("helm", &json!({"f:spec": {"f:selector": {}}}));
+    let bare = owned("helm", &json!({"f:spec": {"f:selector": {}}}));
     assert_eq!(change(&[bare]), stripped("spec.template"), "a removed subtree is reported as one path");
     assert_eq!(change(&[]), None, "cleared managedFields leave no trace");
 }

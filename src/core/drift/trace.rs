@@ -59,7 +59,7 @@ pub struct WriterTrace {
     /// When helm last changed the object; an operation that changes nothing leaves no time.
     pub helm: Option<Timestamp>,
     /// The number of owners of each field, sorted by hash; foreign writers without a time are left out.
-    held: Box<[(PathHash, u16)]>,
+    owner_counts: Box<[(PathHash, u16)]>,
     /// The newest foreign write that counts; one without a time only if there is no other.
     pub foreign: Option<Box<ForeignWrite>>,
 }
@@ -71,7 +71,7 @@ impl WriterTrace {
         let foreign = entries.iter().filter_map(|entry| foreign(entry, tolerated));
         Self {
             helm: own().filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max(),
-            held: held(entries, tolerated),
+            owner_counts: count_owners(entries, tolerated),
             foreign: foreign.max_by_key(|write| write.at).map(Box::new),
         }
     }
@@ -79,31 +79,31 @@ impl WriterTrace {
 
 /// Counts the owners of each field. A foreign write with a time is either reported itself or has been accepted by a
 /// later operation, so its fields are not lost.
-fn held(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
+fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);
         entry.subresource != "status" && (is_allowed || entry.time.is_some())
     };
-    let mut held: BTreeMap<PathHash, u16> = BTreeMap::new();
-    for mark in entries.iter().filter(counts).flat_map(|entry| &entry.fields_v1.marks) {
-        let count = held.entry(*mark).or_default();
+    let mut owner_counts: BTreeMap<PathHash, u16> = BTreeMap::new();
+    for hash in entries.iter().filter(counts).flat_map(|entry| &entry.fields_v1.hashes) {
+        let count = owner_counts.entry(*hash).or_default();
         *count = count.saturating_add(1);
     }
-    held.into_iter().collect()
+    owner_counts.into_iter().collect()
 }
 
 impl WriterTrace {
     /// Returns the fields that the manifest sets and that have no owner any more. The owner of an atomic list or map
     /// owns everything in it.
-    pub(super) fn lost<'a>(&self, left: &'a ExpectedFields) -> Vec<&'a str> {
+    pub(super) fn removed_fields<'a>(&self, expected: &'a ExpectedFields) -> Vec<&'a str> {
         let count = |path: &str| {
-            let found = self.held.binary_search_by_key(&PathHash::of(path), |(mark, _)| *mark);
-            found.map_or(0, |index| self.held[index].1)
+            let found = self.owner_counts.binary_search_by_key(&PathHash::of(path), |(hash, _)| *hash);
+            found.map_or(0, |index| self.owner_counts[index].1)
         };
         let has_owned_parent = |path: &str| path.match_indices(['.', '[']).any(|(end, _)| count(&path[..end]) > 0);
-        let lost = left.0.iter().filter(|(path, times)| count(path) < *times && !has_owned_parent(path));
+        let lost = expected.0.iter().filter(|(path, times)| count(path) < *times && !has_owned_parent(path));
         let lost: Vec<&str> = lost.map(|(path, _)| path.as_ref()).collect();
-        let mut roots: Vec<&str> = lost.iter().map(|path| root(path, left, &lost)).collect();
+        let mut roots: Vec<&str> = lost.iter().map(|path| root(path, expected, &lost)).collect();
         roots.dedup();
         roots
     }
@@ -111,11 +111,11 @@ impl WriterTrace {
 
 /// Returns the shortest prefix of a lost path that had several fields and has none left, so that a removed subtree is
 /// reported as one path.
-fn root<'a>(path: &'a str, left: &ExpectedFields, lost: &[&str]) -> &'a str {
+fn root<'a>(path: &'a str, expected: &ExpectedFields, lost: &[&str]) -> &'a str {
     let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);
     let below = |path: &str, root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with(['.', '[']));
     let is_lost = |root: &&str| {
-        let mut within = left.0.iter().filter(|(path, _)| below(path, root));
+        let mut within = expected.0.iter().filter(|(path, _)| below(path, root));
         within.clone().count() > 1 && within.all(|(path, _)| lost.contains(&path.as_ref()))
     };
     ends.filter(|root| *root != "data").find(is_lost).unwrap_or(path)

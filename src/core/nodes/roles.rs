@@ -17,18 +17,18 @@ type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 /// Warnings by field and message, with the nodes that they apply to.
 type Warnings = BTreeMap<(String, String), Vec<String>>;
 
-pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, survey: &mut NodeInventory) {
+pub(super) fn assign_roles(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, inventory: &mut NodeInventory) {
     let roles: Vec<_> =
         spec.roles.iter().map(|(name, role)| (name.as_str(), role, role_labels(name, role, catalog))).collect();
     for (name, role, labels) in &roles {
-        survey.findings.extend(absent(name, role, nodes));
+        inventory.findings.extend(absent(name, role, nodes));
         let members: Vec<_> = nodes.iter().filter(|(name, node)| has_role(role, name, node)).map(|(name, _)| name).collect();
         let status = RoleStatus {
             labels: labels.iter().map(|(key, value)| format!("{key}={value}")).collect(),
             count: i32::try_from(members.len()).unwrap_or(i32::MAX),
             nodes: members.into_iter().take(NAMED).cloned().collect(),
         };
-        survey.roles.insert((*name).to_owned(), status);
+        inventory.roles.insert((*name).to_owned(), status);
     }
     let mut warnings = Warnings::new();
     for (name, node) in nodes {
@@ -39,13 +39,13 @@ pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, survey:
             }
         }
         let labels = granted(name, node, &wanted, &mut warnings);
-        survey.changes.extend(change(node, labels).map(|change| (name.clone(), change)));
+        inventory.changes.extend(change(node, labels).map(|change| (name.clone(), change)));
     }
     let findings = warnings.into_iter().map(|((field, message), names)| {
         let message = message.replace("{nodes}", &format_names(names.iter().map(String::as_str), names.len()));
         Finding::new(Level::Warning, field, message)
     });
-    survey.findings.extend(findings);
+    inventory.findings.extend(findings);
 }
 
 fn has_role(role: &RoleNodes, name: &str, node: &Node) -> bool {

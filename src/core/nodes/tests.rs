@@ -30,18 +30,18 @@ fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-fn survey_roles(roles: Value, nodes: &[(&str, Value, &str)]) -> NodeInventory {
-    survey_nodes(json!({ "roles": roles }), nodes)
+fn inventory_of_roles(roles: Value, nodes: &[(&str, Value, &str)]) -> NodeInventory {
+    inventory_of(json!({ "roles": roles }), nodes)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-fn survey_nodes(spec: Value, nodes: &[(&str, Value, &str)]) -> NodeInventory {
+fn inventory_of(spec: Value, nodes: &[(&str, Value, &str)]) -> NodeInventory {
     let spec = json!({"openstackRelease": "2026.1", "nodes": spec});
     build_inventory(&serde_json::from_value(spec).unwrap(), &catalog(), &inventory(nodes))
 }
 
-fn changes(survey: &NodeInventory) -> Vec<String> {
-    survey.changes.iter().map(|(name, change)| format!("{name} {change}")).collect()
+fn changes(inventory: &NodeInventory) -> Vec<String> {
+    inventory.changes.iter().map(|(name, change)| format!("{name} {change}")).collect()
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn nodes_get_role_labels_and_lose_only_ours() {
         (json!({"own": {"names": ["a"], "labels": {"x": "2"}}}), json!({"x": "1"}), "x=1", "a gets x=2, loses x=1"),
     ];
     for (roles, has, ours, expected) in cases {
-        let survey = survey_roles(roles.clone(), &[("a", has.clone(), ours)]);
-        assert_eq!(changes(&survey).join("; "), expected, "{roles} {has} {ours}");
-        assert!(survey.findings.is_empty(), "{:?}", survey.findings);
+        let inventory = inventory_of_roles(roles.clone(), &[("a", has.clone(), ours)]);
+        assert_eq!(changes(&inventory).join("; "), expected, "{roles} {has} {ours}");
+        assert!(inventory.findings.is_empty(), "{:?}", inventory.findings);
     }
 }
 
@@ -85,9 +85,9 @@ fn keeps_foreign_and_conflicting_labels_with_one_warning() {
         (two, vec![("a", rack("x", "3"), "x=3")], "a loses x=3", conflict),
     ];
     for (roles, nodes, expected, finding) in cases {
-        let survey = survey_roles(roles, &nodes);
-        assert_eq!(changes(&survey).join("; "), expected, "{nodes:?}");
-        let findings: Vec<_> = survey.findings.iter().map(ToString::to_string).collect();
+        let inventory = inventory_of_roles(roles, &nodes);
+        assert_eq!(changes(&inventory).join("; "), expected, "{nodes:?}");
+        let findings: Vec<_> = inventory.findings.iter().map(ToString::to_string).collect();
         assert_eq!(findings, [finding]);
     }
 }
@@ -110,13 +110,13 @@ fn warns_about_names_and_selectors_without_nodes() {
         ),
     ];
     for (role, expected) in cases {
-        let survey = survey_roles(json!({ "compute": role }), &nodes);
-        let findings: Vec<_> = survey.findings.iter().map(ToString::to_string).collect();
+        let inventory = inventory_of_roles(json!({ "compute": role }), &nodes);
+        let findings: Vec<_> = inventory.findings.iter().map(ToString::to_string).collect();
         assert_eq!(findings, [format!("spec.nodes.roles.compute: {expected}")]);
     }
     let all: Vec<String> = (0..30).map(|number| format!("n{number}")).collect();
     let nodes: Vec<_> = all.iter().map(|name| (name.as_str(), json!({}), "")).collect();
-    let role = survey_roles(json!({"compute": {"names": all}}), &nodes).roles.remove("compute").unwrap();
+    let role = inventory_of_roles(json!({"compute": {"names": all}}), &nodes).roles.remove("compute").unwrap();
     assert_eq!((role.count, role.nodes.len(), role.labels.join(",").as_str()), (30, 20, "compute=on,switch=on"));
 }
 
@@ -176,9 +176,9 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
         };
         // One of them selects by a label that is about to be set.
         let spec = json!({"roles": {"compute": {"names": ["a"]}}, "overrides": [entry(one), entry(two)]});
-        let survey =
-            survey_nodes(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);
-        let messages: Vec<_> = survey.findings.iter().map(ToString::to_string).collect();
+        let inventory =
+            inventory_of(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);
+        let messages: Vec<_> = inventory.findings.iter().map(ToString::to_string).collect();
         assert_eq!(messages, expected.into_iter().collect::<Vec<_>>(), "{release} {one} {two}");
     }
 }

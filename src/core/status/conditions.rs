@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::drift::{self, Children};
-use super::{Report, causes, rollouts, verdict::Assessment};
+use super::{Report, assessment::Assessment, causes, rollouts};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
 use crate::ceph::{DeclaredCeph, NotReady};
@@ -86,24 +86,24 @@ fn describe_ceph(declared: &DeclaredCeph) -> String {
 
 pub fn conditions(
     before: &[Condition],
-    verdict: &Assessment,
+    assessment: &Assessment,
     report: &Report<'_>,
     children: &Children,
     now: Timestamp,
 ) -> Vec<Condition> {
     let none = || (reason::NONE, String::new());
-    let ready = verdict.reason == reason::READY;
-    let progressing = verdict.progressing && !verdict.stalled;
-    let details = || (verdict.reason, verdict.message.clone());
-    let with_cause = || (verdict.reason, causes::prepend_cause(verdict.message.clone(), report, false));
-    let degraded = verdict.degraded.clone().map(|(reason, message)| match reason {
+    let ready = assessment.reason == reason::READY;
+    let progressing = assessment.progressing && !assessment.stalled;
+    let details = || (assessment.reason, assessment.message.clone());
+    let with_cause = || (assessment.reason, causes::prepend_cause(assessment.message.clone(), report, false));
+    let degraded = assessment.degraded.clone().map(|(reason, message)| match reason {
         // The message names all nodes, while each node is a cause of its own.
         reason::NODES => (reason, message),
         // Do not prepend causes that may resolve by themselves to other failures.
         _ => (reason, causes::prepend_cause(message, report, reason != reason::UNHEALTHY)),
     });
     let conditions = [
-        (condition::READY, ready, (verdict.reason, format!("{}{}", verdict.message, warnings(report, children)))),
+        (condition::READY, ready, (assessment.reason, format!("{}{}", assessment.message, warnings(report, children)))),
         (condition::PROGRESSING, progressing, if progressing { with_cause() } else { none() }),
         (condition::DEGRADED, degraded.is_some(), degraded.unwrap_or_else(none)),
         (
@@ -113,7 +113,7 @@ pub fn conditions(
         ),
         // kstatus evaluates these two before Ready: at most one of them may be true.
         (condition::RECONCILING, progressing, if progressing { with_cause() } else { none() }),
-        (condition::STALLED, verdict.stalled, if verdict.stalled { details() } else { none() }),
+        (condition::STALLED, assessment.stalled, if assessment.stalled { details() } else { none() }),
     ];
     let ceph = report.ceph.map(ceph).map(|(holds, details)| (condition::CEPH_READY, holds, details));
     let rolled = rollouts::condition(report.rollouts).map(|(holds, details)| (condition::ROLLED_OUT, holds, details));

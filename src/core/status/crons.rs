@@ -22,12 +22,12 @@ fn own_cron_jobs<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Observe
 /// Adds the health of `CronJobs`. If a workload has the same labels, the worse result is kept.
 pub fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for cron in own_cron_jobs(report) {
-        let verdict = cron::assess(cron);
+        let result = cron::assess(cron);
         match health.entry(cron.component.application.clone()).or_default().entry(cron.component.component.clone()) {
-            Entry::Vacant(slot) => drop(slot.insert(verdict)),
-            Entry::Occupied(mut slot) if verdict.status > slot.get().status => {
+            Entry::Vacant(slot) => drop(slot.insert(result)),
+            Entry::Occupied(mut slot) if result.status > slot.get().status => {
                 let workload = slot.get_mut();
-                (workload.status, workload.reason) = (verdict.status, verdict.reason);
+                (workload.status, workload.reason) = (result.status, result.reason);
             }
             Entry::Occupied(_) => {}
         }

@@ -7,14 +7,14 @@ use crate::scrub::{MIN_SECRET_LENGTH, is_secret_key, is_secret_value};
 use osdpl_values::{Layer, Path, Values, leaves};
 
 /// Returns the texts in features that are taken for secrets.
-pub(super) fn passwords(features: &Values) -> Vec<String> {
+pub(super) fn find_passwords(features: &Values) -> Vec<String> {
     let mut found = Vec::new();
     in_map(features, &mut found);
     found
 }
 
 /// Returns the paths of a layer that contain one of the passwords; a list is redacted as a whole.
-pub(super) fn find(layer: &Layer, passwords: &[String]) -> Vec<Path> {
+pub(super) fn find_paths(layer: &Layer, passwords: &[String]) -> Vec<Path> {
     if passwords.is_empty() {
         return Vec::new();
     }
@@ -80,7 +80,7 @@ mod tests {
                          "compliance": {"passwordRegex": "^.{12,}$"}},
             "policies": {"barbican": {"secret:decrypt": "role:admin", "identity:create_credential": "role:admin"}},
         }));
-        assert_eq!(passwords(&features), ["ldap://reader:letmein@ldap", "hunter2"]);
+        assert_eq!(find_passwords(&features), ["ldap://reader:letmein@ldap", "hunter2"]);
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
         let layer = Layer::new(Origin::Field("x".into()), values);
         let hidden = |passwords: &[&str]| {
             let passwords: Vec<String> = passwords.iter().map(ToString::to_string).collect();
-            find(&layer, &passwords).iter().map(ToString::to_string).collect::<Vec<_>>()
+            find_paths(&layer, &passwords).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(hidden(&["hunter2"]), ["conf.array.key", "conf.list"]);
         assert_eq!(hidden(&["long-enough"]), ["conf.url"]);

@@ -1,9 +1,9 @@
-//! The possible readings of a spec that has unknown names.
+//! The specs that a spec with unknown names may stand for.
 //!
-//! With `presets: [cmpute]` some preset is meant, but it is unknown which: a check that needs something from a preset
-//! must not complain. So the spec is evaluated once for every name that may be meant, and only findings that all
-//! readings share are reported. With more than [`MOST`] readings, only the unknown names and problems of single fields
-//! are reported.
+//! With `presets: [cmpute]` the user means some preset, but it is unknown which one: a check that needs something from a
+//! preset must not complain. So `select` evaluates one candidate for every name that the user may mean, and reports only
+//! the findings that all candidates share. With more than [`MOST`] candidates it reports only the unknown names and the
+//! problems of single fields.
 
 use serde_json::Value;
 
@@ -11,24 +11,27 @@ use crate::api::OpenStackDeploymentSpec as Spec;
 use crate::catalog::schema::{Nulls, validate};
 use crate::catalog::{Catalog, nearest_name};
 
-/// The maximum number of readings. One or two typos need fewer, and each reading costs time in every pass and request.
+/// The maximum number of candidates. One or two typos need fewer, and each candidate costs time in every pass and
+/// request.
 pub(super) const MOST: usize = 64;
 
-/// Returns the possible readings of a spec with unknown names, the plainest first; empty if all names are known, `None`
-/// if there are more than [`MOST`].
-pub(super) fn possible_readings(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
+/// Returns the candidates for a spec with unknown names; empty if all names are known, `None` if there are more than
+/// [`MOST`].
+///
+/// If the OpenStack release is unknown, the first candidate differs only in the release.
+pub(super) fn candidates(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     let releases = releases(spec, catalog);
     let base = releases.last().unwrap_or(spec);
-    let meant = presets(base, catalog).chain(services(base, catalog)).chain(features(base, catalog));
-    let mut readings: Vec<Spec> = meant.take(MOST + 1).collect();
-    if !readings.is_empty() {
-        readings.push(with_nearest(base, catalog));
+    let changed = presets(base, catalog).chain(services(base, catalog)).chain(features(base, catalog));
+    let mut candidates: Vec<Spec> = changed.take(MOST + 1).collect();
+    if !candidates.is_empty() {
+        candidates.push(with_nearest(base, catalog));
     }
-    let readings: Vec<Spec> = releases.into_iter().rev().chain(readings).collect();
-    (readings.len() <= MOST).then_some(readings)
+    let candidates: Vec<Spec> = releases.into_iter().rev().chain(candidates).collect();
+    (candidates.len() <= MOST).then_some(candidates)
 }
 
-/// One reading per known OpenStack release, if the spec's own is unknown.
+/// Returns one candidate per known OpenStack release if the spec's own is unknown.
 fn releases(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
     if catalog.openstack.contains_key(&spec.openstack_release) {
         return Vec::new();
@@ -36,60 +39,61 @@ fn releases(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
     catalog.openstack.keys().map(|release| Spec { openstack_release: release.clone(), ..spec.clone() }).collect()
 }
 
-/// One reading per unknown preset and unused known preset.
+/// Returns one candidate per unknown preset and unused known preset.
 fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     let unknown = (0..spec.presets.len()).filter(|index| !catalog.presets.contains_key(&spec.presets[*index]));
     let free = || catalog.presets.keys().filter(|preset| !spec.presets.contains(preset));
     unknown.flat_map(move |index| free().map(move |preset| (index, preset))).map(|(index, preset)| {
-        let mut reading = spec.clone();
-        reading.presets[index].clone_from(preset);
-        reading
+        let mut candidate = spec.clone();
+        candidate.presets[index].clone_from(preset);
+        candidate
     })
 }
 
-/// A reading with all services enabled that the spec does not mention, if it names an unknown one: checks may only miss
-/// the service that was meant.
+/// Returns a candidate with all services that the spec does not mention, if the spec names an unknown service.
+///
+/// With them, no check complains about a missing service that the user may mean.
 fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
     spec.services.keys().find(|name| !catalog.services.contains_key(*name))?;
-    let mut reading = spec.clone();
+    let mut candidate = spec.clone();
     for service in catalog.services.keys() {
-        reading.services.entry(service.clone()).or_default().enabled.get_or_insert(true);
+        candidate.services.entry(service.clone()).or_default().enabled.get_or_insert(true);
     }
-    Some(reading)
+    Some(candidate)
 }
 
-/// One reading per unknown feature and unused known feature whose schema accepts the value.
+/// Returns one candidate per unknown feature and unused known feature whose schema accepts the value.
 fn features(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     let unknown = spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name));
     let free = || catalog.features.iter().filter(|(other, _)| !spec.features.contains_key(*other));
     let pairs = unknown.flat_map(move |(_, wanted)| free().map(move |(other, feature)| (wanted, other, feature)));
     let takes = |schema: &Value, wanted: &Value| validate(schema, wanted, "", Nulls::Kept).is_empty();
     pairs.filter(move |(wanted, _, feature)| takes(&feature.schema, wanted)).map(|(wanted, other, _)| {
-        let mut reading = spec.clone();
-        reading.features.insert(other.clone(), wanted.clone());
-        reading
+        let mut candidate = spec.clone();
+        candidate.features.insert(other.clone(), wanted.clone());
+        candidate
     })
 }
 
-/// A reading with the nearest known name for each unknown name: the most likely meaning.
+/// Returns the candidate with the nearest known name for each unknown name: the most likely one.
 fn with_nearest(spec: &Spec, catalog: &Catalog) -> Spec {
-    let mut reading = spec.clone();
-    for preset in reading.presets.iter_mut().filter(|preset| !catalog.presets.contains_key(*preset)) {
+    let mut candidate = spec.clone();
+    for preset in candidate.presets.iter_mut().filter(|preset| !catalog.presets.contains_key(*preset)) {
         if let Some(near) = nearest_name(preset, catalog.presets.keys().map(String::as_str)) {
             near.clone_into(preset);
         }
     }
     for (name, overrides) in spec.services.iter().filter(|(name, _)| !catalog.services.contains_key(*name)) {
         if let Some(near) = nearest_name(name, catalog.services.keys().map(String::as_str)) {
-            reading.services.entry(near.to_owned()).or_insert_with(|| overrides.clone());
+            candidate.services.entry(near.to_owned()).or_insert_with(|| overrides.clone());
         }
     }
     for (name, value) in spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name)) {
         if let Some(near) = nearest_name(name, catalog.features.keys().map(String::as_str)) {
-            reading.features.entry(near).or_insert_with(|| value.clone());
+            candidate.features.entry(near).or_insert_with(|| value.clone());
         }
     }
-    reading
+    candidate
 }
 
 #[cfg(test)]
@@ -158,7 +162,7 @@ checks:
             json!({"features": paints.collect::<serde_json::Map<_, _>>()})
         };
         let few = messages(paints(MOST - 1));
-        assert_eq!(few[MOST - 1..], [DEEP, OLD, LACKS], "one reading each, and one with the nearest name");
+        assert_eq!(few[MOST - 1..], [DEEP, OLD, LACKS], "one candidate each, and one with the nearest name");
         let many = messages(paints(MOST));
         assert!(many.len() == MOST && many.iter().all(|message| message.contains("there is no feature")), "{many:?}");
         let mut misshapen = paints(MOST);

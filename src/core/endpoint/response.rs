@@ -38,8 +38,8 @@ impl ProbeResponse {
 }
 
 /// The problem of a target's response in one line.
-pub fn find_fault(target: &Target, answer: &ProbeResponse) -> Option<String> {
-    let problem = answer.problem(&target.accept).or_else(|| match answer {
+pub fn find_fault(target: &Target, response: &ProbeResponse) -> Option<String> {
+    let problem = response.problem(&target.accept).or_else(|| match response {
         ProbeResponse::Status { body, .. } if target.versions && !keystone::is_version(body) => {
             Some("the response does not describe version 3 of Keystone's API".into())
         }

@@ -19,7 +19,7 @@ struct Entry<'a> {
 }
 
 /// Warns about entries without nodes, and about nodes that several entries select.
-pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, findings: &mut Vec<Finding>) {
+pub(super) fn check_overrides(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, findings: &mut Vec<Finding>) {
     let entries = spec.overrides.iter().enumerate().filter_map(|(index, entry)| {
         let target = parse_target(entry).ok()?;
         let fits = nodes.iter().filter(|(name, node)| target.fits(name, &node.labels)).map(|(name, _)| name.as_str());
