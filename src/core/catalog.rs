@@ -287,8 +287,8 @@ pub struct Check {
 impl Catalog {
     /// Returns the paths in a release's values that are completely taken from Ceph's settings.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
-        let whole = self.bodies(release).flat_map(Body::whole_scalar_expressions);
-        whole.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()
+        let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
+        expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()
     }
 
     /// Returns the Secret keys that these features reference, in the order of their fields.

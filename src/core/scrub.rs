@@ -69,20 +69,20 @@ impl Scrubber {
     /// Scrubs the beginning of a truncated text, and removes the beginning of a secret at its end.
     pub fn scrub_beginning(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
-        let whole = &text[..text.len() - cut];
+        let rest = &text[..text.len() - cut];
         // The `@` after a URL's password may be beyond the cut.
-        let last_word = whole.rsplit(ends_a_url).next().unwrap_or(whole);
-        let kept = if last_word.contains("://") { &whole[..whole.len() - last_word.len()] } else { whole };
+        let last_word = rest.rsplit(ends_a_url).next().unwrap_or(rest);
+        let kept = if last_word.contains("://") { &rest[..rest.len() - last_word.len()] } else { rest };
         self.scrub(kept)
     }
 
     /// Scrubs the end of a truncated text, and removes the end of a secret at its beginning.
     pub fn scrub_end(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(form, text)).max().unwrap_or(0);
-        let whole = &text[cut..];
+        let rest = &text[cut..];
         // The first word may be the rest of a URL with a password.
-        let first_word = whole.find(ends_a_url).unwrap_or(whole.len());
-        let kept = if whole[..first_word].contains('@') { &whole[first_word..] } else { whole };
+        let first_word = rest.find(ends_a_url).unwrap_or(rest.len());
+        let kept = if rest[..first_word].contains('@') { &rest[first_word..] } else { rest };
         self.scrub(kept)
     }
 }
@@ -126,10 +126,10 @@ fn inside_base64(secret: &str) -> Vec<String> {
     let mut all = Vec::new();
     for offset in 0..3_usize {
         let padded = [&[0; 2][..offset], secret.as_bytes()].concat();
-        let whole = padded.len() * 8 / 6;
+        let last = padded.len() * 8 / 6;
         let first = (offset * 8).div_ceil(6);
-        all.push(STANDARD.encode(&padded)[first..whole].to_owned());
-        all.push(URL_SAFE.encode(&padded)[first..whole].to_owned());
+        all.push(STANDARD.encode(&padded)[first..last].to_owned());
+        all.push(URL_SAFE.encode(&padded)[first..last].to_owned());
     }
     all
 }

@@ -155,14 +155,14 @@ impl CephUses {
     ) -> Result<CephDeclaration, Vec<String>> {
         let conf = |option| state.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
         let reported: Vec<_> =
-            state.clusters.iter().filter_map(|(place, fsid)| Some((place, fsid.clone()?))).collect();
+            state.clusters.iter().filter_map(|(cluster, fsid)| Some((cluster, fsid.clone()?))).collect();
         // With several Ceph clusters it is unclear which one is used.
-        let guess = || if let [(place, fsid)] = &reported[..] { Some(((*place).clone(), fsid.clone())) } else { None };
+        let guess = || if let [(cluster, fsid)] = &reported[..] { Some(((*cluster).clone(), fsid.clone())) } else { None };
         let guess = if conf("fsid").is_none() { guess() } else { None };
         let fsid = conf("fsid").or_else(|| guess.as_ref().map(|(_, fsid)| fsid.clone()));
-        let lacking = self.lacking(state, (conf("mon_host").is_some(), fsid.is_some()));
-        if !lacking.is_empty() {
-            return Err(lacking);
+        let missing = self.missing_inputs(state, (conf("mon_host").is_some(), fsid.is_some()));
+        if !missing.is_empty() {
+            return Err(missing);
         }
         let mut open = vec![("mon_host".to_owned(), conf("mon_host")), ("fsid".to_owned(), fsid)];
         for (consumer, own) in &self.consumers {
@@ -184,28 +184,28 @@ impl CephUses {
                 feature: json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": name}}}),
                 secret: (name.to_owned(), contents),
                 declared,
-                guessed: guess.map(|(place, _)| place),
+                guessed: guess.map(|(cluster, _)| cluster),
             }),
         }
     }
 
     /// Returns a message for each missing input.
-    fn lacking(&self, state: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
+    fn missing_inputs(&self, state: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
         let (namespace, map) = &self.configuration;
-        let mut lacking = Vec::new();
+        let mut missing = Vec::new();
         if !has_monitors {
-            lacking.push(format!("ConfigMap {namespace}/{map} has no ceph.conf with mon_host"));
+            missing.push(format!("ConfigMap {namespace}/{map} has no ceph.conf with mon_host"));
         }
         if !has_fsid {
-            lacking.push("its fsid is unknown (`ceph fsid` prints it)".to_owned());
+            missing.push("its fsid is unknown (`ceph fsid` prints it)".to_owned());
         }
         for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !state.keys.contains_key(consumer)) {
             if let Some((namespace, secret)) = &own.keyring {
                 let (service, user) = (consumer.name(), &own.user);
-                lacking.push(format!("Secret {namespace}/{secret} has no key of {service}'s user {user}"));
+                missing.push(format!("Secret {namespace}/{secret} has no key of {service}'s user {user}"));
             }
         }
-        lacking
+        missing
     }
 
     /// Lists the Ceph clients for messages.

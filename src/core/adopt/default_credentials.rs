@@ -39,12 +39,12 @@ pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalo
             if is_identifier(catalog, (owner, name)) || !is_default(found, &path) {
                 continue;
             }
-            let place = (release.clone(), path);
+            let location = (release.clone(), path);
             let key = (owner.to_owned(), name.to_owned());
             if owner == service {
-                all.insert(key, place);
+                all.insert(key, location);
             } else {
-                all.entry(key).or_insert(place);
+                all.entry(key).or_insert(location);
             }
         }
     }

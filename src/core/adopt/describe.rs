@@ -115,8 +115,8 @@ impl<'a> CloudInventory<'a> {
                 let secret = format!("{}-adopted-{name}", self.name);
                 own.values_from =
                     vec![ValuesFrom { kind: ValuesKind::Secret, name: secret.clone(), key: None, optional: false }];
-                let place = (ValuesKind::Secret, secret.clone(), VALUES_KEY.to_owned());
-                facts.values_from.insert(place, Ok(rest.secret.clone()));
+                let reference = (ValuesKind::Secret, secret.clone(), VALUES_KEY.to_owned());
+                facts.values_from.insert(reference, Ok(rest.secret.clone()));
                 secrets.entry(secret).or_default().insert(VALUES_KEY.into(), SecretContent::Values(rest.secret));
             }
         }
@@ -191,7 +191,7 @@ fn taken(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credenti
         for (path, expression) in catalog.bodies(release).flat_map(crate::catalog::Body::whole_scalar_expressions) {
             let Some((owner, name)) = credential(&expression) else { continue };
             let Some(text) = get(&found.effective_values, &path).and_then(|value| value.as_str()) else { continue };
-            if is_whole(text) {
+            if is_single_line(text) {
                 let weight = if owner == service { known.releases.len() * 100 } else { 1 };
                 *counts.entry((owner.into(), name.into())).or_default().entry(text).or_default() += weight;
             }
@@ -212,7 +212,7 @@ pub(super) fn credential(expression: &str) -> Option<(&str, &str)> {
 }
 
 /// Whether a text can be stored as a credential: one non-empty line.
-fn is_whole(text: &str) -> bool {
+fn is_single_line(text: &str) -> bool {
     !text.is_empty() && !text.contains(['\n', '\r', '\0'])
 }
 

@@ -125,8 +125,8 @@ impl<'a> Fit<'a> {
     /// certificates with an issuer.
     fn together(&mut self, choice: (&Path, &Value), feature: &Path, named: &[Named]) {
         let open = named.iter().filter(|(field, _)| feature.covers(field) && self.value(field).is_none());
-        let beside: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
-        for one in beside {
+        let others: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
+        for one in others {
             if self.attempt(&[one, choice]) == Outcome::Kept {
                 return;
             }

@@ -23,7 +23,7 @@ pub struct RemainingOverrides {
     pub secret: Values,
 }
 
-/// Returns the overrides over `wanted` so that templates see the same as with `given`, both on top of the chart's
+/// Returns the overrides overrides `wanted` so that templates see the same as with `given`, both on top of the chart's
 /// `defaults`.
 pub fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
     let effective = |values: &Values| {
@@ -32,39 +32,39 @@ pub fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> 
         values
     };
     let target = effective(given);
-    let mut over = Values::new();
+    let mut overrides = Values::new();
     for _ in 0..ROUNDS {
         let mut values = wanted.clone();
-        merge(&mut values, over.clone());
-        let before = over.clone();
-        differences(&effective(&values), &target, &Path::root(), &mut over);
-        if over == before {
+        merge(&mut values, overrides.clone());
+        let before = overrides.clone();
+        differences(&effective(&values), &target, &Path::root(), &mut overrides);
+        if overrides == before {
             break;
         }
     }
-    split(over, &find_secret_paths(&target))
+    split(overrides, &find_secret_paths(&target))
 }
 
-/// Adds the changes from `from` to `to` to `over`; a null removes a key.
-fn differences(from: &Values, to: &Values, parent: &Path, over: &mut Values) {
+/// Adds the changes from `from` to `to` to `overrides`; a null removes a key.
+fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values) {
     for (key, value) in to {
         let path = parent.child(key);
         match (from.get(key), value) {
             (Some(before), value) if before == value => {}
-            (Some(Value::Object(before)), Value::Object(after)) => differences(before, after, &path, over),
-            (_, value) => set(over, &path, value.clone()),
+            (Some(Value::Object(before)), Value::Object(after)) => differences(before, after, &path, overrides),
+            (_, value) => set(overrides, &path, value.clone()),
         }
     }
     for key in from.keys().filter(|key| !to.contains_key(*key)) {
-        set(over, &parent.child(key), Value::Null);
+        set(overrides, &parent.child(key), Value::Null);
     }
 }
 
 /// Splits the overrides into plain values and secrets. Nulls become `unset` paths, which survive tools that strip
 /// nulls.
-fn split(over: Values, secret_paths: &[Path]) -> RemainingOverrides {
+fn split(overrides: Values, secret_paths: &[Path]) -> RemainingOverrides {
     let mut remaining = RemainingOverrides::default();
-    split_below(over, &Path::root(), secret_paths, &mut remaining);
+    split_below(overrides, &Path::root(), secret_paths, &mut remaining);
     remaining
 }
 

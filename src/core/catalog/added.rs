@@ -65,7 +65,7 @@ struct Given {
 
 impl Given {
     /// Returns the path in the catalogue and a description of the source.
-    fn place(&self) -> (String, String) {
+    fn location(&self) -> (String, String) {
         (self.path.clone(), format!("{}, key {}", self.source, self.key))
     }
 }
@@ -90,7 +90,7 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let files = with(base, &given);
         let errors = match Catalog::load(&files) {
             Ok(mut catalog) => {
-                catalog.added = given.iter().map(Given::place).collect();
+                catalog.added = given.iter().map(Given::location).collect();
                 return Ok(ExtendedCatalog { catalog, files, rejected: refused });
             }
             Err(errors) => errors,

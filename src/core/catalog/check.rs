@@ -300,9 +300,9 @@ fn early_conditions(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expressio
 pub fn releases_of_facts(expression: &str) -> impl Iterator<Item = &str> {
     let matches = expression
         .match_indices("facts")
-        .filter(|(place, _)| !expression[..*place].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)));
-    matches.filter_map(|(place, word)| {
-        let rest = &expression[place + word.len()..];
+        .filter(|(start, _)| !expression[..*start].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)));
+    matches.filter_map(|(start, word)| {
+        let rest = &expression[start + word.len()..];
         let quoted = rest.strip_prefix("['").or_else(|| rest.strip_prefix("[\""));
         let name = quoted.or_else(|| rest.strip_prefix('.'))?;
         let is_name = |c: char| c.is_alphanumeric() || c == '_' || quoted.is_some() && c == '-';

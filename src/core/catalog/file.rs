@@ -50,7 +50,7 @@ pub struct Fragment {
     pub releases: BTreeMap<String, Body>,
     /// Values for every release. Keys that its chart does not have are dropped.
     #[serde(default)]
-    pub every: Option<Every>,
+    pub every: Option<EveryRelease>,
 }
 
 /// Conditional values for one release.
@@ -86,7 +86,7 @@ pub struct Body {
 /// Values for every release.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Every {
+pub struct EveryRelease {
     /// Only releases of this group.
     #[serde(default)]
     pub group: Option<Group>,

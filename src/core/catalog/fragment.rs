@@ -36,14 +36,14 @@ impl Fragment {
 /// The releases and charts that values for every release apply to.
 #[derive(Debug, Default)]
 pub struct ReleaseIndex {
-    releases: BTreeMap<String, Reached>,
+    releases: BTreeMap<String, IndexedRelease>,
     /// The known keys of the charts.
     pub keys: Keys,
 }
 
 #[derive(Debug)]
-struct Reached {
-    index: usize,
+struct IndexedRelease {
+    position: usize,
     service: String,
     chart: String,
     group: Group,
@@ -56,9 +56,9 @@ impl ReleaseIndex {
         let mut releases = BTreeMap::new();
         for (service, entry) in services {
             for (name, release) in &entry.releases {
-                let (index, service, chart) = (releases.len(), service.clone(), release.chart.clone());
-                let reached = Reached { index, service, chart, group: entry.group, digest: OnceLock::new() };
-                releases.entry(name.clone()).or_insert(reached);
+                let (position, service, chart) = (releases.len(), service.clone(), release.chart.clone());
+                let release = IndexedRelease { position, service, chart, group: entry.group, digest: OnceLock::new() };
+                releases.entry(name.clone()).or_insert(release);
             }
         }
         Self { releases, keys }
@@ -72,7 +72,7 @@ impl ReleaseIndex {
     /// Returns the cached digest of a release. It is computed once.
     pub(super) fn digest(&self, release: &str, make: impl FnOnce() -> Digest) -> Digest {
         match self.releases.get(release) {
-            Some(reached) => reached.digest.get_or_init(make).clone(),
+            Some(release) => release.digest.get_or_init(make).clone(),
             None => make(),
         }
     }
@@ -85,31 +85,32 @@ pub struct ValuesForEvery {
     pub unfiltered: Body,
     group: Option<Group>,
     except: Vec<String>,
-    reach: Arc<ReleaseIndex>,
+    release_index: Arc<ReleaseIndex>,
     /// The filtered values per release index, computed on demand.
     bodies: Box<[OnceLock<Option<Box<Body>>>]>,
 }
 
 impl ValuesForEvery {
     /// Creates the values from a file's entry.
-    pub fn new(entry: file::Every, reach: &Arc<ReleaseIndex>) -> Self {
-        let file::Every { group, except, values } = entry;
-        let bodies = reach.releases.values().map(|_| OnceLock::new()).collect();
-        Self { unfiltered: Body::new(&values.into(), Vec::new()), group, except, reach: Arc::clone(reach), bodies }
+    pub fn new(entry: file::EveryRelease, release_index: &Arc<ReleaseIndex>) -> Self {
+        let file::EveryRelease { group, except, values } = entry;
+        let bodies = release_index.releases.values().map(|_| OnceLock::new()).collect();
+        let unfiltered = Body::new(&values.into(), Vec::new());
+        Self { unfiltered, group, except, release_index: Arc::clone(release_index), bodies }
     }
 
     /// Returns the values for a release; `None` if none are left.
     pub fn body(&self, release: &str) -> Option<&Body> {
-        let Reached { index, chart, group, .. } = self.reach.releases.get(release)?;
+        let IndexedRelease { position, chart, group, .. } = self.release_index.releases.get(release)?;
         if self.group.is_some_and(|wanted| wanted != *group) || self.except.iter().any(|other| other == release) {
             return None;
         }
         let filtered = || {
-            let tree = self.reach.keys.get(chart)?;
+            let tree = self.release_index.keys.get(chart)?;
             let known = tree.filter_known(&self.unfiltered.values());
             (!known.is_empty()).then(|| Box::new(Body::new(&known.into(), Vec::new())))
         };
-        self.bodies.get(*index)?.get_or_init(filtered).as_deref()
+        self.bodies.get(*position)?.get_or_init(filtered).as_deref()
     }
 }
 

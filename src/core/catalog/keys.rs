@@ -119,13 +119,13 @@ impl KeyTree {
 
     /// Returns the chart's default, if the tree has all of it.
     pub fn default(&self) -> Option<Value> {
-        self.is_whole().then(|| self.outline())
+        self.is_complete().then(|| self.outline())
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         match self {
             Self::Leaf(kind) => matches!(kind, KeyType::Map | KeyType::List | KeyType::Null),
-            Self::Map(map) => map.iter().all(|(_, tree)| tree.is_whole()),
+            Self::Map(map) => map.iter().all(|(_, tree)| tree.is_complete()),
             Self::Text(_) | Self::Number(_) | Self::Boolean(_) | Self::ReadOnly => true,
             Self::List(_) => false,
         }

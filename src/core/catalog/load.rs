@@ -24,7 +24,7 @@ impl Catalog {
     /// All errors of all files. Expressions in built-in files are not checked ([`super::Text::BuiltIn`]), nor are the
     /// rules between files if all files are built in.
     pub fn load(files: &Files) -> Result<Self, Errors> {
-        let mut loader = Loader { files, errors: Vec::new(), is_given: true, reach: Arc::default() };
+        let mut loader = Loader { files, errors: Vec::new(), is_given: true, release_index: Arc::default() };
         let catalog = loader.load();
         let is_given = files.values().any(|text| matches!(text, Text::UserProvided(_)));
         if loader.errors.is_empty() && is_given {
@@ -40,14 +40,14 @@ struct Loader<'a> {
     /// Whether the current file is provided by a user.
     is_given: bool,
     /// The releases and charts that fragments for every release apply to.
-    reach: Arc<ReleaseIndex>,
+    release_index: Arc<ReleaseIndex>,
 }
 
 impl Loader<'_> {
     fn load(&mut self) -> Catalog {
         let keys = self.keys();
         let services = self.folder("values/services/", Self::service);
-        self.reach = Arc::new(ReleaseIndex::new(&services, keys));
+        self.release_index = Arc::new(ReleaseIndex::new(&services, keys));
         let providers = find::providers(&services);
         let shared = self.folder("values/shared/", Self::shared).into_values().flatten().collect();
         let presets = self.folder("presets/", Self::preset);
@@ -60,7 +60,6 @@ impl Loader<'_> {
             fields: tolerated.fields.into_keys().collect(),
         };
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
-        let reach = Arc::clone(&self.reach);
         let mut rule_errors = Vec::new();
         let cross_checks = checks::read(self.files, &services, &mut rule_errors);
         // Rules name releases. If a service could not be read, all rules about it would be reported as wrong.
@@ -74,7 +73,7 @@ impl Loader<'_> {
             openstack,
             shared,
             lock,
-            release_index: reach,
+            release_index: Arc::clone(&self.release_index),
             providers,
             tolerated,
             roles,
@@ -177,7 +176,7 @@ impl Loader<'_> {
 
     fn fragment(&mut self, path: &str, field: String, entry: file::Fragment) -> Fragment {
         let when = self.condition(path, &format!("{field}.when"), entry.when);
-        let every = entry.every.map(|every| ValuesForEvery::new(every, &self.reach));
+        let every = entry.every.map(|every| ValuesForEvery::new(every, &self.release_index));
         if let Some(every) = every.as_ref().filter(|_| self.is_given) {
             self.expressions(path, &format!("{field}.every"), &every.unfiltered);
         }
@@ -211,12 +210,12 @@ impl Loader<'_> {
     /// Checks the expressions in a check's message. The message is reported before anything of the cloud is known, and
     /// everybody can read it.
     fn message(&mut self, path: &str, field: &str, message: &str) {
-        let whole = Values::from_iter([("message".to_owned(), message.into())]);
-        if let Err((_, error)) = Template::compile(whole.clone()) {
+        let values = Values::from_iter([("message".to_owned(), message.into())]);
+        if let Err((_, error)) = Template::compile(values.clone()) {
             let near = error.expression().to_owned();
             return self.expression(path, field, &near, error);
         }
-        for expression in Template::expressions(&whole).iter().map(|source| Expression::lazy(source)) {
+        for expression in Template::expressions(&values).iter().map(|source| Expression::lazy(source)) {
             let problem = match (expression.is_secret(), expression.uses_variable("facts")) {
                 (true, _) => "a secret, but everybody can read the message",
                 (_, true) => "facts, which are unknown until the releases are installed",

@@ -276,13 +276,13 @@ fn reports_missing_users_and_collects_secrets() {
     let read = |data: Data| {
         read_declared_ceph("openstack/ceph", Ok(data), ["glance", "libvirt", "keystone"].into_iter(), None)
     };
-    let lacking = read(good());
+    let incomplete = read(good());
     assert_eq!(
-        lacking.not_ready_reason().unwrap().to_string(),
+        incomplete.not_ready_reason().unwrap().to_string(),
         "Secret openstack/ceph, key nova.pool: is missing; add it"
     );
-    assert_eq!(lacking.missing_reason("nova"), lacking.not_ready_reason().map(|trouble| trouble.to_string()));
-    assert_eq!(lacking.missing_reason("glance"), None);
+    assert_eq!(incomplete.missing_reason("nova"), incomplete.not_ready_reason().map(|trouble| trouble.to_string()));
+    assert_eq!(incomplete.missing_reason("glance"), None);
     let half = key(1, 16, 9);
     let broken = read(good().into_iter().chain(data(&[("nova.key", &half)])).collect());
     let secrets: Vec<&str> = broken.secrets.iter().map(|secret| secret.0.as_str()).collect();

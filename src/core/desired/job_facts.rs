@@ -17,11 +17,11 @@ pub type JobFacts = BTreeMap<String, String>;
 
 /// Returns the `ConfigMap`s in which the Jobs of the desired releases store facts, by release.
 pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<String, ReleaseKey> {
-    let place = |(release, key): (&String, &ReleaseKey)| {
+    let config_map = |(release, key): (&String, &ReleaseKey)| {
         let name = catalog.release(release)?.1.facts.as_ref()?;
         Some((release.clone(), ReleaseKey::new(key.namespace.clone(), name.clone())))
     };
-    selection.releases.iter().filter_map(place).collect()
+    selection.releases.iter().filter_map(config_map).collect()
 }
 
 /// Returns the variable `facts`.

@@ -31,7 +31,7 @@ pub(super) struct Stack {
     /// Why the release can't be submitted.
     pub problems: Vec<Finding>,
     /// Whether no layer is missing. A wrong `unset` blocks the release, but its values can still be checked.
-    pub is_whole: bool,
+    pub is_complete: bool,
 }
 
 /// Returns the layers of release `name`, low to high.
@@ -66,7 +66,7 @@ impl<'a> Source<'a> {
     }
 
     pub(super) fn layers(&self) -> Stack {
-        let (mut layers, mut problems, mut slips) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut layers, mut problems, mut unset_errors) = (Vec::new(), Vec::new(), Vec::new());
         self.catalogue(&mut layers, &mut problems);
         let presets = self.spec.presets.iter().filter_map(|name| self.catalog.presets.get(name));
         presets.for_each(|preset| self.fragments(&preset.fragments, &mut layers, &mut problems));
@@ -75,11 +75,11 @@ impl<'a> Source<'a> {
         }
         let chart = self.facts.charts.get(self.name).and_then(|chart| chart.as_ref().ok());
         layers.extend(images::layer(&self.spec.images, &layers, chart));
-        self.users(&mut layers, &mut problems, &mut slips);
+        self.users(&mut layers, &mut problems, &mut unset_errors);
         layers.retain(|layer| !layer.is_empty());
-        let is_whole = problems.is_empty();
-        problems.extend(slips);
-        Stack { layers, problems, is_whole }
+        let is_complete = problems.is_empty();
+        problems.extend(unset_errors);
+        Stack { layers, problems, is_complete }
     }
 
     fn catalogue(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
@@ -138,9 +138,9 @@ impl<'a> Source<'a> {
 
     /// Returns the finding for a failed expression. If a Secret, a credential, facts or a Ceph is missing, the finding
     /// names that instead.
-    fn problem(&self, place: String, error: &osdpl_values::expr::Error) -> Finding {
+    fn problem(&self, location: String, error: &osdpl_values::expr::Error) -> Finding {
         if let osdpl_values::expr::Error::UnavailableSecret { name, key, .. } = error {
-            return self.unread(place, name, key);
+            return self.unread(location, name, key);
         }
         if let Some(problem) = self.unreadable_facts(error.expression()) {
             return problem;
@@ -156,25 +156,25 @@ impl<'a> Source<'a> {
             Some((format!("credential {service}.{name}"), problem.clone()))
         });
         let (field, message) = missing.unwrap_or_else(|| {
-            let remedy = if super::select::is_added(&place) {
+            let remedy = if super::select::is_added(&location) {
                 "correct the expression, or set what it needs in the spec"
             } else {
                 "the catalogue expects something that this spec does not set"
             };
-            (place, format!("{error}; {remedy}"))
+            (location, format!("{error}; {remedy}"))
         });
         Finding::new(Level::Error, field, message)
     }
 
     /// Returns the finding for a key of a Secret that is not available, at the field that names it.
-    fn unread(&self, place: String, name: &str, key: &str) -> Finding {
+    fn unread(&self, location: String, name: &str, key: &str) -> Finding {
         let field = self.selection.secrets.iter().find(|field| field.name == name && field.key == key);
         let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
         let (field, message) = match (field, problem) {
             (Some(field), Some(Err(problem))) => (field.field.clone(), problem.to_string()),
             (Some(field), _) => (field.field.clone(), format!("key {key:?} of Secret {name} is being read")),
             (None, _) => (
-                place,
+                location,
                 format!(
                     "key {key:?} of Secret {name} is not read, because no field of a feature's schema that is marked with {SECRET_MARK} names it; \
                      mark the field in the catalogue"
@@ -184,14 +184,14 @@ impl<'a> Source<'a> {
         Finding::new(Level::Error, field, message)
     }
 
-    /// Adds the user's layers; a wrong `unset` is one of the `slips`, which do not prevent checking the values.
-    fn users(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, slips: &mut Vec<Finding>) {
+    /// Adds the user's layers; a wrong `unset` is one of the `unset_errors`, which do not prevent checking the values.
+    fn users(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, unset_errors: &mut Vec<Finding>) {
         let common = &self.spec.common;
-        user(&common.all, "spec.common", layers, slips);
+        user(&common.all, "spec.common", layers, unset_errors);
         let group = self.catalog.services.get(self.service).map(|service| service.group);
         match group {
-            Some(Group::Infra) => user(&common.infra, "spec.common.infra", layers, slips),
-            Some(Group::Openstack) => user(&common.openstack, "spec.common.openstack", layers, slips),
+            Some(Group::Infra) => user(&common.infra, "spec.common.infra", layers, unset_errors),
+            Some(Group::Openstack) => user(&common.openstack, "spec.common.openstack", layers, unset_errors),
             None => {}
         }
         let Some(own) = self.own() else { return };
@@ -213,7 +213,7 @@ impl<'a> Source<'a> {
                 None => {}
             }
         }
-        user(&own.overrides, &field, layers, slips);
+        user(&own.overrides, &field, layers, unset_errors);
     }
 }
 
@@ -231,7 +231,7 @@ pub(super) fn in_clear(values: &Values) -> Vec<Path> {
     found.chain(find_secret_paths(values)).collect()
 }
 
-fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, slips: &mut Vec<Finding>) {
+fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, unset_errors: &mut Vec<Finding>) {
     if overrides.values.is_empty() && overrides.unset.is_empty() {
         return;
     }
@@ -240,7 +240,7 @@ fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, slips: &mut
     for (index, text) in overrides.unset.iter().enumerate() {
         match Path::parse(text) {
             Ok(path) => layer.unset.push((index, path)),
-            Err(error) => slips.push(Finding::new(Level::Error, format!("{field}.unset[{index}]"), error.to_string())),
+            Err(error) => unset_errors.push(Finding::new(Level::Error, format!("{field}.unset[{index}]"), error.to_string())),
         }
     }
     layers.push(layer);

@@ -48,13 +48,13 @@ impl Desired {
                     Provider::Release(provider) => Some(provider),
                     Provider::External(_) => None,
                 });
-                let whole = lengths[name.as_str()];
+                let length = lengths[name.as_str()];
                 let pods = release.waits_for.iter().map(|provider| (provider, 1));
-                for (provider, rest) in needs.map(|provider| (provider, whole)).chain(pods) {
+                for (provider, rest) in needs.map(|provider| (provider, length)).chain(pods) {
                     let Some(first) = self.releases.get(provider) else { continue };
-                    let length = own(first) + rest;
-                    if let Some(known) = lengths.get_mut(provider.as_str()).filter(|known| **known < length) {
-                        *known = length;
+                    let longer = own(first) + rest;
+                    if let Some(known) = lengths.get_mut(provider.as_str()).filter(|known| **known < longer) {
+                        *known = longer;
                         changed = true;
                     }
                 }

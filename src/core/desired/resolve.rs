@@ -67,7 +67,7 @@ fn resolve_all(
         let merged = source.merged(key, keeps_layers);
         findings.extend(merged.findings);
         result.desired.releases.insert(name.clone(), merged.release);
-        let kept = if merged.is_whole { &mut result.layers } else { &mut result.partial };
+        let kept = if merged.is_complete { &mut result.layers } else { &mut result.partial };
         kept.insert(name.clone(), merged.layers);
         result.problems.extend(merged.problems);
     }
@@ -85,7 +85,7 @@ struct Merged {
     /// Why the release can't be submitted.
     problems: Vec<Finding>,
     /// Whether no layer is missing; otherwise the release has no values.
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl Source<'_> {
@@ -95,17 +95,17 @@ impl Source<'_> {
             .and_then(|version| self.unchecked_keys(version))
             .into_iter()
             .collect();
-        let Stack { mut layers, problems, is_whole } = self.layers();
-        let below = || if is_whole { merge_layers(&layers) } else { Values::new() };
+        let Stack { mut layers, problems, is_complete } = self.layers();
+        let below = || if is_complete { merge_layers(&layers) } else { Values::new() };
         layers.extend(super::per_node::layer(self.spec, self.catalog, self.name, self.scope, below, &mut findings));
         let secret_paths = (secret_paths(&layers), marked_paths(&layers));
-        let values = match (is_whole, keeps_layers) {
+        let values = match (is_complete, keeps_layers) {
             (true, true) => merge_layers(&layers),
             (true, false) => merge_owned_layers(std::mem::take(&mut layers)),
             (false, _) => Values::new(),
         };
         let release = self.desired(key.clone(), values, secret_paths, &problems, &mut findings);
-        Merged { layers, release, findings, problems, is_whole }
+        Merged { layers, release, findings, problems, is_complete }
     }
 
     /// Returns a note that the keys of values are not checked, because another version of the chart may have other
@@ -167,8 +167,8 @@ impl Source<'_> {
     /// Returns why the release can't be submitted.
     fn blocked(&self, problems: &[Finding]) -> Option<Blocked> {
         let refused = self.facts.refused.get(self.name).cloned();
-        let lacking = || (!problems.is_empty()).then(|| lacking(problems));
-        refused.or_else(lacking).or_else(|| self.facts.charts.get(self.name)?.as_ref().err().cloned())
+        let missing = || (!problems.is_empty()).then(|| missing_inputs(problems));
+        refused.or_else(missing).or_else(|| self.facts.charts.get(self.name)?.as_ref().err().cloned())
     }
 
     /// Computes the digest of all inputs of helm.
@@ -203,7 +203,7 @@ fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     digest.as_str().map(str::to_owned)
 }
 
-fn lacking(problems: &[Finding]) -> Blocked {
+fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {
         // Several values can lack the same input.

@@ -153,8 +153,8 @@ pub(super) fn variables(
 
 /// Whether a location is in a part of the catalogue that the user added (`Catalog::added`), so that the user must fix
 /// it.
-pub(super) fn is_added(place: &str) -> bool {
-    place.starts_with("ConfigMap ")
+pub(super) fn is_added(location: &str) -> bool {
+    location.starts_with("ConfigMap ")
 }
 
 /// Whether a condition holds. If it can't be evaluated, it does not hold, and a finding names the `field`.

@@ -31,11 +31,11 @@ pub fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let (mut removed, mut added) = shares(count(ChangeTag::Delete), count(ChangeTag::Insert));
     let mut shown = Vec::new();
     for change in &all {
-        let (left, mark) = if change.tag() == ChangeTag::Delete { (&mut removed, '-') } else { (&mut added, '+') };
+        let (left, sign) = if change.tag() == ChangeTag::Delete { (&mut removed, '-') } else { (&mut added, '+') };
         if *left > 0 {
             *left -= 1;
             // Make a carriage return visible, because it may be the only difference.
-            shown.push(format!("{mark} {}", change.value().replace('\r', "\\r")));
+            shown.push(format!("{sign} {}", change.value().replace('\r', "\\r")));
         }
     }
     let more = all.len() - shown.len();

@@ -108,7 +108,7 @@ fn limits_the_number_and_length_of_paths() {
     let all: serde_json::Map<_, _> =
         (0..100).map(|number| (format!("f:{number}{}", "ä".repeat(500)), json!({}))).collect();
     let fields: OwnedFields = serde_json::from_value(json!({"f:data": all})).unwrap();
-    assert_eq!((fields.count, fields.marks.len(), fields.paths.len()), (100, 100, 32));
+    assert_eq!((fields.count, fields.hashes.len(), fields.paths.len()), (100, 100, 32));
     assert!(fields.paths.iter().all(|path| path.len() <= 120));
     for odd in [json!(null), json!({}), json!({"f:spec": null}), json!({"x": {"k:{": {}, "v:1": {}}})] {
         serde_json::from_value::<OwnedFields>(odd).unwrap();

@@ -74,8 +74,8 @@ pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
     if metadata.deletion_timestamp.is_some() {
         return None;
     }
-    let made = metadata.creation_timestamp.as_ref().map(|time| time.0);
-    Some(Run { cron: owner.name.clone(), created_at: made, end: status.end(), ended: status.ended() })
+    let created_at = metadata.creation_timestamp.as_ref().map(|time| time.0);
+    Some(Run { cron: owner.name.clone(), created_at, end: status.end(), ended: status.ended() })
 }
 
 /// The newest finished run. `runs` are its Jobs by name.
@@ -88,7 +88,7 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
         };
         Some((run.created_at, FinishedRun { job: (*name).to_owned(), at: run.ended, failure }))
     });
-    ended.max_by_key(|(made, run)| (*made, run.job.clone())).map(|(_, run)| run)
+    ended.max_by_key(|(created_at, run)| (*created_at, run.job.clone())).map(|(_, run)| run)
 }
 
 /// The problem of a `CronJob`, and the Job that has it, if any.

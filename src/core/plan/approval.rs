@@ -58,10 +58,10 @@ impl Context<'_> {
         let key = &release.key;
         let mut pods: BTreeMap<&Component, (bool, i32)> = BTreeMap::new();
         for workload in &self.observed.workloads {
-            let Some(whole) = split.whole.get(&workload.component) else { continue };
+            let Some(unsplit_name) = split.unsplit_names.get(&workload.component) else { continue };
             if workload.namespace == key.namespace && workload.release == key.name {
                 let (is_split, count) = pods.entry(&workload.component).or_default();
-                *is_split |= workload.name != *whole;
+                *is_split |= workload.name != *unsplit_name;
                 *count += workload.desired;
             }
         }

@@ -77,8 +77,8 @@ fn pack(record: &Fields<'_>) -> Result<Vec<u8>, DecodeError> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
     let text = raw(record)?;
     packer.write_all(text.get().as_bytes()).map_err(DecodeError::Damaged)?;
-    let whole = packer.finish().map_err(DecodeError::Damaged)?;
-    Ok(STANDARD.encode(whole).into_bytes())
+    let packed = packer.finish().map_err(DecodeError::Damaged)?;
+    Ok(STANDARD.encode(packed).into_bytes())
 }
 
 #[cfg(test)]

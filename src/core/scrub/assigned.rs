@@ -11,8 +11,8 @@ const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "
 
 /// Returns the secrets that a text assigns to keys, without quotes. References (`{{ … }}`, `$(…)`) are no secrets.
 pub fn find_assigned_secrets(text: &str) -> Vec<&str> {
-    let marks = text.match_indices([':', '=']);
-    let found = marks.filter(|(index, _)| is_secret(key(&text[..*index]))).map(|(index, _)| value(&text[index..]));
+    let separators = text.match_indices([':', '=']);
+    let found = separators.filter(|(index, _)| is_secret(key(&text[..*index]))).map(|(index, _)| value(&text[index..]));
     found.filter(|value| is_written(value)).collect()
 }
 

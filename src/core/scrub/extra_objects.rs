@@ -15,7 +15,7 @@ const PARTS: [&str; 2] = ["data", "stringData"];
 /// The annotation in which `kubectl apply` stores a copy of the object.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Returns the paths of the secrets. Paths can't lead into lists or texts, so the path of the whole list or text is
+/// Returns the paths of the secrets. Paths can't lead into lists or texts, so the path of the value list or text is
 /// returned.
 pub fn find_secret_paths(values: &Values) -> Vec<Path> {
     let root = Path::root().child(OBJECTS);
@@ -23,7 +23,7 @@ pub fn find_secret_paths(values: &Values) -> Vec<Path> {
         Some(Value::Object(objects)) => {
             objects.iter().flat_map(|(name, object)| paths_of_object(&root.child(name), object)).collect()
         }
-        Some(whole) if has_secret(whole) => vec![root],
+        Some(value) if has_secret(value) => vec![root],
         _ => Vec::new(),
     }
 }
@@ -33,7 +33,7 @@ pub fn collect_secret_texts(values: &Values) -> Vec<String> {
     let mut found = Vec::new();
     match values.get(OBJECTS) {
         Some(Value::Object(objects)) => objects.values().for_each(|object| gather(object, &mut found)),
-        Some(whole) => gather(whole, &mut found),
+        Some(value) => gather(value, &mut found),
         None => {}
     }
     let decoded = found.iter().filter_map(|text| String::from_utf8(STANDARD.decode(text).ok()?).ok());
@@ -48,7 +48,7 @@ fn paths_of_object(path: &Path, object: &Value) -> Vec<Path> {
             let parts = PARTS.map(|part| path.child(part)).into_iter();
             parts.chain([path.child("metadata").child("annotations").child(APPLIED)]).collect()
         }
-        whole if has_secret(whole) => vec![path.clone()],
+        value if has_secret(value) => vec![path.clone()],
         _ => Vec::new(),
     }
 }

@@ -35,8 +35,8 @@ fn adds_every_kind_of_file() {
     assert!(catalog.openstack.contains_key("2026.2") && catalog.services.contains_key("back"));
     assert_eq!(catalog.lock["back"].repository.as_deref(), Some("https://charts.example.org"));
     assert_eq!(catalog.lock["front"].version, "1.0.0", "existing entries are kept");
-    let place = catalog.added.get("presets/edge.yaml").map(String::as_str);
-    assert!(place.is_some_and(|place| place.ends_with(", key presets.edge.yaml")), "{place:?}");
+    let location = catalog.added.get("presets/edge.yaml").map(String::as_str);
+    assert!(location.is_some_and(|location| location.ends_with(", key presets.edge.yaml")), "{location:?}");
     assert!(!catalog.added.contains_key("presets/small.yaml"));
 }
 

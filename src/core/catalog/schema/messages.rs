@@ -105,9 +105,9 @@ pub(super) fn number(schema: &Value) -> String {
     let (least, most) = (&schema["minimum"], &schema["maximum"]);
     match (least.is_null(), most.is_null()) {
         (true, true) => kind.to_owned(),
-        (false, false) => format!("{kind} from {} to {}", whole(least), whole(most)),
-        (false, true) => format!("{kind}, {} at least", whole(least)),
-        (true, false) => format!("{kind}, {} at most", whole(most)),
+        (false, false) => format!("{kind} from {} to {}", format_bound(least), format_bound(most)),
+        (false, true) => format!("{kind}, {} at least", format_bound(least)),
+        (true, false) => format!("{kind}, {} at most", format_bound(most)),
     }
 }
 
@@ -120,7 +120,7 @@ fn range(least: &Value, most: &Value) -> String {
 }
 
 /// Formats a bound: schemas derived from Rust types have 1.0 for 1.
-fn whole(bound: &Value) -> String {
+fn format_bound(bound: &Value) -> String {
     bound.as_f64().map_or_else(|| bound.to_string(), |bound| bound.to_string())
 }
 

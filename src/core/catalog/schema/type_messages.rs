@@ -70,8 +70,8 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
 }
 
 /// Whether the schema accepts the value that was most likely meant.
-fn accepts(schema: &Value, meant: &Value) -> bool {
-    validate(schema, meant, "", Nulls::Kept).is_empty()
+fn accepts(schema: &Value, intended: &Value) -> bool {
+    validate(schema, intended, "", Nulls::Kept).is_empty()
 }
 
 /// Joins a list of strings with commas, if the schema's pattern accepts the result.

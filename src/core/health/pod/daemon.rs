@@ -32,7 +32,7 @@ fn state(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> PodState {
         let since = status.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         return PodState::Ready(since.map(|since| since.0));
     }
-    let since = metadata.creation_timestamp.as_ref().map(|made| made.0);
+    let since = metadata.creation_timestamp.as_ref().map(|time| time.0);
     let cause = observe(metadata, spec, status).and_then(|unready| unready.cause);
     match cause {
         Some(cause) if matches!(cause.severity, Severity::Stuck | Severity::Lost) => PodState::Unhealthy(cause.message),

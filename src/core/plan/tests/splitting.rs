@@ -13,7 +13,7 @@ fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], appr
     let split = NodeSplit {
         digest: wanted.into(),
         components: (wanted != NO_SPLIT).then(|| parse("store/disk")).into_iter().collect(),
-        whole: [("store/disk", "store-disk-default"), ("store/net", "store-net-default")]
+        unsplit_names: [("store/disk", "store-disk-default"), ("store/net", "store-net-default")]
             .map(|(component, name)| (parse(component), name.to_owned()))
             .into(),
     };
@@ -32,7 +32,7 @@ fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], appr
 
 #[test]
 fn split_that_restarts_pods_needs_approval() {
-    let whole = [("store/disk", "store-disk-default", 49), ("store/net", "store-net-default", 50)];
+    let unsplit = [("store/disk", "store-disk-default", 49), ("store/net", "store-net-default", 50)];
     let split = [
         ("store/disk", "store-disk-default-1a2b3c4d", 40),
         ("store/disk", "store-disk-gpu-5e6f7a8b", 9),
@@ -42,12 +42,12 @@ fn split_that_restarts_pods_needs_approval() {
     let waits =
         "values for some nodes give its DaemonSets other names and nodes, which restarts store/disk on 49 nodes";
     let cases = [
-        (None, "one", &whole[..], true),
-        (Some(NO_SPLIT), "one", &whole[..], true),
+        (None, "one", &unsplit[..], true),
+        (Some(NO_SPLIT), "one", &unsplit[..], true),
         (Some("one"), "two", &split[..], true),
         (Some("one"), NO_SPLIT, &split[..], true),
         (Some("one"), "one", &split[..], false),
-        (None, NO_SPLIT, &whole[..], false),
+        (None, NO_SPLIT, &unsplit[..], false),
         (None, "one", &idle[..], false),
         (None, "one", &[], false),
     ];
@@ -57,7 +57,7 @@ fn split_that_restarts_pods_needs_approval() {
         let expected = if expected { format!("{waits}: waits for approval (osdpl approve)") } else { agreed.into() };
         assert_eq!(step, expected, "{before:?} {wanted} {sets:?}");
     }
-    let step = step_for(None, "one", &whole, Approval::Automatic);
+    let step = step_for(None, "one", &unsplit, Approval::Automatic);
     assert_eq!(step, format!("delete Jobs store-setup, helm upgrade --install, because {waits}"));
     let one = step_for(None, "one", &[("store/disk", "store-disk-default", 1)], Approval::Manual);
     assert!(one.contains("restarts store/disk on 1 node: waits"), "{one}");
