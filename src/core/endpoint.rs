@@ -27,7 +27,7 @@ use crate::observed::{Cause, EndpointProbe, ReleaseKey};
 /// The component name of an API in the status.
 pub const COMPONENT: &str = "endpoint";
 
-/// The health of an API.
+/// Returns the health of an API.
 pub fn assess(probe: &EndpointProbe) -> ComponentStatus {
     let (status, ready) = match probe.trouble {
         None => (ComponentHealth::Ready, "1/1"),
@@ -36,7 +36,7 @@ pub fn assess(probe: &EndpointProbe) -> ComponentStatus {
     ComponentStatus { status, generation: None, ready: ready.into(), reason: probe.trouble.clone().unwrap_or_default() }
 }
 
-/// The root causes of failing APIs. Their workloads are ready, so there is no deeper cause.
+/// Returns the root causes of failing APIs. Their workloads are ready, so there is no deeper cause.
 pub fn causes(found: &BTreeMap<ReleaseKey, EndpointProbe>) -> Vec<Cause> {
     let cause = |(key, probe): (&ReleaseKey, &EndpointProbe)| {
         let (namespace, name) = (key.namespace.clone(), probe.service.clone());

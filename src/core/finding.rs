@@ -86,22 +86,22 @@ impl Finding {
         self
     }
 
-    /// The field; empty for the whole resource.
+    /// Returns the field; empty for the whole resource.
     pub fn field(&self) -> &str {
         &self.location.field
     }
 
-    /// The file; empty if the resource was not read from a file.
+    /// Returns the file; empty if the resource was not read from a file.
     pub fn file(&self) -> &str {
         self.location.source.as_ref().map_or("", |source| &source.file)
     }
 
-    /// The line in the file, from 1.
+    /// Returns the line in the file, from 1.
     pub fn line(&self) -> u64 {
         self.location.source.as_ref().map_or(1, |source| source.line)
     }
 
-    /// The kind and name of the resource; empty if it is not known.
+    /// Returns the kind and name of the resource; empty if it is not known.
     pub fn resource(&self) -> &str {
         self.location.source.as_ref().map_or("", |source| &source.resource)
     }

@@ -41,7 +41,7 @@ pub fn has_no_nodes(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0 && is_observed(workload)
 }
 
-/// The health of one workload.
+/// Returns the health of one workload.
 pub fn assess(workload: &Workload) -> ComponentStatus {
     let (status, reason) = assess_replicas(workload);
     ComponentStatus {
@@ -52,7 +52,7 @@ pub fn assess(workload: &Workload) -> ComponentStatus {
     }
 }
 
-/// The health of one component: the worst result of its workloads, with summed counts.
+/// Returns the health of one component: the worst result of its workloads, with summed counts.
 ///
 /// A `DaemonSet` without nodes counts only if the component has no other workload: with per-node overrides upstream
 /// splits the `DaemonSet` and leaves the default one without nodes if the others cover all.
@@ -72,7 +72,7 @@ pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
     ComponentStatus { ready: format!("{ready}/{desired}"), ..worst }
 }
 
-/// The health of a workload that was scaled to 0 outside of helm, with the ways to fix it.
+/// Returns the health of a workload that was scaled to 0 outside of helm, with the ways to fix it.
 pub fn scaled_to_zero(workload: &Workload) -> ComponentStatus {
     let Workload { kind, namespace, name, generation, .. } = workload;
     let kind = format!("{kind:?}").to_lowercase();
@@ -148,7 +148,7 @@ pub fn lost_nodes(nodes: &[String]) -> String {
     }
 }
 
-/// Why a `DaemonSet` has no pods, with the number of nodes if it is known.
+/// Returns why a `DaemonSet` has no pods, with the number of nodes if it is known.
 pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
     let of = nodes.map_or_else(|| "no node".to_owned(), |nodes| format!("none of {nodes} nodes"));
     match workload.node_selector.as_str() {
@@ -170,7 +170,7 @@ pub enum JobHealth {
     Failed(String),
 }
 
-/// The state of a Job, with the reason why it is not complete.
+/// Returns the state of a Job, with the reason why it is not complete.
 pub fn job_health(job: &ObservedJob) -> JobHealth {
     let message = |otherwise: String| job.trouble.as_ref().map_or(otherwise, |trouble| trouble.message.clone());
     let stuck = job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);

@@ -48,12 +48,12 @@ pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option
 }
 
 impl Setting {
-    /// The settings without a cloud.
+    /// Returns the settings without a cloud.
     pub fn none() -> Self {
         Self { absent: true, ..Self::default() }
     }
 
-    /// The access to nova.
+    /// Returns the access to nova.
     ///
     /// # Errors
     /// There is no cloud, it has no nova, or its administrator is not known.
@@ -68,7 +68,7 @@ impl Setting {
         }
     }
 
-    /// The roles of a node with these labels.
+    /// Returns the roles of a node with these labels.
     pub fn roles_of(&self, labels: &Labels) -> BTreeSet<String> {
         let matches =
             |wanted: &Labels| !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value));

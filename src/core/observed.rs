@@ -107,7 +107,7 @@ impl Observed {
         self.releases.get(key).is_some_and(|record| !record.is_ours())
     }
 
-    /// The objects of a release that others changed since its newest revision.
+    /// Returns the objects of a release that others changed since its newest revision.
     pub fn drifted(&self, key: &ReleaseKey) -> &[drift::DriftedObject] {
         let revision = self.releases.get(key).map(|record| record.revision);
         let found = self.drift.get(key).filter(|found| Some(found.revision) == revision);

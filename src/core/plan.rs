@@ -69,7 +69,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The releases that wait for approval, with the reason.
+    /// Returns the releases that wait for approval, with the reason.
     pub fn awaiting_approval(&self) -> impl Iterator<Item = (&str, &Reason)> {
         self.decisions.iter().filter_map(|(name, decision)| match &decision.step {
             Step::Wait(Wait::Approval(why)) => Some((name.as_str(), why)),
@@ -135,7 +135,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The releases that the operator made or is working on, with their catalogue names.
+    /// Returns the releases that the operator made or is working on, with their catalogue names.
     fn ours(&self) -> impl Iterator<Item = (&ReleaseKey, String)> {
         let recorded = self.observed.releases.iter().filter(|(_, record)| record.is_ours());
         let recorded = recorded.map(|(key, record)| (key, record.release.clone().unwrap_or_else(|| key.name.clone())));
@@ -152,7 +152,7 @@ impl Context<'_> {
         self.policy.approved.as_deref() == Some(self.hash)
     }
 
-    /// The required components that are not available yet.
+    /// Returns the required components that are not available yet.
     fn unmet_needs(&self, release: &crate::desired::DesiredRelease) -> Vec<Component> {
         let unmet = release.needs.iter().filter(|(component, provider)| match provider {
             Provider::External(service) => !self.observed.external_ready.contains(service),
@@ -164,7 +164,7 @@ impl Context<'_> {
         unmet.map(|(component, _)| component.clone()).collect()
     }
 
-    /// The existing releases that depend on release `name`.
+    /// Returns the existing releases that depend on release `name`.
     fn dependents(&self, name: &str) -> Vec<String> {
         let provided: BTreeSet<&Component> =
             self.catalog.release(name).into_iter().flat_map(|(_, release)| release.components.keys()).collect();

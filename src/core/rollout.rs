@@ -127,7 +127,7 @@ pub fn decide(input: &Input<'_>) -> NextRollouts {
     next
 }
 
-/// The approvals for releases that are about to change.
+/// Returns the approvals for releases that are about to change.
 ///
 /// The revision of their pods is only known after the change, so until then the approval is stored with the inputs.
 fn pending_approvals(input: &Input<'_>) -> Rollouts {
@@ -170,12 +170,12 @@ pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     now.iter().all(|(name, status)| approval(status) == approval(stored.get(name).unwrap_or(&default)))
 }
 
-/// The rollouts that wait for approval.
+/// Returns the rollouts that wait for approval.
 pub fn awaiting_approval(rollouts: &Rollouts) -> impl Iterator<Item = (&String, &RolloutStatus)> {
     rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::AwaitingApproval)
 }
 
-/// The number of nodes whose pods may be missing, for each rollout with a batch in progress.
+/// Returns the number of nodes whose pods may be missing, for each rollout with a batch in progress.
 pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<DaemonSetGroup, i32> {
     let rolling = rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::Rolling);
     let of = |(name, status): (&String, &RolloutStatus)| {

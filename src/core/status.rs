@@ -144,7 +144,7 @@ fn shortened(message: &str) -> String {
     format!("{}…", message[..end].trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// The deployed OpenStack release: set by the first release in sync, changed once all releases are in sync.
+/// Returns the deployed OpenStack release: set by the first release in sync, changed once all releases are in sync.
 fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
     let target = Some(report.spec.openstack_release.clone());
     let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settling(_));

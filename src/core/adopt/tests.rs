@@ -17,7 +17,7 @@ fn found(name: &str, chart: &str, defaults: Value, config: Value) -> InstalledRe
     InstalledRelease::new(ReleaseKey::new("cloud", name), 3, source)
 }
 
-/// A front and a store that a person installed.
+/// Returns a front and a store that a person installed.
 fn by_hand() -> Vec<InstalledRelease> {
     let images = json!({"tags": {"api": "example.org/front:t1"}});
     let defaults = json!({"conf": {"region": "RegionOne", "debug": false, "old": 1}, "auth": {"admin": "password"}, "images": images});

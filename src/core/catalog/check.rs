@@ -71,7 +71,7 @@ fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
         .chain(catalog.openstack.values().flat_map(|release| &release.fragments))
 }
 
-/// The result of a condition is visible, so no condition may read a secret.
+/// Checks that no condition reads a secret, because the results of conditions are visible.
 fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     let fragments = fragments(catalog).filter_map(|fragment| Some((&fragment.file, fragment.when.as_ref()?)));
     let features = catalog.features.values().map(|feature| (&feature.file, &feature.checks));

@@ -29,7 +29,7 @@ pub enum Text {
 }
 
 impl Text {
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         self
     }

@@ -38,7 +38,7 @@ pub struct Explanation {
 }
 
 impl Facts<'_> {
-    /// The node of a pod, if that node is not ready.
+    /// Returns the node of a pod, if that node is not ready.
     pub fn lost_node<'p>(&self, pod: &'p UnreadyPod) -> Option<&'p str> {
         let node = pod.node.as_deref()?;
         (self.nodes.as_ref()?.get(node) == Some(&false)).then_some(node)
@@ -49,7 +49,7 @@ impl Facts<'_> {
         pod.node.as_deref().is_some_and(|node| self.recovering_nodes.contains(node))
     }
 
-    /// Why a pod is not ready, if it is known.
+    /// Returns why a pod is not ready, if it is known.
     pub fn explain(&self, namespace: &str, pod: &UnreadyPod) -> Option<Explanation> {
         let inspect = vec![object("Pod", namespace, &pod.name)];
         let mut explanation = Explanation { trouble: pod.trouble()?, inspect };

@@ -33,19 +33,19 @@ enum Suspect<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Why a workload is not ready, if it has unready pods or its pods cannot be created.
+    /// Returns why a workload is not ready, if it has unready pods or its pods cannot be created.
     pub fn workload_chain(&self, workload: &'a Workload) -> Option<Chain> {
         self.has_reason(&owner_of_workload(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
     }
 
-    /// A chain to each lost node that has a pod of the workload.
+    /// Returns a chain to each lost node that has a pod of the workload.
     pub fn lost_node_chains(&self, workload: &'a Workload) -> Vec<Chain> {
         let lost = self.pods.get(&owner_of_workload(workload)).into_iter().flatten();
         let lost = lost.filter(|pod| pod.node.as_ref().is_some_and(|node| workload.lost_nodes.contains(node)));
         lost.map(|pod| self.follow(Suspect::Workload(workload, None), Some(pod))).collect()
     }
 
-    /// Why a Job is not complete, if it has an unready pod or its pod cannot be created.
+    /// Returns why a Job is not complete, if it has an unready pod or its pod cannot be created.
     pub fn job_chain(&self, job: &'a ObservedJob) -> Option<Chain> {
         self.has_reason(&owner_of_job(job)).then(|| self.follow(Suspect::Job(job), None))
     }
@@ -54,7 +54,7 @@ impl<'a> Input<'a> {
         self.facts.rejections.contains_key(owner) || self.pods.get(owner).is_some_and(|pods| !pods.is_empty())
     }
 
-    /// Why a pod is not ready; `None` if it is ready or its owner is unknown.
+    /// Returns why a pod is not ready; `None` if it is ready or its owner is unknown.
     pub fn pod_chain(&self, namespace: &str, name: &str) -> Option<Chain> {
         let is_in_namespace = |owner: &OwnerRef<'_>| owner.0 == namespace;
         let mut all = self.pods.iter().filter(|(owner, _)| is_in_namespace(owner));
@@ -95,7 +95,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The dependency that a pod waits for. A lost node comes first.
+    /// Returns the dependency that a pod waits for. A lost node comes first.
     fn next(&self, suspect: Suspect<'a>, pod: &'a UnreadyPod) -> Option<Suspect<'a>> {
         let node = self.facts.lost_node(pod).map(Suspect::Node);
         node.or_else(|| {
@@ -103,7 +103,7 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// The most relevant pod, limited to the node if one is given.
+    /// Returns the most relevant pod, limited to the node if one is given.
     fn pod(&self, suspect: Suspect<'a>) -> Option<&'a UnreadyPod> {
         let (owner, node) = match suspect {
             Suspect::Workload(workload, node) => (owner_of_workload(workload), node),
@@ -114,7 +114,7 @@ impl<'a> Input<'a> {
         pods.iter().copied().find(|pod| node.is_none() || pod.node.as_deref() == node)
     }
 
-    /// The object behind an unmet dependency. Dependencies without any information count as met.
+    /// Returns the object behind an unmet dependency. Dependencies without any information count as met.
     fn unmet_dependency(
         &self,
         affected_object: Suspect<'a>,
@@ -154,7 +154,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The running Job of the release: helm creates hooks one after the other, so a missing Job waits for it.
+    /// Returns the running Job of the release: helm creates hooks one after the other, so a missing Job waits for it.
     fn running_hook(&self, affected_object: Suspect<'a>) -> Option<Suspect<'a>> {
         let own = release(affected_object)?;
         let runs = |job: &&&ObservedJob| !job.complete && job.namespace == own.namespace && job.release == own.name;
@@ -163,7 +163,7 @@ impl<'a> Input<'a> {
         others.next()
     }
 
-    /// The workload whose pods have these labels, by upstream's three labels.
+    /// Returns the workload whose pods have these labels, by upstream's three labels.
     fn labelled(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Option<&'a Workload> {
         let component =
             Component { application: labels.get("application")?.clone(), component: labels.get("component")?.clone() };
@@ -173,7 +173,7 @@ impl<'a> Input<'a> {
         found.find(|workload| release.is_none_or(|release| workload.release == *release))
     }
 
-    /// The reason of a root cause.
+    /// Returns the reason of a root cause.
     ///
     /// A stored reason of a workload or Job belongs to its most relevant pod, so for pod `given` the reason is taken
     /// from the pod.
@@ -218,8 +218,8 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
     }
 }
 
-/// The deleted workload with these pod labels, if it belongs to the release itself: helm created it before anything
-/// could wait for it.
+/// Returns the deleted workload with these pod labels, if it belongs to the release itself: helm created it before
+/// anything could wait for it.
 ///
 /// Pods of other releases may have been created by anyone.
 fn gone<'a>(

@@ -50,7 +50,7 @@ impl Cluster {
         self
     }
 
-    /// A pod in its init container with these dependencies.
+    /// Adds a pod in its init container with these dependencies.
     fn waits(self, kind: &str, owner: &str, node: &str, environment: &Value) -> Self {
         let mut all = json!({"DEPENDENCY_SERVICE": ""});
         all.as_object_mut().unwrap().extend(environment.as_object().unwrap().clone());
@@ -82,7 +82,7 @@ impl Cluster {
         self
     }
 
-    /// An unscheduled pod with these claims and this message of the scheduler.
+    /// Adds an unscheduled pod with these claims and this message of the scheduler.
     fn unschedulable(self, kind: &str, owner: &str, claims: &[&str], scheduler: &str) -> Self {
         let volumes: Vec<_> = claims.iter().map(|name| json!({"persistentVolumeClaim": {"claimName": name}})).collect();
         let condition =
@@ -90,12 +90,12 @@ impl Cluster {
         self.pod(kind, owner, "", &json!({"volumes": volumes}), &json!({"conditions": [condition]}))
     }
 
-    /// The cause of the first workload, and whether it cannot recover.
+    /// Returns the cause of the first workload, and whether it cannot recover.
     fn workload_cause(&self) -> (String, bool) {
         self.cause(|scene| scene.workload_chain(scene.workloads[0]))
     }
 
-    /// The cause of the first Job, and whether it cannot recover.
+    /// Returns the cause of the first Job, and whether it cannot recover.
     fn job_cause(&self) -> (String, bool) {
         self.cause(|scene| scene.job_chain(scene.jobs[0]))
     }

@@ -2,7 +2,7 @@ use base64::Engine as _;
 
 use super::*;
 
-/// A key in Ceph's format that declares a secret of `length` bytes and contains `written` bytes.
+/// Returns a key in Ceph's format that declares a secret of `length` bytes and contains `written` bytes.
 fn key(kind: u8, length: u8, written: usize) -> String {
     let mut bytes = vec![kind, 0, 1, 2, 3, 4, 5, 6, 7, 8, length, 0];
     bytes.extend(std::iter::repeat_n(0xA7, written));
@@ -229,7 +229,7 @@ fn redacts_keys_in_debug_output() {
     assert!(!shown.contains(&aes()) && shown.contains("[redacted]"), "{shown}");
 }
 
-/// The documented Secret with additional keys.
+/// Returns the documented Secret with additional keys.
 fn with(pairs: &[(&str, &str)]) -> Result<Ceph, SecretError> {
     external("openstack/ceph", &good().into_iter().chain(data(pairs)).collect())
 }

@@ -60,7 +60,7 @@ pub fn layers(
 }
 
 impl<'a> Source<'a> {
-    /// The spec's overrides of the release.
+    /// Returns the spec's overrides of the release.
     pub(super) fn own(&self) -> Option<&'a ReleaseOverrides> {
         release_overrides(self.spec, self.service, self.name)
     }

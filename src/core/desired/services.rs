@@ -192,7 +192,7 @@ fn unmet(service: &str, release: &str, who: &Needers) -> Finding {
     refused(format!("spec.services.{service}"), message)
 }
 
-/// The services that the presets and the spec name.
+/// Returns the services that the presets and the spec enable by name.
 fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> BTreeSet<String> {
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name));
     let mut enabled: BTreeSet<String> = presets.flat_map(|preset| preset.services.iter().cloned()).collect();

@@ -11,7 +11,7 @@ fn at(time: &str) -> Timestamp {
     time.parse().unwrap()
 }
 
-/// An entry of `managedFields` as the API server writes it.
+/// Returns an entry of `managedFields` as the API server writes it.
 fn entry(manager: &str, time: &str, subresource: &str, fields: &Value) -> Value {
     let mut entry = json!({
         "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": fields, "manager": manager, "operation": "Update", "time": time,
@@ -124,7 +124,7 @@ fn reports_deleted_and_restored_objects() {
     assert!(matches!(change(&[restored]), Some(Change::Edited(_))), "created by hand");
 }
 
-/// A manifest that sets these fields once each.
+/// Returns a manifest that sets these fields once each.
 fn sets(paths: &[&str]) -> ExpectedFields {
     ExpectedFields(paths.iter().map(|path| ((*path).into(), 1)).collect())
 }

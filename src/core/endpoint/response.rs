@@ -25,7 +25,7 @@ pub enum ProbeResponse {
 }
 
 impl ProbeResponse {
-    /// The problem of the response; `None` if its status code is in `accept`.
+    /// Returns the problem of the response; `None` if its status code is in `accept`.
     pub fn problem(&self, accept: &[u16]) -> Option<String> {
         match self {
             Self::Status { code, .. } if accept.contains(code) => None,
@@ -37,7 +37,7 @@ impl ProbeResponse {
     }
 }
 
-/// The problem of a target's response in one line.
+/// Returns the problem of a target's response in one line.
 pub fn find_fault(target: &Target, response: &ProbeResponse) -> Option<String> {
     let problem = response.problem(&target.accept).or_else(|| match response {
         ProbeResponse::Status { body, .. } if target.versions && !keystone::is_version(body) => {

@@ -78,7 +78,7 @@ pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
     Some(Run { cron: owner.name.clone(), created_at, end: status.end(), ended: status.ended() })
 }
 
-/// The newest finished run. `runs` are its Jobs by name.
+/// Returns the newest finished run. `runs` are its Jobs by name.
 pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     let ended = runs.iter().filter_map(|(name, run)| {
         let failure = match &run.end {
@@ -91,7 +91,7 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     ended.max_by_key(|(created_at, run)| (*created_at, run.job.clone())).map(|(_, run)| run)
 }
 
-/// The problem of a `CronJob`, and the Job that has it, if any.
+/// Returns the problem of a `CronJob`, and the Job that has it, if any.
 ///
 /// `runs` are its Jobs by name; `stuck` returns why the pods of a Job cannot continue. The newest finished run decides,
 /// so a failure is reported until another run succeeds. Without any run (`failedJobsHistoryLimit: 0`) the last success
@@ -121,7 +121,7 @@ pub fn trouble<'a>(
     Some((format!("its last run, started at {scheduled:.0}, did not succeed"), None))
 }
 
-/// The health of a `CronJob`. A failing one is only degraded, because nothing waits for it.
+/// Returns the health of a `CronJob`. A failing one is only degraded, because nothing waits for it.
 pub fn assess(cron: &ObservedCronJob) -> ComponentStatus {
     let (status, ready, reason) = match &cron.trouble {
         Some(trouble) => (ComponentHealth::Degraded, "0/1", format!("CronJob {}: {}", cron.name, trouble.message)),

@@ -33,7 +33,7 @@ pub enum Readiness {
 }
 
 impl Status {
-    /// The readiness by its condition, which the node controller sets to `Unknown` for a silent kubelet.
+    /// Returns the readiness by its condition, which the node controller sets to `Unknown` for a silent kubelet.
     pub fn readiness(&self) -> Readiness {
         match self.conditions.iter().find(|condition| condition.kind == "Ready") {
             Some(condition) if condition.status == "True" => Readiness::Ready,

@@ -137,7 +137,7 @@ pub struct FailedContainer {
 }
 
 impl UnreadyPod {
-    /// The problem of this pod, if it is known.
+    /// Returns the problem of this pod, if it is known.
     pub fn trouble(&self) -> Option<Issue> {
         let cause = self.cause.as_ref()?;
         let message = format!("{}: {}", self.name, cause.message);

@@ -2,7 +2,7 @@ use super::*;
 use crate::catalog::Component;
 use crate::observed::Issue;
 
-/// A healthy Deployment of three pods.
+/// Returns a healthy Deployment of three pods.
 fn healthy() -> Workload {
     Workload {
         kind: WorkloadKind::Deployment,
@@ -35,7 +35,7 @@ fn trouble(stuck: bool) -> Issue {
     Issue { stuck, message: "neutron-server-x: why".into() }
 }
 
-/// A `DaemonSet` on this number of nodes.
+/// Returns a `DaemonSet` on this number of nodes.
 fn on_nodes(nodes: i32) -> Workload {
     with(|workload| {
         workload.kind = WorkloadKind::DaemonSet;

@@ -161,8 +161,8 @@ fn rolled_out(status: &Status) -> bool {
     progressing.is_some_and(|condition| condition.status == "True" && condition.reason == ROLLED_OUT)
 }
 
-/// The component, from the labels of the object or of its pods (upstream omits them on some objects), or else from the
-/// names.
+/// Returns the component, from the labels of the object or of its pods (upstream omits them on some objects), or else
+/// from the names.
 pub(super) fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
     let of = |labels: Option<&BTreeMap<String, String>>| {
         let labels = labels?;
@@ -179,7 +179,7 @@ impl Template {
         labels.join(",")
     }
 
-    /// The labels of its pods.
+    /// Returns the labels of its pods.
     pub fn labels(&self) -> Option<&BTreeMap<String, String>> {
         self.metadata.labels.as_ref()
     }

@@ -36,7 +36,7 @@ pub struct Range {
 }
 
 impl NodeCount {
-    /// The number of nodes with a label; `None` if they were not counted.
+    /// Returns the number of nodes with a label; `None` if they were not counted.
     pub fn count(&self, key: &str, value: &str) -> Option<usize> {
         match self {
             Self::All(count) => Some(*count),

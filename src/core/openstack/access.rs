@@ -26,7 +26,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// The URL of an API.
+    /// Returns the URL of an API.
     pub fn url(&self, api: Api) -> Option<&Url> {
         match api {
             Api::Compute => self.compute.as_ref(),
@@ -62,7 +62,7 @@ pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
     names.into_iter().any(|endpoint| endpoint.endpoint == COMPUTE)
 }
 
-/// The expiry time of a token from its response body, if present (Identity API v3: `token.expires_at`).
+/// Returns the expiry time of a token from its response body, if present (Identity API v3: `token.expires_at`).
 pub fn token_expiry(body: &[u8]) -> Option<Timestamp> {
     #[derive(Deserialize)]
     struct Document {

@@ -23,7 +23,7 @@ pub struct HostQuery {
 }
 
 impl HostQuery {
-    /// The number of ready compute pods, which is the number of expected hosts.
+    /// Returns the number of ready compute pods, which is the number of expected hosts.
     pub fn ready(&self) -> usize {
         self.state.iter().map(|(_, ready)| usize::try_from(*ready).unwrap_or_default()).sum()
     }
@@ -91,7 +91,7 @@ impl Hosts {
         }
     }
 
-    /// The hosts that are down and have no node.
+    /// Returns the hosts that are down and have no node.
     pub fn without_node(&self) -> impl Iterator<Item = &str> {
         self.without_node.iter().filter(|service| !service.is_up()).map(|service| service.host.as_str())
     }
@@ -102,7 +102,7 @@ impl Hosts {
         self.without_node.iter().any(Service::is_up)
     }
 
-    /// The nova-compute of a deleted node, if Nova has it.
+    /// Returns the nova-compute of a deleted node, if Nova has it.
     pub fn host_of_deleted_node(&self, node: &str) -> Option<&Service> {
         find_service(&self.without_node, node)
     }

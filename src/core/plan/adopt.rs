@@ -8,7 +8,7 @@ use crate::observed::{ComparisonResult, ObservedRelease};
 use crate::release::{ADOPTED, Status};
 
 impl Context<'_> {
-    /// The comparison of the newest revision with the desired state; `None` before it was made.
+    /// Returns the comparison of the newest revision with the desired state; `None` before it was made.
     fn comparison(&self, release: &DesiredRelease, record: &ObservedRelease) -> Option<&ComparisonResult> {
         let known = self.observed.comparisons.get(&release.key)?;
         (known.revision == record.revision && known.inputs == release.inputs).then_some(&known.result)
@@ -19,7 +19,7 @@ impl Context<'_> {
         self.comparison(release, record) == Some(&ComparisonResult::Same)
     }
 
-    /// The step of a release that the spec does not manage any more.
+    /// Returns the step of a release that the spec does not manage any more.
     ///
     /// A pending record is unlocked first, then the labels are removed. The release counts as ready in any state.
     pub(super) fn unmanage_step(state: State<'_>) -> Step {
@@ -33,7 +33,7 @@ impl Context<'_> {
         }
     }
 
-    /// The step of a release that osdpl never managed.
+    /// Returns the step of a release that osdpl never managed.
     ///
     /// An adoption only labels the record and is therefore allowed while paused. Any change of the release waits as
     /// usual afterwards.

@@ -46,7 +46,7 @@ impl Context<'_> {
         self.upgrade_step(name, release, Some(record), why)
     }
 
-    /// The pods that restart because the `DaemonSets` are split by node in another way.
+    /// Returns the pods that restart because the `DaemonSets` are split by node in another way.
     ///
     /// Counts the pods of every component that is split now or was before: the record states only that the split
     /// changed.

@@ -40,14 +40,14 @@ impl Decision {
     }
 }
 
-/// The number of repairs in a row, including one that starts now.
+/// Returns the number of repairs in a row, including one that starts now.
 pub fn count_repairs(known: Option<&Repaired>, now: Timestamp) -> u32 {
     let recent = known.filter(|known| now.duration_since(known.last_started_at) < SETTLED);
     recent.map_or(0, |known| known.count).saturating_add(1)
 }
 
 impl Context<'_> {
-    /// The handling of the drift of a release in sync; `None` without known drift.
+    /// Returns the handling of the drift of a release in sync; `None` without known drift.
     ///
     /// A repair that a person requested starts at once. Repairs by the spec start at once the first time, then with
     /// growing delays while the drift comes back.

@@ -11,7 +11,7 @@ use crate::release::{Cleanup, Verb, cleanup_before_uninstall, pending_cleanup};
 use osdpl_values::digest;
 
 impl Context<'_> {
-    /// The upgrade of a release, or the reason why it waits; `record` is helm's newest record, if any.
+    /// Returns the upgrade step of a release, or the reason why it waits; `record` is helm's newest record, if any.
     pub(super) fn upgrade_step(
         &self,
         name: &str,
@@ -41,7 +41,7 @@ impl Context<'_> {
         Some(Step::Wait(Wait::Blocked { reason: blocked.reason.clone(), message: blocked.message.clone() }))
     }
 
-    /// The backoff after a failure.
+    /// Returns the step that waits after a failure; `None` if the backoff is over.
     ///
     /// A person who requests a repair has fixed something, so failures that need manual work are retried as soon as
     /// others.
@@ -57,8 +57,8 @@ impl Context<'_> {
         (until > self.now).then(|| Step::Wait(Wait::Backoff { until, count: *count, message: message.clone() }))
     }
 
-    /// The leftovers of failed revisions to clean up: after a revision succeeded, and before the next operation,
-    /// because helm then drops old records.
+    /// Returns the leftovers of failed revisions to clean up: after a revision succeeded, and before the next
+    /// operation, because helm then drops old records.
     pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
         let record = match state {
             State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => *record,
@@ -84,7 +84,7 @@ impl Context<'_> {
     }
 }
 
-/// The Jobs to delete before an upgrade; `None` if they are not known yet.
+/// Returns the Jobs to delete before an upgrade; `None` if they are not known yet.
 ///
 /// Plain Jobs are immutable. Helm replaces hook Jobs itself, but only after it changed the workloads: new pods would
 /// find the previous `db-sync` complete and start on an old schema. That matters only if images change. The hook Jobs
@@ -107,7 +107,8 @@ fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
     ours && record.images.as_deref() == Some(release.images.as_str())
 }
 
-/// The first and the longest delay in seconds; `None` if no time helps. The delay doubles with each failure in a row.
+/// Returns the first and the longest delay in seconds; `None` if no time helps. The delay doubles with each failure in
+/// a row.
 fn bounds(fix: Fix) -> Option<(i64, i64)> {
     match fix {
         Fix::Time => Some((10, 600)),
@@ -118,7 +119,7 @@ fn bounds(fix: Fix) -> Option<(i64, i64)> {
     }
 }
 
-/// The delay after `count` failures in a row, plus up to a quarter of jitter.
+/// Returns the delay after `count` failures in a row, plus up to a quarter of jitter.
 ///
 /// The jitter is derived from the release name and the count, so that equal inputs give the same plan.
 pub fn backoff_delay(key: &ReleaseKey, count: u32, fix: Fix) -> Option<SignedDuration> {

@@ -20,7 +20,7 @@ fn workloads<'a>(key: &'a ReleaseKey, observed: &'a Observed) -> impl Iterator<I
     observed.workloads.iter().filter(|workload| workload.namespace == key.namespace && workload.release == key.name)
 }
 
-/// The step of a release in sync: ready, or the list of what is not ready yet.
+/// Returns the step of a release in sync: ready, or the list of what is not ready yet.
 pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed: &Observed) -> Step {
     let Some(body) = &record.body else { return Step::Settling(vec!["its release record is being read".into()]) };
     let mut lines = Vec::new();

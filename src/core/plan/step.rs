@@ -226,7 +226,7 @@ impl Context<'_> {
         self.policy.paused || self.policy.paused_releases.contains(name)
     }
 
-    /// The uninstall of a release that is no longer desired.
+    /// Returns the step of a release that is no longer desired: its uninstall, or the reason why that waits.
     ///
     /// It works on any helm status, pending ones included, without unlocking the record first.
     fn uninstall_step(&self, name: &str, key: &ReleaseKey) -> Step {
@@ -243,13 +243,14 @@ impl Context<'_> {
         Step::Do(self.uninstall(name, key), Reason::NotDesired)
     }
 
-    /// The uninstall operation. Hooks are skipped in a namespace that is being deleted: no Job starts there.
+    /// Returns the uninstall operation. It skips hooks in a namespace that is being deleted, because no Job starts
+    /// there.
     fn uninstall(&self, name: &str, key: &ReleaseKey) -> Action {
         let skip_hooks = self.observed.terminating.contains(&key.namespace);
         Action::Uninstall { skip_hooks: skip_hooks || Policy::selects(&self.policy.skip_hooks, name) }
     }
 
-    /// The step while a helm process runs.
+    /// Returns the step while a helm process runs.
     ///
     /// It is stopped only if its inputs are outdated, it cannot succeed, and another operation can start in its place.
     fn running_step(&self, name: &str, key: &ReleaseKey, child: &RunningHelm, wanted: Option<&DesiredRelease>) -> Step {
@@ -279,7 +280,7 @@ impl Context<'_> {
         matches!(next, Step::Do(..))
     }
 
-    /// The hook that helm waits for, with its problem, and whether it cannot succeed.
+    /// Returns the hook that helm waits for, with its problem, and whether it cannot succeed.
     fn describe_hook(&self, key: &ReleaseKey) -> (Option<String>, bool) {
         let body = self.observed.releases.get(key).and_then(|record| record.body.as_ref());
         let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };

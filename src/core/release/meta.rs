@@ -21,7 +21,7 @@ pub struct ReleaseKey {
 }
 
 impl ReleaseKey {
-    /// The release `name` in `namespace`.
+    /// Returns the release `name` in `namespace`.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -181,6 +181,8 @@ impl<'a> Labels<'a> {
         }
     }
 
+    /// Returns the maker of a revision.
+    ///
     /// An attempt label that osdpl did not write is an error and not "foreign", because fencing must never guess.
     fn maker(&self, revision: u32) -> Result<Maker, String> {
         match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {

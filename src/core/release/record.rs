@@ -103,7 +103,7 @@ impl Hook {
         self.delete_policies.is_empty() || self.delete_policies.contains(&DeletePolicy::BeforeHookCreation)
     }
 
-    /// The phase of its last run; [`Phase::Unknown`] if it has not started.
+    /// Returns the phase of its last run; [`Phase::Unknown`] if it has not started.
     pub fn phase(&self) -> Phase {
         self.last_run.as_ref().map_or(Phase::Unknown, |run| run.phase)
     }

@@ -24,7 +24,7 @@ pub(super) struct Part<'a> {
     pub(super) approved: bool,
 }
 
-/// The parts, in rollout order.
+/// Returns the parts, in rollout order.
 pub(super) fn parts<'a>(input: &Input<'a>) -> Vec<Part<'a>> {
     let named = input.catalog.rollout.iter();
     let wanted = named.filter_map(|name| Some((name.as_str(), input.desired.releases.get(name)?)));
@@ -87,13 +87,13 @@ impl Part<'_> {
             || self.before.is_some_and(known)
     }
 
-    /// The status to keep after a completed rollout.
+    /// Returns the status to keep after a completed rollout.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
     }
 
-    /// The next status. The previous status is kept while too little is observed.
+    /// Returns the next status. The previous status is kept while too little is observed.
     pub(super) fn next_status(
         &self,
         input: &Input<'_>,

@@ -106,7 +106,7 @@ impl PodCounts {
         self.unhealthy.get_or_insert_with(|| (node_or_name(pod), why));
     }
 
-    /// A pod that exceeds the timeout counts as unhealthy.
+    /// Counts a new pod that is not ready yet. A pod that exceeds the timeout counts as unhealthy.
     fn start(&mut self, now: Timestamp, pod: &DaemonPod, why: &str, since: Option<Timestamp>) {
         let until = since.and_then(|since| since.checked_add(START_TIMEOUT).ok());
         if until.is_some_and(|until| until <= now) {
@@ -145,7 +145,7 @@ fn is_lost(input: &Input<'_>, node: &str) -> bool {
     input.nodes.and_then(|nodes| nodes.get(node)).is_some_and(|node| node.missing)
 }
 
-/// The node of a pod, or the pod's name before it is scheduled.
+/// Returns the node of a pod, or the pod's name before it is scheduled.
 fn node_or_name(pod: &DaemonPod) -> String {
     if pod.node.is_empty() { pod.name.clone() } else { pod.node.clone() }
 }

@@ -9,7 +9,7 @@ use crate::desired::Desired;
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Step, Wait};
 
-/// The restarts by the next upgrade of each release. Only helm can tell whether the pod templates change.
+/// Returns the restarts by the next upgrade of each release. Only helm can tell whether the pod templates change.
 pub fn preview_restarts(
     desired: &Desired,
     observed: &Observed,

@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// The phase in the status.
+    /// Returns the phase in the status.
     pub fn phase(&self) -> RolloutPhase {
         match self {
             Self::Unobserved | Self::Joining => RolloutPhase::Pending,
@@ -70,7 +70,7 @@ impl State {
         }
     }
 
-    /// The nodes whose pods are being replaced.
+    /// Returns the nodes whose pods are being replaced.
     pub fn batch(&self) -> Vec<String> {
         match self {
             Self::Batch(nodes, ..) | Self::Stopped(_, _, nodes) => nodes.clone(),
@@ -80,7 +80,8 @@ impl State {
     }
 }
 
-/// The component that is rolled out now: one with a batch in flight, or else the first one that may start or continue.
+/// Returns the component that is rolled out now: one with a batch in flight, or else the first one that may start or
+/// continue.
 pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
     let is_busy = |part: &&&Part<'_>| part.approved && part.counts.is_in_flight();
     let may_start =

@@ -22,7 +22,7 @@ pub struct Strategy {
     pub settled: bool,
 }
 
-/// The `DaemonSets` of rolled out releases whose update strategy differs from the desired one.
+/// Returns the `DaemonSets` of rolled out releases whose update strategy differs from the desired one.
 ///
 /// They belong to charts that ignore the value (upstream's ovn does not read `pod.lifecycle` for its controller) or to
 /// releases that helm has not upgraded yet. The strategy is set before helm changes the template, because otherwise

@@ -104,7 +104,7 @@ fn broken(report: &Report<'_>, _: &Health) -> Check {
     Some((Phase::Failed, reason, message))
 }
 
-/// The first release that failed or cannot continue.
+/// Returns the first release that failed or cannot continue.
 fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, String)> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let reason = match &decision.step {
@@ -186,7 +186,7 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Check {
     Some((if installed { Phase::Updating } else { Phase::Installing }, reason::RELEASES, message))
 }
 
-/// A stuck workload that helm may wait for: more specific than the fact that helm waits.
+/// Returns a stuck workload that helm may wait for: more specific than the fact that helm waits.
 fn stuck(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, Decision { key, .. })| {
         let workloads = &report.observed.workloads;
@@ -269,7 +269,7 @@ fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, Strin
     unhealthy.or_else(|| Some((reason::NODES, lost_nodes(report, health)?)))
 }
 
-/// The missing nodes, and the components that run everywhere else.
+/// Returns the missing nodes, and the components that run everywhere else.
 fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     let all =
         health.iter().flat_map(|(application, all)| all.iter().map(move |(name, status)| (application, name, status)));
@@ -281,7 +281,7 @@ fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}: {}", health::lost_nodes(&nodes), parts.join(", ")))
 }
 
-/// A release that failed before the pause. A pause does not fix failures.
+/// Returns a release that failed before the pause. A pause does not fix failures.
 fn failure_before_pause(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let record = report.observed.releases.get(&decision.key)?;

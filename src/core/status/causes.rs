@@ -15,13 +15,13 @@ const MAX_AFFECTED: usize = 20;
 /// The number of affected objects in a condition's message.
 const MAX_AFFECTED_IN_MESSAGE: usize = 3;
 
-/// The causes that concern the resource's releases, most severe first.
+/// Returns the causes that concern the resource's releases, most severe first.
 fn own_causes<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Cause> {
     let ours = |cause: &&Cause| report.plan.decisions.values().any(|decision| cause.releases.contains(&decision.key));
     report.observed.causes.iter().filter(ours)
 }
 
-/// The root causes. A known cause keeps its time.
+/// Returns the root causes. A known cause keeps its time.
 pub fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -> Vec<RootCauseStatus> {
     let causes = own_causes(report).take(MAX_CAUSES).map(|cause| {
         let known = before.iter().find(|known| known.message == cause.message);

@@ -20,7 +20,7 @@ const WARN_PERCENT: usize = 70;
 /// The message of a release that the spec does not manage.
 const UNMANAGED: &str = "unmanaged: osdpl does not change it or watch it for drift (managed: false)";
 
-/// The status of each release by its catalogue name.
+/// Returns the status of each release by its catalogue name.
 pub fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, now: Timestamp) -> Children {
     let decisions = report.plan.decisions.iter();
     let all = decisions.map(|(name, decision)| {
@@ -77,7 +77,7 @@ fn with_size(message: String, body: Option<&RecordBody>) -> String {
     if message.is_empty() { warning } else { format!("{message}; {warning}") }
 }
 
-/// The warning for a record of this size, if any.
+/// Returns the warning for a record of this size, if any.
 pub fn size_warning(stored: usize) -> Option<String> {
     let percent = stored.saturating_mul(100) / RECORD_LIMIT;
     (percent >= WARN_PERCENT).then(|| {
@@ -96,7 +96,7 @@ pub fn first(lines: &[String]) -> String {
     }
 }
 
-/// The health of all components of the releases that are desired or still exist.
+/// Returns the health of all components of the releases that are desired or still exist.
 pub fn health(report: &Report<'_>) -> BTreeMap<String, BTreeMap<String, ComponentStatus>> {
     let mut all: BTreeMap<String, BTreeMap<String, ComponentStatus>> = BTreeMap::new();
     for (name, decision) in &report.plan.decisions {
@@ -131,7 +131,7 @@ fn unknown() -> ComponentStatus {
     }
 }
 
-/// The number of ready components.
+/// Returns the number of ready components.
 pub fn healthy(health: &BTreeMap<String, BTreeMap<String, ComponentStatus>>) -> usize {
     health.values().flat_map(BTreeMap::values).filter(|status| status.status == ComponentHealth::Ready).count()
 }

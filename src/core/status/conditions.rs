@@ -17,8 +17,8 @@ pub const WARNINGS: usize = 10;
 /// The prefix of each warning at the end of a message.
 pub const WARNING: &str = "; warning: ";
 
-/// The warnings about the spec. Warnings about single values and unknown keys are last, because one wrong map causes
-/// many of them and only the first warnings are reported.
+/// Returns the warnings about the spec. Warnings about single values and unknown keys are last, because one wrong map
+/// causes many of them and only the first warnings are reported.
 pub fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     let mut warnings: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
     let is_of_a_value = |field: &str| [".values.", ".valuesFrom[", ".unset["].iter().any(|part| field.contains(part));
@@ -39,7 +39,7 @@ pub fn warnings(report: &Report<'_>, children: &Children) -> String {
         .concat()
 }
 
-/// The releases that a pause holds back, and how to resume.
+/// Returns the releases that a pause holds back, and how to resume.
 fn describe_pause(report: &Report<'_>) -> String {
     let paused = |step: &Step| *step == Step::Wait(Wait::Paused);
     let paused_releases = report.plan.decisions.iter().filter(|(_, decision)| paused(&decision.step));

@@ -34,7 +34,7 @@ pub fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, rep
     }
 }
 
-/// The results of the last test runs. A known result is kept after its Job was deleted.
+/// Returns the results of the last test runs. A known result is kept after its Job was deleted.
 pub fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) -> BTreeMap<String, TestStatus> {
     let results = own_cron_jobs(report).filter_map(|cron| {
         let mut wanted = report.desired.releases.values();

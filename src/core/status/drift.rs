@@ -103,13 +103,13 @@ pub fn summary(children: &Children) -> Option<String> {
     (!names.is_empty()).then(|| format!("; objects changed outside of helm: {}", names.join(", ")))
 }
 
-/// The first release with drift.
+/// Returns the first release with drift.
 pub fn degraded(children: &Children) -> Option<String> {
     let (name, child) = children.iter().find(|(_, child)| !child.drift.is_empty())?;
     Some(format!("{name}: {}", child.message))
 }
 
-/// An event for each drifted object that was not reported before.
+/// Returns an event for each drifted object that was not reported before.
 pub fn events(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Vec<Event> {
     let known = before.map_or(&[][..], |before| before.drift.as_slice());
     let new = now.drift.iter().filter(|drift| !known.contains(drift));

@@ -45,13 +45,13 @@ pub enum Subject {
     },
 }
 
-/// The event for a restored Secret. It is sent when the Secret was written, independent of the status.
+/// Returns the event for a restored Secret. It is sent when the Secret was written, independent of the status.
 pub fn credential_restored_event(restored: &RestoredSecret) -> Event {
     let about = Some(Subject::Secret(restored.secret.clone()));
     Event { subject: about, ..event(true, "CredentialRestored", restored.to_string()) }
 }
 
-/// The event for `count` new Nova hosts that are mapped into a cell.
+/// Returns the event for `count` new Nova hosts that are mapped into a cell.
 pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usize, job: &str) -> Event {
     let names = format_names(hosts, count);
     let about = Some(Subject::Object { kind: "Job".into(), name: job.into() });
@@ -61,7 +61,7 @@ pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usiz
     }
 }
 
-/// The event for a node whose host was deleted from Nova and Neutron.
+/// Returns the event for a node whose host was deleted from Nova and Neutron.
 pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
     let DeletedHost { host, agents } = found;
     let message = format!("deleted host {host}: its nova-compute service and {agents} Neutron agents");
@@ -71,7 +71,7 @@ pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
     }
 }
 
-/// The event for a host that could not be deleted from Nova and Neutron, with the reason.
+/// Returns the event for a host that could not be deleted from Nova and Neutron, with the reason.
 pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
     let about = Some(Subject::Object { kind: "Node".into(), name: node.into() });
     Event {
@@ -80,7 +80,7 @@ pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
     }
 }
 
-/// The event for a deleted cloud whose objects are kept, because pods of the remaining releases may need them.
+/// Returns the event for a deleted cloud whose objects are kept, because pods of the remaining releases may need them.
 pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     let (releases, kept) = (releases.join(", "), kept.join(", "));
     let note = format!(
@@ -93,7 +93,7 @@ pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
 const FAILED: &str = "Failed";
 
 impl Event {
-    /// The release whose failure is reported.
+    /// Returns the release whose failure is reported.
     pub fn failure(&self) -> Option<&str> {
         match &self.subject {
             Some(Subject::Release(name)) if self.reason == FAILED => Some(name),
@@ -126,7 +126,7 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
     status.conditions.iter().find(|condition| condition.type_ == condition::READY)
 }
 
-/// An event for a change of Ready. Progress is only reported if it takes Ready or a pause away.
+/// Returns an event for a change of Ready. Progress is only reported if it takes Ready or a pause away.
 pub fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
@@ -146,8 +146,8 @@ pub fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeployme
     }
 }
 
-/// Events for warnings that are new in Ready's message, by field. Warnings beyond the message's limit would be new each
-/// time.
+/// Returns events for warnings that are new in Ready's message, by field. Warnings beyond the message's limit would be
+/// new each time.
 fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = spec_warnings(report).into_iter().take(WARNINGS);
@@ -165,7 +165,7 @@ fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<
     new_by_field.into_iter().map(warning).collect()
 }
 
-/// Events for services that others require, when they are added to the cloud.
+/// Returns events for services that others require, when they are added to the cloud.
 fn pulled_in<'a>(
     before: &'a OpenStackDeploymentStatus,
     now: &'a OpenStackDeploymentStatus,
@@ -203,7 +203,7 @@ fn still_exists(name: &str, report: &Report<'_>) -> bool {
     })
 }
 
-/// The event for a first record, whatever its status: a fast helm may end before the next pass.
+/// Returns the event for a first record, whatever its status: a fast helm may end before the next pass.
 fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Option<Event> {
     let known = before.is_some_and(|child| child.revision.is_some() || child.status == "unmanaged");
     let pending = now.status == "pending-install" && before.is_none_or(|child| child.status != now.status);
@@ -211,7 +211,7 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
     (!known && (recorded || pending)).then(|| event(false, "Installing", format!("helm installs release {name}")))
 }
 
-/// The event for a failed operation, with its own message. A helm that was stopped on purpose has none.
+/// Returns the event for a failed operation, with its own message. A helm that was stopped on purpose has none.
 ///
 /// The failure stores that it was reported, because the step after it can change several times.
 fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
@@ -245,7 +245,7 @@ fn release(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStat
     }
 }
 
-/// The event reason for a reason of Ready. Event reasons are a fixed set too.
+/// Returns the event reason for a reason of Ready. Event reasons are a fixed set too.
 fn event_reason(why: &str) -> &'static str {
     let known = [
         reason::READY,

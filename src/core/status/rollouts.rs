@@ -14,7 +14,7 @@ pub fn line(name: &str, status: &RolloutStatus) -> String {
     }
 }
 
-/// The most severe active rollout: its condition's reason, the phase of the cloud, and its progress.
+/// Returns the most severe active rollout: its condition's reason, the phase of the cloud, and its progress.
 pub fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)> {
     let severity = |status: &RolloutStatus| match status.phase {
         RolloutPhase::Stopped => Some((0, reason::ROLLOUT_STOPPED, Phase::Degraded)),
@@ -28,7 +28,7 @@ pub fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)> {
     Some((reason, phase, line(name, status)))
 }
 
-/// The condition `RolledOut`, if there is any rollout.
+/// Returns the condition `RolledOut`, if there is any rollout.
 pub fn condition(rollouts: &Rollouts) -> Option<(bool, (&'static str, String))> {
     let known = rollouts.values().any(|status| status.phase != RolloutPhase::Pending);
     let done = || known.then(|| (true, (reason::NONE, String::new())));
@@ -37,7 +37,7 @@ pub fn condition(rollouts: &Rollouts) -> Option<(bool, (&'static str, String))> 
     first(rollouts).map(|(reason, ..)| (false, (reason, lines.join("; ")))).or_else(done)
 }
 
-/// Events for rollouts that wait for approval, start a batch, stop or complete.
+/// Returns events for rollouts that wait for approval, start a batch, stop or complete.
 pub fn events(before: &Rollouts, now: &Rollouts) -> Vec<Event> {
     let none = RolloutStatus::default();
     now.iter().filter_map(|(name, status)| changed(name, before.get(name).unwrap_or(&none), status)).collect()

@@ -35,7 +35,7 @@ fn reported(
     reported_of(previous, plan, &spec, &recorded(Status::Deployed), &[], now)
 }
 
-/// The release with a first record in this status.
+/// Returns the release with a first record in this status.
 fn recorded(status: Status) -> Observed {
     let mut observed = Observed::default();
     let record = ObservedRelease { status, revision: 1, ..ObservedRelease::default() };

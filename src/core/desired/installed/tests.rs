@@ -8,7 +8,7 @@ fn catalog() -> Catalog {
     Catalog::load(&crate::testing::files(&[])).unwrap()
 }
 
-/// A release made by osdpl of this chart, labelled or not.
+/// Returns a release made by osdpl of this chart, labelled or not.
 fn installed_release(label: Option<&str>, chart: &str) -> ObservedRelease {
     ObservedRelease {
         status: Status::Deployed,

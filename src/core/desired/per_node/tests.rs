@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::desired::{Facts, resolve, select};
 
-/// A catalogue where `front` has two `DaemonSets` of one form, and `store` has one of the other form.
+/// Returns a catalogue where `front` has two `DaemonSets` of one form, and `store` has one of the other form.
 fn catalog() -> Catalog {
     let mut files = crate::testing::files(&[]);
     let front = files["values/services/front.yaml"].replace(
@@ -41,7 +41,7 @@ fn messages(overrides: Value) -> Vec<String> {
     resolved(overrides, json!({})).findings.iter().map(|finding| format!("{:?} {finding}", finding.level)).collect()
 }
 
-/// An entry for nodes with a label, or with a name.
+/// Returns an entry for nodes with a label, or with a name.
 fn entry(nodes: &Value, release: &str, values: &Value) -> Value {
     let mut entry = json!({"name": "x", "releases": {release: {"values": values}}});
     let field = if nodes.is_array() { "nodes" } else { "selector" };

@@ -90,7 +90,7 @@ fn crash(container: &ContainerStatus) -> Option<Cause> {
     Some(Cause { severity: Severity::Stuck, message, failing: Some(failing) })
 }
 
-/// A failure of the whole pod, such as an eviction or a node shutdown.
+/// Returns a failure of the whole pod, such as an eviction or a node shutdown.
 fn failed(status: &Status) -> Option<Cause> {
     (status.phase == "Failed").then(|| {
         let message = match (status.reason.as_str(), status.message.as_str()) {
@@ -125,7 +125,8 @@ fn lost(status: &Status) -> Option<Cause> {
     status.was_ready().then(|| simple(Severity::Lost, "it was ready and is no longer".into()))
 }
 
-/// The kubelet reports the same reason for a missing volume and for one that is still being mounted.
+/// Reports a container that is being created. The kubelet gives the same reason for a missing volume and for one that is
+/// still being mounted.
 fn starting(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     (waiting.reason == "ContainerCreating")

@@ -13,7 +13,7 @@ fn theirs() -> ObservedRelease {
     ObservedRelease { attempt: None, own_inputs: None, inputs: None, catalog: None, ..observed_release(Status::Deployed) }
 }
 
-/// The store as a foreign release with a known comparison.
+/// Returns the store as a foreign release with a known comparison.
 fn compared(record: ObservedRelease, result: ComparisonResult) -> Fixture {
     let comparison = ManifestComparison { revision: 3, inputs: "new".into(), result, until: None };
     let known = move |fixture: &mut Fixture| {

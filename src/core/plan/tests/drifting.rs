@@ -11,7 +11,7 @@ use crate::testing::*;
 
 const AGAIN: &str = "delete Jobs store-setup, helm upgrade --install, because ";
 
-/// A release in sync with an object that was deleted at this revision.
+/// Returns a release in sync with an object that was deleted at this revision.
 fn drifted(revision: i64, policy: DriftPolicy) -> Fixture {
     let id = ObjectId { kind: &KINDS[0], namespace: "openstack".into(), name: "agent".into() };
     let found = ObservedDrift { revision, objects: vec![DriftedObject { id, change: Change::Deleted }] };

@@ -7,7 +7,8 @@ use crate::release::NO_SPLIT;
 use crate::release::Status;
 use crate::testing::*;
 
-/// The step of a store with changed inputs, the split `before`, and these `DaemonSets` as (component, name, nodes).
+/// Returns the step of a store with changed inputs, the split `before`, and these `DaemonSets` as (component, name,
+/// nodes).
 fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], approval: Approval) -> String {
     let parse = |text: &str| Component::parse(text).unwrap();
     let split = NodeSplit {

@@ -49,7 +49,7 @@ fn reports_each_object_once() {
     assert!(events("x", Some(&before), &child(Vec::new())).is_empty());
 }
 
-/// The third revision of a release of which a Job and a Service were deleted.
+/// Returns the third revision of a release of which a Job and a Service were deleted.
 fn deleted_objects() -> Fixture {
     let object = |kind_: &str, version: &str, name: &str| DriftedObject {
         id: ObjectId { kind: find_kind(version, kind_).unwrap(), namespace: "openstack".into(), name: name.into() },
@@ -62,7 +62,7 @@ fn deleted_objects() -> Fixture {
     })
 }
 
-/// The reported drift of the store, following the status `before`.
+/// Returns the reported drift of the store, following the status `before`.
 fn reported(fixture: &Fixture, before: Option<&HelmReleaseStatus>) -> HelmReleaseStatus {
     let (plan, spec) = (fixture.plan(), crate::api::OpenStackDeploymentSpec::default());
     let report = Report::new(&spec, 1, (&fixture.desired, &fixture.observed), &plan);
