@@ -90,7 +90,7 @@ impl Chain {
     }
 }
 
-/// Formats the chain without the affected object: `waits for … ← …: why`.
+/// Formats the chain without the affected object: `waits for … ← …: reason`.
 impl fmt::Display for Chain {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [_, rest @ ..] = self.links.as_slice() else { return Ok(()) };

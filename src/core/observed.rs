@@ -1,6 +1,6 @@
 //! The observed state: helm's release records, workloads and Jobs in the cluster, and running helm processes.
 //!
-//! Pure module (no I/O): plain data, collected by `tasks`, `helm` and `cluster`, read by `plan` and `status`.
+//! Pure module (no I/O). The operator collects this data; `plan` and `status` read it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -46,21 +46,21 @@ pub struct Observed {
     pub causes: Vec<Cause>,
     /// The helm processes that run now.
     pub running: BTreeMap<ReleaseKey, RunningHelm>,
-    /// Failed operations of ours without a later success, by release.
+    /// The failures of our operations, by release, until an operation succeeds.
     pub failures: BTreeMap<ReleaseKey, Failed>,
     /// Consecutive drift repairs by release.
     pub repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// External services with published addresses: needs for their components are met.
+    /// The external services whose address is published. Needs for their components are met.
     pub external_ready: BTreeSet<String>,
     /// Drift by release, for releases that are watched and whose newest revision is ours and deployed.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
     /// The API probes by release, for services that are probed and reachable.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// The comparisons of foreign newest revisions with the desired state, by release.
+    /// The comparisons with the desired state, by release, for newest revisions that osdpl did not make.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// Namespaces that are being deleted: nothing can start in them.
     pub terminating: BTreeSet<String>,
-    /// `DaemonSets` with a batch of pods being replaced: pods may be missing on so many nodes.
+    /// The `DaemonSets` of which a batch of pods is being replaced, with the number of nodes that may miss a pod.
     pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 
@@ -77,7 +77,7 @@ pub struct ObservedRelease {
     pub was_deployed: bool,
     /// The newest record's label with the digest of the inputs.
     pub inputs: Option<String>,
-    /// The newest record's label with the digest of the catalogue's part.
+    /// The newest record's label with the digest of the inputs that come from the catalogue.
     pub catalog: Option<String>,
     /// The catalogue name, from the label of the newest record or, without that label, derived from other data.
     pub release: Option<String>,
@@ -93,11 +93,11 @@ pub struct ObservedRelease {
     pub own_inputs: Option<String>,
     /// The newest revision that we made, if helm still has its record.
     pub own_revision: Option<u32>,
-    /// The maker of the newest record, from its label.
+    /// The helm run that made the newest record, according to its label.
     pub attempt: Option<Attempt>,
     /// The content of the record's body, once it was read.
     pub body: Option<RecordBody>,
-    /// Why the newest record cannot be decoded.
+    /// The reason if the newest record cannot be decoded.
     pub undecodable: Option<String>,
 }
 
@@ -116,7 +116,7 @@ impl Observed {
 
     /// Whether someone scaled the workload to 0 outside of helm.
     ///
-    /// It is compared with the applied manifest, because the values of each chart set 0 replicas in other places.
+    /// The applied manifest decides, because each chart has another value for the number of replicas.
     pub fn is_scaled_to_zero(&self, workload: &Workload) -> bool {
         if workload.kind == WorkloadKind::DaemonSet || workload.desired != 0 {
             return false;
@@ -144,7 +144,7 @@ impl ObservedRelease {
     }
 }
 
-/// The maker of a record.
+/// The helm run that made a record, according to the record's label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// The operator process.
@@ -188,7 +188,7 @@ pub struct RecordBody {
     pub jobs: BTreeSet<(String, String)>,
     /// The post-upgrade hook Jobs, as (namespace, name): every upgrade recreates them after it changed the workloads.
     pub hook_jobs: BTreeSet<(String, String)>,
-    /// Whether all pre-install hooks completed: decides how to recover a pending install.
+    /// Whether all pre-install hooks completed, which decides how to recover a pending install.
     pub pre_install_satisfied: bool,
     /// The objects in the manifest that are watched for drift, with their applied state.
     pub applied_objects: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
@@ -199,13 +199,13 @@ pub struct RecordBody {
 /// A hook that runs now or failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedHook {
-    /// `post-upgrade Job keystone-db-sync`.
+    /// Its event, kind and name: `post-upgrade Job keystone-db-sync`.
     pub name: String,
     /// The name of its Job, if it is a Job.
     pub job: Option<String>,
     /// When it started.
     pub since: Option<Timestamp>,
-    /// Whether it failed. It then does not run any more and the record's status is `failed`.
+    /// Whether it failed. If so, it does not run any more, and the record's status is `failed`.
     pub failed: bool,
 }
 
@@ -234,9 +234,9 @@ pub struct Workload {
     pub updated: i32,
     /// The state of a `DaemonSet` with the update strategy `OnDelete`.
     pub on_delete: Option<OnDelete>,
-    /// The number of pods of older templates of a Deployment. They may be the ready ones.
+    /// The number of a Deployment's pods of older templates. The ready pods may be among them.
     pub outdated_pods: i32,
-    /// Whether all pods of this template were available once: missing pods were lost then.
+    /// Whether all pods of this template were available at some time. Pods that are missing now were then lost.
     pub was_available: bool,
     /// The node selector of a `DaemonSet`, if it has one: `openvswitch=enabled`.
     pub node_selector: String,

@@ -1,7 +1,7 @@
 //! Decides the next step of each release, and why a release waits.
 //!
-//! Pure module (no I/O): `plan(Desired, Observed, Policy)` classifies each release into one [`State`] and maps each
-//! state to one step. It keeps nothing between reconcile passes: helm's release records contain the history.
+//! Pure module (no I/O). [`plan()`] classifies each release into one [`State`] and maps each state to one step. It keeps
+//! nothing between reconcile passes, because helm's release records contain the history.
 
 mod adopt;
 mod approval;
@@ -29,7 +29,7 @@ use crate::desired::{Desired, Provider};
 use crate::observed::{Observed, ReleaseKey};
 use osdpl_values::digest;
 
-/// The operations that the spec and the annotations permit.
+/// The operations that the spec and its annotations permit.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Whether changes that the spec did not request need a person's approval.
@@ -143,6 +143,7 @@ impl Context<'_> {
         recorded.chain(running.map(|key| (key, key.name.clone())))
     }
 
+    /// Whether a change may start: a person approved it, or no approval is required.
     fn approved(&self) -> bool {
         self.policy.approval == Approval::Automatic || self.is_approved()
     }
@@ -180,9 +181,9 @@ impl Context<'_> {
 
     /// Whether the running revision of `other` depends on release `name`.
     ///
-    /// A desired release states its needs once it runs with the desired inputs. Until then the catalogue decides,
-    /// except for needs that an external service will provide: the release waits for that service, which in turn waits
-    /// for `name` to be removed.
+    /// If the running revision has the desired inputs, only the desired needs count. Otherwise the needs of the catalogue
+    /// count as well, because the running revision may have been made from them. Needs that an external service will
+    /// provide do not count: that service is published only after `name` was removed.
     fn depends_on(&self, key: &ReleaseKey, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
         let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
         let is_release = |provider: &Provider| *provider == Provider::Release(name.to_owned());

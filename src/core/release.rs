@@ -1,16 +1,16 @@
 //! helm's release records: the history of a release, which helm stores in Secrets.
 //!
 //! osdpl reads two parts of a record, at very different cost. The *metadata* (a few hundred bytes, watched) contains
-//! the revision, its status and, in labels that osdpl asks helm to write, whether osdpl made it and whether it is
-//! current: [`RecordMeta`]. The *payload* (up to a megabyte, fetched only while an operation runs) contains the hooks and
+//! the revision, its status and the labels that osdpl passes to helm, which tell whether osdpl made the revision and
+//! whether it is current: [`RecordMeta`]. The *payload* (up to a megabyte, fetched only while an operation runs) contains the hooks and
 //! objects of the release: [`Record`], [`Objects`].
 //!
 //! ```text
-//! attempt   who made a revision                     record    the types of the payload
+//! attempt   the identity of a helm run              record    the types of the payload
 //! meta      the metadata of a record                decode    payload bytes → Record, hooks, objects
-//! status    the nine states of helm                 rewrite   unlock a record whose maker is dead
-//! cleanup   clean up after failed revisions         recovery  the steps to recover from a dead maker
-//! source    the values and chart of a revision      verb      what helm does with a release
+//! status    the nine states of helm                 rewrite   unlock a record whose helm run is dead
+//! cleanup   clean up after failed revisions         recovery  the steps to recover from a dead helm run
+//! source    the values and chart of a revision      verb      the verbs of helm
 //! ```
 //!
 //! Pure module (no I/O, no clock). Format: helm v3.22.0 and v4.3.1, `pkg/storage/driver`, `pkg/release/v1`.
@@ -66,8 +66,8 @@ pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
 /// Label on a record: the digest of the images of its pods and Jobs.
 pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 
-/// Label on a record: the digest of what running instances depend on, such as a key, or `NO_INSTANCES`; only for
-/// releases that may have such values.
+/// Label on a record: the digest of settings that running instances depend on, such as a Ceph key, or `NO_INSTANCES`;
+/// only for releases that may have such settings.
 ///
 /// helm copies labels from revision to revision, so the absence must be written explicitly.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";

@@ -1,4 +1,4 @@
-//! Rollouts of the data plane: which pods to evict now, or why to wait.
+//! Rollouts of the data plane: decides which pods to evict now, or why to wait.
 //!
 //! Pure module (no I/O). The charts of the releases in `values/nodes.yaml` use the update strategy `OnDelete`; this
 //! module decides which of their outdated pods are evicted, batch by batch. Everything but a person's approval is
@@ -6,9 +6,9 @@
 //!
 //! ```text
 //! batch in flight   new pods that are not ready, and nodes whose pod was deleted
-//! pause             since the last new pod became ready
-//! stopped           a new pod is unhealthy: wait until it is ready or the template changes
-//! approved          status: the revision that a person or the spec approved
+//! pause             starts when the last new pod became ready
+//! stopped           a new pod is unhealthy: the rollout waits until it is ready or the template changes
+//! approved          the status contains the revision that a person or the spec approved
 //! ```
 //!
 //! One component is rolled out at a time, in the order of the catalogue.
@@ -35,8 +35,8 @@ pub use preview::preview_restarts;
 pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
-/// How long an approval is kept after helm's last record: the watch on `DaemonSets` may be later than the one on
-/// records.
+/// How long to keep an approval after helm's newest record was created. The watch on `DaemonSets` may report a changed
+/// template later than the watch on records reports the record.
 const APPROVAL_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The maximum number of nodes in a status.
@@ -51,11 +51,11 @@ pub struct Input<'a> {
     pub desired: &'a Desired,
     /// The observed state.
     pub observed: &'a Observed,
-    /// Which releases are rolled out, and in which order.
+    /// The catalogue, which contains the releases to roll out in their order.
     pub catalog: &'a Catalog,
     /// The plan for all releases.
     pub plan: &'a Plan,
-    /// The operations that are permitted.
+    /// The operations that the spec and its annotations permit.
     pub policy: &'a Policy,
     /// The rollout settings.
     pub settings: &'a Rollout,
@@ -84,7 +84,7 @@ pub struct Eviction {
     pub node: String,
 }
 
-/// The next step.
+/// The decision for all rollouts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NextRollouts {
     /// The status of every rollout.
@@ -97,7 +97,7 @@ pub struct NextRollouts {
     pub watch: BTreeSet<DaemonSetGroup>,
     /// When to requeue, if only time has to pass.
     pub requeue_at: Option<Timestamp>,
-    /// Whether some state is not observed yet that an approval may be about.
+    /// Whether some pods are not observed yet, so that an approval may still apply to them.
     pub is_incomplete: bool,
 }
 
@@ -154,15 +154,14 @@ fn pending_approvals(input: &Input<'_>) -> Rollouts {
     named.flat_map(approvals_of).collect()
 }
 
-/// Whether a stored approval has expired: helm finished long enough ago that a changed template would have been
-/// observed.
+/// Whether a stored approval has expired: helm finished so long ago that the watch would have reported a changed template.
 fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
     let since = input.observed.releases.get(&release.key).and_then(|record| record.created_at);
     let settled = input.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
     settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }
 
-/// Whether all approvals of `now` are written in `stored`.
+/// Whether the stored status contains all approvals of `now`.
 pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     let approval =
         |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());

@@ -59,13 +59,13 @@ pub struct Report<'a> {
     pub roles: &'a BTreeMap<String, RoleStatus>,
     /// The rollouts of the data plane.
     pub rollouts: &'a rollout::Rollouts,
-    /// The older resource that takes precedence over this one.
+    /// The older resource, if there is one: only the oldest resource of a cluster is reconciled.
     pub older_resource: Option<String>,
     /// The remaining work after the releases were removed; `None` unless the resource is being deleted.
     pub deleting: Option<String>,
 }
 
-/// Empty defaults of [`Report::new`].
+/// The empty defaults of [`Report::new`].
 static NAMES: BTreeMap<ReleaseKey, String> = BTreeMap::new();
 static CHANGES: BTreeMap<String, Vec<String>> = BTreeMap::new();
 static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();

@@ -103,9 +103,9 @@ pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace:
 /// Returns the pod of a `StatefulSet` that a claim belongs to: the claim's name is `<template>-<set>-<ordinal>`.
 fn pod_of<'a>(claim: &'a Claim, set: &str) -> Option<&'a str> {
     let ordinal = claim.name.rsplit_once('-').map(|(_, ordinal)| ordinal)?;
-    let digits = !ordinal.is_empty() && ordinal.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = !ordinal.is_empty() && ordinal.bytes().all(|byte| byte.is_ascii_digit());
     let template_len = claim.name.len().checked_sub(set.len() + 1 + ordinal.len())?;
     let (template, pod) = claim.name.split_at_checked(template_len)?;
     let of_set = pod.strip_prefix(set)?.strip_prefix('-') == Some(ordinal);
-    (digits && of_set && template.ends_with('-')).then_some(pod)
+    (is_number && of_set && template.ends_with('-')).then_some(pod)
 }

@@ -16,7 +16,7 @@ pub struct Facts<'a> {
     pub classes: Option<BTreeMap<&'a str, &'a Class>>,
     /// Whether each node is ready or may recover soon, by name; `None` if nodes cannot be read.
     pub nodes: Option<BTreeMap<&'a str, bool>>,
-    /// The nodes that may recover soon: their pods count as running.
+    /// The nodes that may recover soon. Their pods count as running.
     pub recovering_nodes: BTreeSet<&'a str>,
     /// Missing mounted objects by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
@@ -31,7 +31,7 @@ pub struct Facts<'a> {
 /// Why a pod is not ready, and the objects to inspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// Why.
+    /// The reason.
     pub trouble: Issue,
     /// The objects to inspect, the pod first.
     pub inspect: Vec<CauseObject>,

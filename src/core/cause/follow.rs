@@ -13,13 +13,13 @@ use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 /// The reason of a dependency that was never created.
 const NOT_FOUND: &str = "it does not exist";
 
-/// The reason of a dependency that helm created.
+/// The reason of a dependency that helm created and that does not exist any more.
 const DELETED: &str = "it was deleted";
 
-/// The reason of a node.
+/// The reason of a node that is not ready.
 const NOT_READY: &str = "NotReady";
 
-/// An object whose cause is searched.
+/// An object in the search for a root cause.
 #[derive(Clone, Copy)]
 enum Suspect<'a> {
     Workload(&'a Workload, Option<&'a str>),
@@ -175,8 +175,8 @@ impl<'a> Input<'a> {
 
     /// Returns the reason of a root cause.
     ///
-    /// A stored reason of a workload or Job belongs to its most relevant pod, so for pod `given` the reason is taken
-    /// from the pod.
+    /// The stored reason of a workload or Job belongs to its most relevant pod. If the caller chose another pod (`given`),
+    /// the reason is taken from that pod.
     fn root_reason(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> RootReason {
         let namespace = link(suspect).object.namespace;
         let own = pod.and_then(|pod| self.facts.explain(&namespace, pod));
@@ -221,7 +221,7 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
 /// Returns the deleted workload with these pod labels, if it belongs to the release itself: helm created it before
 /// anything could wait for it.
 ///
-/// Pods of other releases may have been created by anyone.
+/// Nothing is known about pods of other releases, because anyone may have created them.
 fn gone<'a>(
     affected_object: Suspect<'a>,
     namespace: &'a str,

@@ -7,7 +7,7 @@ use super::Chain;
 use crate::api::CauseObject;
 use crate::observed::{Cause, ReleaseKey};
 
-/// An object that is not ready, with the path to its root cause.
+/// An object that is not ready, and the path to its root cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffectedObject {
     /// Its release.

@@ -119,7 +119,7 @@ fn chosen<'a>(
         return Some(all);
     }
     let message =
-        format!("does not say for which DaemonSet it is; name some of {}, each of them is restarted", all.join(", "));
+        format!("names no DaemonSet; name those to change among {}, whose pods are then restarted", all.join(", "));
     findings.push(refused(format!("{field}.daemonsets"), message));
     None
 }

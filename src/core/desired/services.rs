@@ -176,7 +176,7 @@ fn in_use(service: &str, who: &Needers, catalog: &Catalog) -> Finding {
 
 fn missed(service: &str, who: &Needers) -> Finding {
     let message = format!(
-        "is false, but without {service} or a replacement of your own these are useless: {}; take it out if you have no \
+        "is false, but without {service} or a replacement of your own these do not work: {}; take it out if you have no \
          replacement",
         list(who)
     );

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use super::{DriftedObject, ObjectId, find_kind};
 use crate::release::{Field, Object, ReleaseKey};
 
-/// The fields of one object in the manifest; each must have an owner, unless someone removed it.
+/// The fields that one object has in the manifest. If one of them has no owner in the cluster, someone removed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFields(pub Box<[Field]>);
 
 impl ExpectedFields {
-    /// With client-side apply (`server_side` false) the API server may silently drop unknown fields, so only fields
-    /// that it always keeps count.
+    /// Selects the fields of a manifest that must have an owner.
+    ///
+    /// With client-side apply (`server_side` is false) the API server may silently drop unknown fields, so only fields
+    /// that it always keeps are expected.
     fn new(fields: &[Field], server_side: bool) -> Self {
         let kept = |path: &str| server_side || path.starts_with("data.") || path == "spec.replicas";
         Self(fields.iter().filter(|(path, _)| kept(path)).cloned().collect())

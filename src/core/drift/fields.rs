@@ -1,11 +1,11 @@
-//! `FieldsV1`: the fields that a writer owns, in the API server's notation: keys `f:<name>`, `k:<key of a list's
-//! item>`, `v:<value>`, and `.` for the node itself.
+//! The fields that a writer owns, in the API server's notation `FieldsV1`: the keys are `f:<name>`, `k:<key of a list's
+//! item>`, `v:<value>`, and `.` for the field itself.
 
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-/// The maximum number of paths to keep. Only a few are displayed, while a Deployment has about a hundred.
+/// The maximum number of paths to keep. Messages show only a few, and a Deployment has about a hundred.
 const KEPT: usize = 32;
 
 /// The maximum length of a path in bytes; keys can have any length.

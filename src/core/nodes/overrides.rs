@@ -45,7 +45,7 @@ fn unreached(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
         NodeTarget::Label(key, values) if entry.nodes.is_empty() => {
             let values = values.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
             format!(
-                "no node has the label {key}={values}; label those that it is meant for, such as by a role (spec.nodes.roles)"
+                "no node has the label {key}={values}; label the nodes that should get these values, such as by a role (spec.nodes.roles)"
             )
         }
         NodeTarget::Label(..) => return None,

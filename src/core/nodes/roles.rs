@@ -61,7 +61,7 @@ fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
     let fits = |selector| nodes.values().any(|node| selector_matches(selector, &node.labels));
     match (missing.as_slice(), &role.selector) {
         ([], Some(selector)) if !fits(selector) => {
-            warning("its selector matches no node; correct it, or label the nodes that it is meant for".into())
+            warning("its selector matches no node; correct it, or label the nodes that should have the role".into())
         }
         ([], _) => None,
         ([one], _) => {
@@ -116,7 +116,7 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     });
     let sides = sides.collect::<Vec<_>>().join(", ");
     format!(
-        "roles want label {key} set differently ({sides}) on {{nodes}}: it stays as it is there; let each node play one of them, or give both the same value"
+        "roles set label {key} to different values ({sides}) on {{nodes}}: the label stays as it is; give each node only one of the roles, or both roles the same value"
     )
 }
 

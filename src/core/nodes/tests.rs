@@ -77,7 +77,7 @@ fn keeps_foreign_and_conflicting_labels_with_one_warning() {
     let two = json!({"one": own("1"), "two": own("2")});
     let same = json!({"one": own("1"), "two": own("1")});
     let foreign = "spec.nodes.roles.one: label x has the value \"9\" by another writer on a, b and is kept; to have it set to 1: kubectl label node <node> x-";
-    let conflict = "spec.nodes.roles: roles want label x set differently (one to \"1\", two to \"2\") on a: it stays as it is there; let each node play one of them, or give both the same value";
+    let conflict = "spec.nodes.roles: roles set label x to different values (one to \"1\", two to \"2\") on a: the label stays as it is; give each node only one of the roles, or both roles the same value";
     let cases = [
         (same, vec![("a", rack("x", "9"), ""), ("b", rack("x", "9"), "x=1")], "b is recorded as ours", foreign),
         (two.clone(), vec![("a", rack("y", "1"), "")], "", conflict),
@@ -106,7 +106,7 @@ fn warns_about_names_and_selectors_without_nodes() {
         ),
         (
             json!({"selector": {"matchLabels": {"rack": "2"}}}),
-            "its selector matches no node; correct it, or label the nodes that it is meant for",
+            "its selector matches no node; correct it, or label the nodes that should have the role",
         ),
     ];
     for (role, expected) in cases {
@@ -166,7 +166,7 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
         ("store", &rack, &compute, Some(none.to_owned())),
         ("store", &rack, &rack, None),
         ("store", &rack, &named("c"), Some("spec.nodes.overrides[1]: no node has the name c in its label kubernetes.io/hostname; correct it, or take it out".to_owned())),
-        ("front", &rack, &json!({"selector": {"matchLabels": {"rack": "3"}}}), Some("spec.nodes.overrides[1]: no node has the label rack=3; label those that it is meant for, such as by a role (spec.nodes.roles)".to_owned())),
+        ("front", &rack, &json!({"selector": {"matchLabels": {"rack": "3"}}}), Some("spec.nodes.overrides[1]: no node has the label rack=3; label the nodes that should get these values, such as by a role (spec.nodes.roles)".to_owned())),
     ];
     for (release, one, two, expected) in cases {
         let entry = |nodes: &Value| {

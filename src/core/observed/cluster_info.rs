@@ -1,4 +1,4 @@
-//! Properties of the Kubernetes cluster that validation rules check.
+//! The properties of the Kubernetes cluster that validation rules need.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct ClusterInfo {
 /// The number of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeCount {
-    /// This many nodes, each with every label: given by a person for a cluster that is not inspected.
+    /// This many nodes, each with every label. A person stated the number for a cluster that osdpl does not inspect.
     All(usize),
     /// The number of nodes by label `(key, value)`, for the labels that were counted.
     Labelled(BTreeMap<(String, String), usize>),

@@ -9,7 +9,7 @@ use crate::release::Verb;
 pub struct Failed {
     /// The operation.
     pub verb: Verb,
-    /// The digest of the failed inputs. Other inputs are tried at once.
+    /// The digest of the failed inputs. The operator tries other inputs at once.
     pub inputs: String,
     /// When it failed.
     pub at: Timestamp,

@@ -35,8 +35,7 @@ impl Context<'_> {
 
     /// Returns the step of a release that osdpl never managed.
     ///
-    /// An adoption only labels the record and is therefore allowed while paused. Any change of the release waits as
-    /// usual afterwards.
+    /// An adoption only labels the record and is therefore allowed while the release is paused.
     pub(super) fn unmanaged_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let result = self.comparison(release, record);
         if !Policy::selects(&self.policy.adopt, name) {

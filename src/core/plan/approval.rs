@@ -13,6 +13,7 @@ use crate::release::{NO_INSTANCES, NO_SPLIT};
 const HOSTS: [(&str, &str); 2] = [("libvirt", "libvirt"), ("nova", "compute")];
 
 impl Context<'_> {
+    /// Returns the step of a release whose last operation failed.
     pub(super) fn retry_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let same = record.inputs.as_deref() == Some(release.inputs.as_str());
         let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
@@ -24,14 +25,15 @@ impl Context<'_> {
         }
     }
 
+    /// Returns the step of a release with other inputs than desired: an upgrade, or the wait for its approval.
     pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
-        let ours = record.catalog.as_deref() != Some(release.catalog.as_str());
-        // Instances cannot miss what they did not have before.
-        let held =
-            record.instances.as_deref().is_some_and(|held| held != NO_INSTANCES) && record.instances != release.instances;
+        let is_catalog_change = record.catalog.as_deref() != Some(release.catalog.as_str());
+        // Instances that run without such settings do not lose anything when the release gets some.
+        let affects_instances =
+            record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES) && record.instances != release.instances;
         let restarts = self.restarts(release, record);
         let adopted = super::adopt::is_adopted(record);
-        let why = match (held, restarts.is_empty(), ours) {
+        let why = match (affects_instances, restarts.is_empty(), is_catalog_change) {
             _ if adopted => Reason::Adopted,
             (true, ..) => Reason::Instances(describe_hosts(self.observed)),
             (false, false, _) => Reason::Split(restarts),
@@ -46,10 +48,10 @@ impl Context<'_> {
         self.upgrade_step(name, release, Some(record), why)
     }
 
-    /// Returns the pods that restart because the `DaemonSets` are split by node in another way.
+    /// Returns the pods that restart because a change splits the `DaemonSets` by node differently.
     ///
-    /// Counts the pods of every component that is split now or was before: the record states only that the split
-    /// changed.
+    /// Counts the pods of every component that is split now or will be, because the record only shows that the split
+    /// changes.
     fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
         if record.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
@@ -65,13 +67,14 @@ impl Context<'_> {
                 *count += workload.desired;
             }
         }
-        let hit = |(component, (is_split, count)): (&Component, (bool, i32))| {
-            let hit = count > 0 && (is_split || split.components.contains(component));
-            hit.then(|| (component.clone(), count))
+        let restarted = |(component, (is_split, count)): (&Component, (bool, i32))| {
+            let is_affected = count > 0 && (is_split || split.components.contains(component));
+            is_affected.then(|| (component.clone(), count))
         };
-        pods.into_iter().filter_map(hit).collect()
+        pods.into_iter().filter_map(restarted).collect()
     }
 
+    /// Returns the step of a release whose newest revision someone else made.
     pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let new_spec = record.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
         if Policy::selects(&self.policy.repair, name) {

@@ -1,4 +1,4 @@
-//! The texts of all actions, reasons and waits in status, events, logs and command line output.
+//! The messages for all actions, reasons and waits, in status, events, logs and command line output.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ impl fmt::Display for Reason {
             Self::Catalog => formatter.write_str("the operator or its catalogue changed"),
             Self::Instances(hosts) => write!(
                 formatter,
-                "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted ({hosts})"
+                "Ceph's key for instances changed, and running instances keep the old one until they are migrated or restarted ({hosts})"
             ),
             Self::Split(pods) => {
                 let each = pods.iter().map(|(component, count)| {
@@ -25,13 +25,13 @@ impl fmt::Display for Reason {
                 let each = each.collect::<Vec<_>>().join(", ");
                 write!(
                     formatter,
-                    "values for some nodes give its DaemonSets other names and nodes, which restarts {each}"
+                    "values for some nodes split its DaemonSets differently, which restarts {each}"
                 )
             }
             Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
             Self::Repair => formatter.write_str("a repair was requested"),
             Self::Drift => formatter.write_str("its objects were changed outside of helm"),
-            Self::NotDesired => formatter.write_str("it is not wanted any more"),
+            Self::NotDesired => formatter.write_str("it is no longer desired"),
             Self::Unfinished => formatter.write_str("an uninstall was started and not finished"),
             Self::Unmanaged => formatter.write_str("the spec does not manage it any more"),
             Self::Matches => formatter.write_str("it already equals the desired state"),
@@ -86,12 +86,12 @@ impl fmt::Display for Wait {
             Self::Backoff { until, count, message } => {
                 write!(formatter, "failed {count} times in a row, next try at {until:.0}: {message}")
             }
-            Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
+            Self::Paused => formatter.write_str("paused; set `paused: false` to resume"),
             Self::Refused => formatter.write_str("unchanged until the spec is fixed"),
             Self::ReleaseRecord => formatter.write_str("its release record is being read"),
             Self::Dependents(names) => {
                 let verb = if names.len() == 1 { "is" } else { "are" };
-                write!(formatter, "stays until {} {verb} gone", names.join(", "))
+                write!(formatter, "waits until {} {verb} uninstalled", names.join(", "))
             }
             Self::Foreign { revision, description, since } => write!(
                 formatter,
@@ -109,14 +109,14 @@ impl fmt::Display for Wait {
 }
 
 fn unmanaged(result: Option<&ComparisonResult>, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-    formatter.write_str("a release of this name exists that osdpl did not make; ")?;
+    formatter.write_str("a release of this name exists that osdpl did not install; ")?;
     match result {
-        None => formatter.write_str("take it over (osdpl adopt <release>)")?,
+        None => formatter.write_str("adopt it (osdpl adopt <release>)")?,
         Some(ComparisonResult::Same) => {
-            formatter.write_str("take it over (osdpl adopt <release>): nothing would change")?;
+            formatter.write_str("adopt it (osdpl adopt <release>): nothing would change")?;
         }
         Some(result @ ComparisonResult::Differs { .. }) => {
-            write!(formatter, "take it over (osdpl adopt <release>): {result}, once that is approved")?;
+            write!(formatter, "adopt it (osdpl adopt <release>): {result}, once that is approved")?;
         }
         Some(ComparisonResult::Owned(text) | ComparisonResult::Unknown(text)) => formatter.write_str(text)?,
     }

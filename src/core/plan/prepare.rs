@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::jiff::SignedDuration;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::{Action, Context, Policy, Reason, State, Step, Wait};
 use crate::desired::DesiredRelease;
@@ -43,8 +43,8 @@ impl Context<'_> {
 
     /// Returns the step that waits after a failure; `None` if the backoff is over.
     ///
-    /// A person who requests a repair has fixed something, so failures that need manual work are retried as soon as
-    /// others.
+    /// If a person requested a repair, the manual work is probably done, so the retry starts as soon as after other
+    /// failures.
     pub(super) fn backoff(&self, name: &str, key: &ReleaseKey, verb: Verb, inputs: &str) -> Option<Step> {
         let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
         let Failed { at, count, message, .. } = failed;
@@ -53,7 +53,7 @@ impl Context<'_> {
             let reason = crate::api::reason::FAILED.to_owned();
             return Some(Step::Wait(Wait::Blocked { reason, message: message.clone() }));
         };
-        let until = at.checked_add(delay).unwrap_or(k8s_openapi::jiff::Timestamp::MAX);
+        let until = at.checked_add(delay).unwrap_or(Timestamp::MAX);
         (until > self.now).then(|| Step::Wait(Wait::Backoff { until, count: *count, message: message.clone() }))
     }
 
@@ -101,19 +101,20 @@ pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Opt
     Some(jobs)
 }
 
-/// Whether we made the newest revision with the same images. The label counts only on our own revisions.
+/// Whether we made the newest revision and its images are the desired ones. On revisions of others the label is only
+/// inherited.
 fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
     let ours = record.attempt.as_ref().is_some_and(|attempt| attempt.revision == record.revision);
     ours && record.images.as_deref() == Some(release.images.as_str())
 }
 
-/// Returns the first and the longest delay in seconds; `None` if no time helps. The delay doubles with each failure in
+/// Returns the first and the longest delay in seconds; `None` if a retry cannot succeed. The delay doubles with each failure in
 /// a row.
 fn bounds(fix: Fix) -> Option<(i64, i64)> {
     match fix {
         Fix::Time => Some((10, 600)),
-        // Every attempt touches all objects of the release and adds a revision, so retries are rare. They never stop,
-        // because no watch reports that the object was deleted or the quota raised.
+        // Every attempt writes all objects of the release and adds a revision, so retries are rare. They never stop,
+        // because no watch reports that a person deleted the object or raised the quota.
         Fix::Manual => Some((120, 3600)),
         Fix::Inputs => None,
     }

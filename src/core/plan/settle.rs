@@ -9,7 +9,7 @@ use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Wor
 
 /// Whether a component of release `key` is available to its dependents.
 pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
-    // Per-node overrides can leave a DaemonSet without nodes, next to those that took its nodes over.
+    // Values for single nodes can leave a DaemonSet without nodes, while others run on its nodes.
     let own =
         workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
     let mut own = own.peekable();
@@ -55,7 +55,7 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
     if lines.is_empty() { Step::Ready } else { Step::Settling(lines) }
 }
 
-/// Whether it is a `DaemonSet` without nodes. Ignored unless the release requires its component.
+/// Whether the workload is a `DaemonSet` without nodes. It is ignored unless the release requires its component.
 fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }
@@ -75,6 +75,7 @@ fn is_renewed(workload: &Workload, observed: &Observed) -> bool {
         && observed.rolling_batches.get(&daemons).is_some_and(|most| desired - ready <= *most)
 }
 
+/// Formats a workload with its ready pods and the reason why it is not ready.
 fn describe(workload: &Workload) -> String {
     let health = health::assess(workload);
     let reason = if health.reason.is_empty() { String::new() } else { format!(": {}", health.reason) };

@@ -15,7 +15,7 @@ pub struct Decision {
     pub key: ReleaseKey,
     /// The operation to start, or the reason to wait.
     pub step: Step,
-    /// Leftovers of failed revisions to clean up before the step.
+    /// The leftovers of failed revisions to clean up before the step.
     pub cleanup: Option<Cleanup>,
     /// The handling of drift; `None` without drift.
     pub drift_action: Option<DriftAction>,
@@ -34,7 +34,7 @@ pub enum Step {
     Ready,
 }
 
-/// An operation that a module with I/O starts.
+/// An operation for `osdpl-operator` to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// `helm upgrade --install`, after deleting these Jobs.
@@ -70,16 +70,16 @@ pub enum Reason {
     Spec,
     /// The operator or its catalogue changed, not the spec.
     Catalog,
-    /// Something that running instances depend on changed. Contains their hosts, see [`super::approval::describe_hosts`].
+    /// Settings that running instances depend on changed. Contains the hosts of the instances.
     Instances(String),
-    /// The `DaemonSets` are split by node in another way, which recreates the pods of these components on so many
-    /// nodes.
+    /// The `DaemonSets` are split by node differently. Contains the components whose pods are recreated, each with the
+    /// number of nodes.
     Split(Vec<(Component, i32)>),
     /// The last attempt failed.
     Retry(u32),
     /// A person requested a repair.
     Repair,
-    /// Others changed its objects, and the spec requests to repair that.
+    /// Others changed its objects, and the spec sets `drift: Repair`.
     Drift,
     /// It is no longer desired.
     NotDesired,
@@ -164,7 +164,7 @@ pub enum Wait {
 }
 
 impl Step {
-    /// When to requeue, if the wait only needs time.
+    /// Returns when to requeue, if the wait only needs time.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         match self {
             Self::Wait(Wait::Backoff { until, .. }) => Some(*until),
@@ -175,6 +175,7 @@ impl Step {
 }
 
 impl Context<'_> {
+    /// Returns the step of a desired release.
     pub(super) fn desired_step(&self, name: &str, release: &DesiredRelease, state: State<'_>) -> Step {
         let paused = self.policy.paused || release.paused;
         match state {
@@ -188,7 +189,7 @@ impl Context<'_> {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
             State::InSync(record) if !self.needs_repair(name, release) => settle_step(release, record, self.observed),
-            // A pause stops even labels, unless a person asked for the adoption.
+            // While paused, not even labels are written, unless a person requested the adoption.
             _ if paused => Step::Wait(Wait::Paused),
             State::Foreign(record) | State::OutOfDate(record) if self.matches_desired(release, record) => {
                 Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)
@@ -206,6 +207,7 @@ impl Context<'_> {
         }
     }
 
+    /// Returns the step of a release that is no longer desired.
     pub(super) fn removal_step(&self, name: &str, key: &ReleaseKey, state: State<'_>) -> Step {
         match state {
             State::Running(child) => self.running_step(name, key, child, None),
@@ -228,7 +230,7 @@ impl Context<'_> {
 
     /// Returns the step of a release that is no longer desired: its uninstall, or the reason why that waits.
     ///
-    /// It works on any helm status, pending ones included, without unlocking the record first.
+    /// Helm uninstalls a release in any status, also a pending one, so the record is not unlocked first.
     fn uninstall_step(&self, name: &str, key: &ReleaseKey) -> Step {
         let dependents = self.dependents(name);
         if !dependents.is_empty() {
@@ -252,11 +254,11 @@ impl Context<'_> {
 
     /// Returns the step while a helm process runs.
     ///
-    /// It is stopped only if its inputs are outdated, it cannot succeed, and another operation can start in its place.
+    /// Helm is stopped only if its inputs are outdated, it cannot succeed, and another operation can start instead.
     fn running_step(&self, name: &str, key: &ReleaseKey, child: &RunningHelm, wanted: Option<&DesiredRelease>) -> Step {
         let (hook, stuck) = self.describe_hook(key);
         let outdated = child.verb == Verb::Upgrade && wanted.map(|release| &release.inputs) != Some(&child.inputs);
-        // A deletion does not wait for a healthy hook, because its result is not used.
+        // A deletion does not wait for a hook, even if the hook makes progress: its result is not used.
         let cannot_succeed = child.queued || stuck;
         let stop = outdated
             && !child.stopping
@@ -270,7 +272,7 @@ impl Context<'_> {
         Step::Wait(Wait::Helm { verb: child.verb, queued: child.queued, hook })
     }
 
-    /// Whether another operation could start after helm was stopped: blocked releases stop nothing.
+    /// Whether another operation could start after helm was stopped. If not, helm is not stopped.
     fn has_replacement(&self, name: &str, key: &ReleaseKey, wanted: Option<&DesiredRelease>) -> bool {
         let state = self.observed.releases.get(key).map_or(State::Absent, State::Failed);
         let next = match wanted {

@@ -50,7 +50,7 @@ fn maps_each_state_to_its_step() {
         ),
         (
             changed(|s| (s.inputs, s.instances) = (Some("old".into()), Some("older key".into()))),
-            "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted (no node runs libvirt or nova-compute now): waits for approval (osdpl approve)",
+            "Ceph's key for instances changed, and running instances keep the old one until they are migrated or restarted (no node runs libvirt or nova-compute now): waits for approval (osdpl approve)",
         ),
         (
             changed(|s| (s.inputs, s.instances) = (Some("old".into()), Some(crate::release::NO_INSTANCES.into()))),
@@ -87,7 +87,7 @@ fn maps_each_state_to_its_step() {
         ),
         (
             changed(|s| (s.attempt, s.own_inputs) = (None, None)),
-            "a release of this name exists that osdpl did not make; take it over (osdpl adopt <release>). Or uninstall it, or give this one another name in services.<service>.releases.<release>.name",
+            "a release of this name exists that osdpl did not install; adopt it (osdpl adopt <release>). Or uninstall it, or give this one another name in services.<service>.releases.<release>.name",
         ),
         (changed(|s| s.undecodable = Some("no gzip".into())), "its release record can't be read: no gzip"),
         (changed(|s| s.body = None), "settles: its release record is being read"),
@@ -213,7 +213,7 @@ fn approval_holds_until_target_is_reached() {
 #[test]
 fn paused_blocked_and_terminating_releases_wait() {
     let paused = fixture().with(|fixture| fixture.policy.paused = true);
-    assert_eq!(paused.describe_step("store"), "paused; set `paused: false` to go on");
+    assert_eq!(paused.describe_step("store"), "paused; set `paused: false` to resume");
     let blocked = fixture().with(|fixture| {
         let blocked = crate::desired::Blocked { reason: "ChartMissing".into(), message: "no chart".into() };
         fixture.desired.releases.get_mut("store").unwrap().blocked = Some(blocked);

@@ -1,4 +1,4 @@
-//! The identity of one helm run.
+//! The identity of one helm run, stored as a label of the record that it makes.
 
 use std::fmt;
 use std::str::FromStr;

@@ -88,20 +88,20 @@ fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a Pa
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
 }
 
-/// Returns the objects of `left` that may be removed according to the release's own manifests: no revision in `kept`
-/// has them, and nothing forbids it.
-pub fn find_orphans<'a>(left: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
+/// Returns the objects of a failed revision that may be removed according to the release's own manifests: no revision in
+/// `kept` has them, and nothing forbids it.
+pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
     let is_orphan = |object: &&Object| {
         let is_kept = kept.iter().any(|kept| has_object(kept, release, object, release, true));
         !object.keep && !NEVER.contains(&object.kind.as_str()) && !is_kept
     };
-    left.manifest.iter().filter(is_orphan).collect()
+    failed.manifest.iter().filter(is_orphan).collect()
 }
 
 /// Whether a revision of the release `theirs` has, as a hook or in its manifest, an object of a manifest of `ours`.
 ///
-/// For `namespaced` kinds an object without a namespace is in its release's. For other kinds the namespace in a
-/// manifest is ignored.
+/// If the kind is `namespaced`, an object without a namespace is in the namespace of its release. For other kinds the
+/// namespace in a manifest is ignored.
 pub fn has_object(
     objects: &Objects,
     theirs: &ReleaseKey,

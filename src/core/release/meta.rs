@@ -67,11 +67,12 @@ pub struct RecordMeta {
     pub catalog_name: Option<String>,
     /// The digest of its images, as in [`IMAGES_LABEL`]; meaningful only for [`Maker::Ours`].
     pub images: Option<String>,
-    /// The digest of what running instances depend on, as in `INSTANCES_LABEL`; meaningful only for [`Maker::Ours`].
+    /// The digest of settings that running instances depend on, as in [`INSTANCES_LABEL`]; meaningful only for
+    /// [`Maker::Ours`].
     pub instances: Option<String>,
     /// The digest of how its `DaemonSets` are split by node, as in [`SPLIT_LABEL`]; meaningful only for [`Maker::Ours`].
     pub split: Option<String>,
-    /// Whether the leftovers of this revision have been removed, as in `CLEANED_UP_LABEL`.
+    /// Whether the leftovers of this revision have been removed, as in [`CLEANED_UP_LABEL`].
     pub cleaned_up: bool,
     /// When helm created the record, by the API server's clock.
     pub created: Option<Timestamp>,
@@ -81,7 +82,7 @@ pub struct RecordMeta {
     pub resource_version: Option<String>,
 }
 
-/// A Secret that claims to be a helm record but is not.
+/// A Secret that has the type of a helm record but is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "secret {secret} claims to be a helm release record, but {why}; helm would misread it as well: \

@@ -1,4 +1,4 @@
-//! Unlocks a record whose maker is dead.
+//! Unlocks a record whose helm run is dead.
 //!
 //! helm refuses every operation while the newest record is pending, and it reads the status from the payload: changing
 //! only the label unlocks nothing. So the payload is rewritten. Everything else in it is preserved byte by byte:
@@ -23,8 +23,8 @@ type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// Returns the payload with `info.status` `failed` and a new description; the rest is unchanged.
 ///
-/// The caller must store it with PUT and the `resourceVersion` that it read, so that a helm process that is still alive
-/// wins.
+/// The caller must store it with PUT and the `resourceVersion` that it read, so that the write fails if a helm
+/// process is still alive and writes the record, too.
 ///
 /// # Errors
 /// Fails if the payload is not a record.

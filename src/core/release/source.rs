@@ -1,4 +1,4 @@
-//! The source of a revision: the values that helm was given, and the chart with its defaults.
+//! The source of a revision: the values that helm was given, and the chart with its defaults. Both are in the record.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The texts of all rollout states in status, events and command line output.
+//! The messages for all states of a rollout, in status, events and command line output.
 
 use std::fmt;
 
@@ -32,16 +32,16 @@ impl fmt::Display for State {
                 formatter,
                 "{pods} of its pods run on nodes that its DaemonSet does not select (a taint that they do not tolerate, a label): the rollout waits until they are deleted or selected again"
             ),
-            Self::WaitsForComponent(other) => write!(formatter, "waits for its turn: {other} is rolled first"),
+            Self::WaitsForComponent(other) => write!(formatter, "waits for its turn: {other} is rolled out first"),
             Self::WaitsForRelease(release) => write!(formatter, "waits until release {release} is in sync"),
-            Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
+            Self::Paused => formatter.write_str("paused; set `paused: false` to resume"),
             Self::Skipped(nodes) => write!(formatter, "the remaining nodes are NotReady: {}", list(nodes)),
             Self::Done => formatter.write_str("every node has its new pod"),
         }
     }
 }
 
-/// `1 node`, `3 nodes`.
+/// Formats a number of nodes: `1 node`, `3 nodes`.
 pub(super) fn nodes_of(count: i32) -> String {
     if count == 1 { "1 node".into() } else { format!("{count} nodes") }
 }

@@ -1,4 +1,4 @@
-//! A component of the data plane: its `DaemonSets`, their desired state and the previous status.
+//! A component of the data plane: its `DaemonSets`, its desired release and its previous status.
 
 use super::pod_counts::PodCounts;
 use super::{Input, NAMED, State, is_automatic};
@@ -24,7 +24,7 @@ pub(super) struct Part<'a> {
     pub(super) approved: bool,
 }
 
-/// Returns the parts, in rollout order.
+/// Returns the components with `OnDelete`, in rollout order.
 pub(super) fn parts<'a>(input: &Input<'a>) -> Vec<Part<'a>> {
     let named = input.catalog.rollout.iter();
     let wanted = named.filter_map(|name| Some((name.as_str(), input.desired.releases.get(name)?)));
@@ -33,8 +33,8 @@ pub(super) fn parts<'a>(input: &Input<'a>) -> Vec<Part<'a>> {
 
 fn of_release<'a>(input: &Input<'a>, release: &'a str, wanted: &'a DesiredRelease) -> Vec<Part<'a>> {
     let own = |workload: &&Workload| workload.namespace == wanted.key.namespace && workload.release == wanted.key.name;
-    // A release that was just unmanaged is not ours, although its objects still look like it.
-    let ours = leaves_pods(wanted) && wanted.managed && !input.observed.is_unmanaged(&wanted.key);
+    // The objects of a release that was just unmanaged do not show it yet.
+    let ours = uses_on_delete(wanted) && wanted.managed && !input.observed.is_unmanaged(&wanted.key);
     let sets: Vec<&Workload> = input
         .observed
         .workloads
@@ -132,19 +132,19 @@ impl Part<'_> {
     }
 }
 
-/// Whether helm is running for a release or about to.
+/// Whether helm runs for a release, or is about to.
 pub(super) fn is_changing(step: &Step) -> bool {
     matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Needs(_)))
 }
 
-/// Whether a release's values leave outdated pods of its `DaemonSets` alone.
-pub(super) fn leaves_pods(release: &DesiredRelease) -> bool {
+/// Whether the values of a release select `OnDelete`, with which Kubernetes does not replace outdated pods.
+pub(super) fn uses_on_delete(release: &DesiredRelease) -> bool {
     get(&release.values, &strategy()).is_some_and(|strategy| strategy == "OnDelete")
 }
 
 /// Whether a component of a release is rolled out, according to its desired values.
 pub(super) fn is_rolled_out(release: &DesiredRelease, component: &Component) -> bool {
-    leaves_pods(release) && release.components.get(component) == Some(&WorkloadKind::DaemonSet)
+    uses_on_delete(release) && release.components.get(component) == Some(&WorkloadKind::DaemonSet)
 }
 
 fn strategy() -> Path {

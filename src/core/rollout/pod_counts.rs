@@ -38,7 +38,7 @@ pub(super) struct PodCounts {
     pub(super) misplaced: i32,
     /// The first node with an unhealthy new pod, and the reason.
     pub(super) unhealthy: Option<(String, String)>,
-    /// When the first starting pod counts as failed.
+    /// When the first of the starting pods counts as failed.
     pub(super) start_deadline: Option<Timestamp>,
     /// The outdated pods, in eviction order.
     pub(super) stale: Vec<DaemonPod>,
@@ -69,7 +69,7 @@ impl PodCounts {
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
-        // A pod on a node that is not selected must not stand for one that is missing elsewhere.
+        // A pod on a node that is not selected must not make up for a pod that is missing on another node.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
@@ -133,7 +133,7 @@ fn count(pods: usize) -> i32 {
     i32::try_from(pods).unwrap_or(i32::MAX)
 }
 
-/// Joins the revisions. A change of one of them leads to another result.
+/// Joins the newest revisions of all `DaemonSets`, so that a change of any of them changes the result.
 fn revision(sets: &[&Workload], rolling: &RolloutPods) -> Option<String> {
     let somewhere = sets.iter().filter(|set| set.desired > 0).filter_map(|set| set.on_delete.as_ref());
     let mut all = somewhere.map(|own| rolling.revisions.get(&own.uid).cloned()).collect::<Option<Vec<_>>>()?;

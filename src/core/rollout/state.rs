@@ -19,15 +19,15 @@ pub enum State {
         /// The number of nodes per batch.
         batch: i32,
     },
-    /// A batch is being replaced: its nodes, what the first one waits for, and when the rollout stops otherwise.
+    /// A batch is being replaced: its nodes, the reason why one of them waits, and the time at which the rollout stops.
     Batch(Vec<String>, String, Option<Timestamp>),
     /// A new pod is unhealthy: its node, the reason, and the batch.
     Stopped(String, String, Vec<String>),
     /// Waits after a batch, until this time.
     Pause(Timestamp),
-    /// Number of pods on nodes that their `DaemonSet` does not select.
+    /// This many pods are on nodes that their `DaemonSet` does not select.
     Misplaced(i32),
-    /// A pod starts on a new node, independent of a rollout.
+    /// A pod starts on a node that joined the cluster, so there is no rollout.
     Joining,
     /// Another component is rolled out first.
     WaitsForComponent(String),
@@ -44,7 +44,7 @@ pub enum State {
 }
 
 impl State {
-    /// When to requeue, if only time has to pass.
+    /// Returns when to requeue, if only time has to pass.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         match self {
             Self::Pause(until) => Some(*until),
@@ -144,7 +144,8 @@ fn in_flight(part: &Part<'_>) -> State {
     State::Batch(nodes, why, counts.start_deadline)
 }
 
-/// What blocks a component independent of its pods. Pods are not replaced while their template is about to change.
+/// Returns the state that blocks a component, independent of its pods. Pods are not replaced while their template is
+/// about to change.
 fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
     let step = |name: &str| input.plan.decisions.get(name).map(|decision| &decision.step);
     if input.policy.paused || part.wanted.paused || step(part.release) == Some(&Step::Wait(Wait::Paused)) {

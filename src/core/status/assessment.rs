@@ -11,6 +11,7 @@ use crate::observed::{Issue, ObservedJob};
 use crate::plan::{Action, Decision, Reason, Step, Wait};
 use crate::release::Status;
 
+/// The health of each component, by application and component.
 type Health = BTreeMap<String, BTreeMap<String, ComponentStatus>>;
 
 /// The overall state of the cloud.
@@ -26,6 +27,7 @@ pub struct Assessment {
     pub stalled: bool,
 }
 
+/// Assesses the overall state.
 pub fn assess(report: &Report<'_>, health: &Health, children: &Children) -> Assessment {
     let steps = || report.plan.decisions.values().map(|decision| &decision.step);
     let progressing = report.older_resource.is_none()
@@ -58,9 +60,10 @@ pub fn assess(report: &Report<'_>, health: &Health, children: &Children) -> Asse
     Assessment { phase, reason, message, progressing, degraded, stalled }
 }
 
+/// The result of a check, if it applies: phase, reason and message.
 type Check = Option<(Phase, &'static str, String)>;
 
-/// Ordered by what a person needs to know first.
+/// The checks, in the order in which a person needs to know about the problems.
 const CHECKS: [fn(&Report<'_>, &Health) -> Check; 9] =
     [older_resource, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
 

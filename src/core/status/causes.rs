@@ -6,13 +6,13 @@ use super::Report;
 use crate::api::RootCauseStatus;
 use crate::observed::Cause;
 
-/// The number of causes in the status. The others follow once these are fixed.
+/// The maximum number of causes in the status. The others are reported once these are fixed.
 const MAX_CAUSES: usize = 20;
 
-/// The number of affected objects per cause.
+/// The maximum number of affected objects per cause.
 const MAX_AFFECTED: usize = 20;
 
-/// The number of affected objects in a condition's message.
+/// The maximum number of affected objects in a condition's message.
 const MAX_AFFECTED_IN_MESSAGE: usize = 3;
 
 /// Returns the causes that concern the resource's releases, most severe first.
@@ -35,9 +35,9 @@ pub fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -
     causes.collect()
 }
 
-/// Prepends the first cause to a message. `grave` skips causes that may resolve by themselves.
-pub fn prepend_cause(message: String, report: &Report<'_>, grave: bool) -> String {
-    let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !grave);
+/// Prepends the first cause to a message. With `only_stuck` causes that may resolve by themselves are skipped.
+pub fn prepend_cause(message: String, report: &Report<'_>, only_stuck: bool) -> String {
+    let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !only_stuck);
     let Some(first) = own_causes(report).find(is_relevant) else { return message };
     let line = line(first);
     // Skip the prefix if the message contains the same reason already.

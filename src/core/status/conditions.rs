@@ -1,4 +1,4 @@
-//! The conditions, each with its own observedGeneration and a fixed set of types and reasons.
+//! The conditions of the status, with a fixed set of types and reasons.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -26,7 +26,7 @@ pub fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     warnings
 }
 
-/// Drift and warnings about the spec, for the end of a message. They are independent of the rest of the status.
+/// Formats drift and the warnings about the spec, for the end of a message.
 pub fn warnings(report: &Report<'_>, children: &Children) -> String {
     let warnings: Vec<String> = spec_warnings(report).iter().map(|finding| format!("{WARNING}{finding}")).collect();
     let more = warnings.len().saturating_sub(WARNINGS);
@@ -49,7 +49,7 @@ fn describe_pause(report: &Report<'_>) -> String {
     } else {
         format!("held back: {}", names.join(", "))
     };
-    format!("helm is not started; {what}; set spec.paused to false to go on")
+    format!("helm is not started; {what}; set spec.paused to false to resume")
 }
 
 /// Whether the declared Ceph cluster is usable, with the reason and a message.
@@ -84,6 +84,7 @@ fn describe_ceph(declared: &DeclaredCeph) -> String {
     format!("{source}: users for {names}; ceph.conf and their keys are written for the charts{health}")
 }
 
+/// Returns all conditions. A condition whose status is unchanged keeps its transition time.
 pub fn conditions(
     before: &[Condition],
     assessment: &Assessment,

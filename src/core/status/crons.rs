@@ -1,4 +1,4 @@
-//! `CronJobs` in the status: each is a component of its own, and no release waits for one.
+//! `CronJobs` in the status: each is a component, and no release waits for one.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

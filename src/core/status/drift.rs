@@ -13,7 +13,7 @@ use crate::plan::{Decision, DriftAction, Step};
 /// The status of each release by its catalogue name.
 pub type Children = BTreeMap<String, HelmReleaseStatus>;
 
-/// The number of drifted objects in the status.
+/// The maximum number of drifted objects in the status.
 const MAX_OBJECTS: usize = 10;
 
 /// Adds the drift of a release and its handling to its status.
@@ -45,7 +45,7 @@ pub fn report_drift(
 
 /// Whether the object is a deleted Job that the next upgrade deletes and recreates anyway.
 ///
-/// Usually the upgrade deleted it already without having written its record yet, so this is not drift.
+/// This is no drift: usually the upgrade has already deleted the Job, but has not written its record yet.
 fn is_deleted_by_upgrade(
     DriftedObject { id, change }: &DriftedObject,
     name: &str,

@@ -1,4 +1,5 @@
-//! Events from the difference of two statuses. A restart repeats none, because the previous status is stored.
+//! Events for the differences of two statuses. After a restart no event is repeated, because the previous status is
+//! stored in the resource.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +20,11 @@ use crate::release::Status;
 pub struct Event {
     /// Whether it is a warning.
     pub warning: bool,
-    /// The reason, one of a fixed set.
+    /// The reason, from a fixed set.
     pub reason: &'static str,
     /// One line, at most 1,000 bytes.
     pub note: String,
-    /// The subject. It keeps events of the same reason about several releases from being aggregated.
+    /// The subject. Without it, events of the same reason about several releases would be aggregated.
     pub subject: Option<Subject>,
 }
 
@@ -117,7 +118,7 @@ pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
     }
     events.extend(super::rollouts::events(&before.rollouts, &now.rollouts));
     events.extend(new_warnings(before, report));
-    events.extend(pulled_in(before, now, report));
+    events.extend(added_services(before, now, report));
     events.extend(ready_changed(before, now));
     events
 }
@@ -132,16 +133,16 @@ pub fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeployme
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
         return None;
     }
-    let under_way = matches!(why.as_str(), reason::RELEASES | reason::WORKLOADS);
+    let is_progressing = matches!(why.as_str(), reason::RELEASES | reason::WORKLOADS);
     let resumed = old.is_some_and(|old| old.reason == reason::PAUSED) && why != reason::DELETING;
     let lost = old.is_some_and(|old| old.status == "True");
-    match (under_way, resumed) {
+    match (is_progressing, resumed) {
         (true, true) => Some(event(false, "Resumed", format!("resumed: {message}"))),
         (true, false) if !lost => None,
         (true, false) => Some(event(false, event_reason(why), message.clone())),
         (false, _) => {
-            let calm = matches!(why.as_str(), reason::DELETING | reason::PAUSED | reason::APPROVAL);
-            Some(event(status == "False" && !calm, event_reason(why), message.clone()))
+            let is_expected = matches!(why.as_str(), reason::DELETING | reason::PAUSED | reason::APPROVAL);
+            Some(event(status == "False" && !is_expected, event_reason(why), message.clone()))
         }
     }
 }
@@ -166,7 +167,7 @@ fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<
 }
 
 /// Returns events for services that others require, when they are added to the cloud.
-fn pulled_in<'a>(
+fn added_services<'a>(
     before: &'a OpenStackDeploymentStatus,
     now: &'a OpenStackDeploymentStatus,
     report: &'a Report<'_>,
@@ -191,7 +192,7 @@ fn removed<'a>(
         .collect()
 }
 
-/// Whether a record of an unmanaged release still exists, though the plan has no decision for it.
+/// Whether a record of a release still exists although the plan has no decision for it, as after unmanaging it.
 ///
 /// Foreign releases of the same name in other namespaces do not count.
 fn still_exists(name: &str, report: &Report<'_>) -> bool {
@@ -203,7 +204,8 @@ fn still_exists(name: &str, report: &Report<'_>) -> bool {
     })
 }
 
-/// Returns the event for a first record, whatever its status: a fast helm may end before the next pass.
+/// Returns the event for the first record of a release. A fast helm may end before the next pass, so the record may have
+/// any status.
 fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Option<Event> {
     let known = before.is_some_and(|child| child.revision.is_some() || child.status == "unmanaged");
     let pending = now.status == "pending-install" && before.is_none_or(|child| child.status != now.status);
@@ -267,6 +269,7 @@ fn event_reason(why: &str) -> &'static str {
     known.into_iter().find(|known| *known == why).unwrap_or(reason::NONE)
 }
 
+/// Creates an event without subject, with a shortened note if it is too long.
 pub fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
     // events.k8s.io refuses notes over 1 kB.
     if note.len() > 1000 {

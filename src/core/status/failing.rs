@@ -1,4 +1,4 @@
-//! The status while reconcile passes fail: the last known state, marked as outdated.
+//! The status while reconcile passes fail: the previous status, marked as outdated.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;

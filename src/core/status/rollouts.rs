@@ -1,4 +1,4 @@
-//! Rollouts in the status: a condition, a part of the message, and events.
+//! Rollouts in the status: their condition, their part of the message, and their events.
 
 use super::Event;
 use super::events::{Subject, event};

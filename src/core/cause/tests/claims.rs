@@ -56,5 +56,5 @@ fn claim_that_waits_for_its_pod_is_not_the_cause() {
         Cluster::default().workload(StatefulSet, "mariadb/server", 0).claim("data-server-0", Some("disks"), "Pending");
     let (cause, stuck) =
         fixture.class("disks").unschedulable("StatefulSet", "server", &["data-server-0"], message).workload_cause();
-    assert!(stuck && cause.ends_with(&format!("no node can take it: {message}")), "{cause}");
+    assert!(stuck && cause.ends_with(&format!("it cannot be scheduled: {message}")), "{cause}");
 }

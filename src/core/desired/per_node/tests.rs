@@ -195,7 +195,7 @@ fn requires_names_if_a_release_has_several_daemon_sets() {
     let blue = json!({"features": {"colour": {"name": "blue"}}});
     let front = entry(&label("rack", "1"), "front", &json!({"conf": {"a": {"x": 1}}}));
     let message = resolved(json!([front]), blue.clone()).findings[0].to_string();
-    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: does not say for which DaemonSet it is; name some of agent, l2_agent, each of them is restarted";
+    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: names no DaemonSet; name those to change among agent, l2_agent, whose pods are then restarted";
     assert_eq!(message, expected);
     let mut named = front;
     named["releases"]["front"]["daemonsets"] = json!(["l2_agent"]);

@@ -112,7 +112,7 @@ fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
     let labels: Vec<_> = spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let is_relevant = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
     let requires = if is_relevant { format!(" (it requires {})", labels.join(",")) } else { String::new() };
-    Some(simple(severity, format!("no node can take it{requires}: {}", shorten(&scheduled.message))))
+    Some(simple(severity, format!("it cannot be scheduled{requires}: {}", shorten(&scheduled.message))))
 }
 
 fn initialising(container: &ContainerStatus) -> Option<Cause> {

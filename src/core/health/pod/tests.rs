@@ -81,10 +81,10 @@ fn describes_each_cause() {
             Some((Stuck, "Evicted: low on memory")),
         ),
         (json!({"phase": "Failed"}), Some((Stuck, "it failed"))),
-        (unscheduled("0/3 nodes are available"), Some((Stuck, "no node can take it: 0/3 nodes are available"))),
+        (unscheduled("0/3 nodes are available"), Some((Stuck, "it cannot be scheduled: 0/3 nodes are available"))),
         (
             unscheduled("pod has unbound immediate PersistentVolumeClaims"),
-            Some((Waiting, "no node can take it: pod has unbound immediate PersistentVolumeClaims")),
+            Some((Waiting, "it cannot be scheduled: pod has unbound immediate PersistentVolumeClaims")),
         ),
         (init("init", &running), Some((Waiting, "waits in init container init"))),
         (init("ceph-keyring", &running), Some((Waiting, "runs init container ceph-keyring"))),

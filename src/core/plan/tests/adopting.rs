@@ -30,7 +30,7 @@ fn adoption(record: ObservedRelease, result: ComparisonResult) -> String {
 fn reports_changes_before_adoption() {
     let message = |result| compared(theirs(), result).describe_step("store");
     let same = message(ComparisonResult::Same);
-    assert!(same.contains("take it over (osdpl adopt <release>): nothing would change. Or"), "{same}");
+    assert!(same.contains("adopt it (osdpl adopt <release>): nothing would change. Or"), "{same}");
     let differs = message(differs());
     assert!(differs.contains("it would change pod.replicas, once that is approved"), "{differs}");
     let owned = message(ComparisonResult::Owned("Flux drives it".into()));
@@ -92,7 +92,7 @@ fn manual_upgrade_to_desired_state_is_in_sync() {
     assert_eq!(compared(by_hand(), ComparisonResult::Same).describe_step("store"), labelled);
     let paused = |fixture: &mut Fixture| fixture.desired.releases.get_mut("store").unwrap().paused = true;
     let step = compared(by_hand(), ComparisonResult::Same).with(paused).describe_step("store");
-    assert_eq!(step, "paused; set `paused: false` to go on", "nobody asked for the label");
+    assert_eq!(step, "paused; set `paused: false` to resume", "nobody asked for the label");
     let other = compared(by_hand(), differs()).describe_step("store");
     assert!(other.starts_with("revision 3 was not made by osdpl"), "{other}");
 }

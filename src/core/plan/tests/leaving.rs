@@ -13,14 +13,14 @@ fn removes_dependents_first_after_approval() {
             .with_release("front", observed_release(Status::Deployed))
             .with(|w| w.desired.releases.clear())
     };
-    assert_eq!(undesired().describe_step("store"), "stays until front is gone");
-    assert_eq!(undesired().describe_step("front"), "it is not wanted any more: waits for approval (osdpl approve)");
+    assert_eq!(undesired().describe_step("store"), "waits until front is uninstalled");
+    assert_eq!(undesired().describe_step("front"), "it is no longer desired: waits for approval (osdpl approve)");
     let deleting = undesired().with(|fixture| fixture.policy.deleting = true);
-    assert_eq!(deleting.describe_step("front"), "helm uninstall, because it is not wanted any more");
+    assert_eq!(deleting.describe_step("front"), "helm uninstall, because it is no longer desired");
     let skipping = deleting.with(|fixture| _ = fixture.policy.skip_hooks.insert("all".into()));
-    assert_eq!(skipping.describe_step("front"), "helm uninstall --no-hooks, because it is not wanted any more");
+    assert_eq!(skipping.describe_step("front"), "helm uninstall --no-hooks, because it is no longer desired");
     let terminating = deleting_in("openstack");
-    assert_eq!(terminating.describe_step("front"), "helm uninstall --no-hooks, because it is not wanted any more");
+    assert_eq!(terminating.describe_step("front"), "helm uninstall --no-hooks, because it is no longer desired");
     assert!(
         !fixture()
             .with_release("other", ObservedRelease { attempt: None, own_inputs: None, ..observed_release(Status::Deployed) })
@@ -38,7 +38,7 @@ fn finds_dependents_of_running_and_desired_revisions() {
         let fixture = fixture.with(|fixture| _ = fixture.desired.releases.remove("store")).with(change);
         fixture.describe_step("store")
     };
-    let approval = "it is not wanted any more: waits for approval (osdpl approve)";
+    let approval = "it is no longer desired: waits for approval (osdpl approve)";
     let no_more = |fixture: &mut Fixture| fixture.desired.releases.get_mut("front").unwrap().needs.clear();
     assert_eq!(without(no_more), approval, "front already runs without it");
     let not_yet = |fixture: &mut Fixture| {
@@ -46,7 +46,7 @@ fn finds_dependents_of_running_and_desired_revisions() {
         front.needs.clear();
         front.inputs = "newer".into();
     };
-    assert_eq!(without(not_yet), "stays until front is gone", "the running revision may need it");
+    assert_eq!(without(not_yet), "waits until front is uninstalled", "the running revision may need it");
     let outside = |fixture: &mut Fixture| {
         let front = fixture.desired.releases.get_mut("front").unwrap();
         front.needs.insert(Component::parse("store/server").unwrap(), Provider::External("store".into()));
@@ -64,9 +64,9 @@ fn keeps_paused_undesired_releases_until_deletion() {
             fixture.policy.paused_releases.insert("store".into());
         })
     };
-    assert_eq!(paused().describe_step("store"), "paused; set `paused: false` to go on");
+    assert_eq!(paused().describe_step("store"), "paused; set `paused: false` to resume");
     let deleting = paused().with(|fixture| fixture.policy.deleting = true);
-    assert_eq!(deleting.describe_step("store"), "helm uninstall, because it is not wanted any more");
+    assert_eq!(deleting.describe_step("store"), "helm uninstall, because it is no longer desired");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn unlabelled_revision_over_ours_is_foreign() {
     let nameless = || ObservedRelease { attempt: None, inputs: None, ..observed_release(Status::Deployed) };
     assert!(fixture().with_release("store", nameless()).describe_step("store").starts_with("revision 3 was not made by osdpl"));
     let never = ObservedRelease { own_inputs: None, ..nameless() };
-    assert!(fixture().with_release("store", never).describe_step("store").contains("that osdpl did not make"));
+    assert!(fixture().with_release("store", never).describe_step("store").contains("that osdpl did not install"));
 }
 
 fn deleting_in(namespace: &str) -> Fixture {

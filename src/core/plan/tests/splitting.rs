@@ -41,7 +41,7 @@ fn split_that_restarts_pods_needs_approval() {
     ];
     let idle = [("store/disk", "store-disk-default", 0)];
     let waits =
-        "values for some nodes give its DaemonSets other names and nodes, which restarts store/disk on 49 nodes";
+        "values for some nodes split its DaemonSets differently, which restarts store/disk on 49 nodes";
     let cases = [
         (None, "one", &unsplit[..], true),
         (Some(NO_SPLIT), "one", &unsplit[..], true),
