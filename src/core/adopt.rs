@@ -1,9 +1,8 @@
 //! Adoption of releases that osdpl did not install: how they compare with the desired state, and the spec that
 //! describes such a cloud.
 //!
-//! Pure module (no I/O). A revision made by hand, by Ansible or by another operator is as good as one made by osdpl if
-//! an upgrade would change nothing: the same chart, and the same values once the chart's defaults are added. The
-//! notation of values does not matter to templates, nor whether a default is written out.
+//! Pure module (no I/O). A revision made by hand, by Ansible or by another operator equals the desired state if an upgrade
+//! would change nothing: the chart is the same, and so are the values, including the chart's defaults.
 
 mod candidates;
 mod ceph;

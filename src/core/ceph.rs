@@ -1,7 +1,7 @@
 //! Settings of a Ceph cluster, read from a Secret or from Rook, and the objects for the charts derived from them.
 //!
-//! Pure module: text in, text out. A Secret is either read completely or is a [`SecretError`]. A problem names object and
-//! key and never quotes the value, because a key pasted in the wrong place must not be shown either.
+//! Pure module (no I/O). Reading a Secret returns all settings or a [`SecretError`]. An error names the object and the key,
+//! and never quotes the value, because a person may have pasted a secret under the wrong key.
 
 mod declared;
 mod example;
@@ -124,9 +124,9 @@ impl Consumer {
 pub struct Pool {
     /// Its name in Ceph.
     pub name: String,
-    /// The role: `volumes`, `images`, `vms`, `backup`; `None` if the source does not contain it.
+    /// The role: `volumes`, `images`, `vms`, `backup`; `None` if the description does not contain it.
     pub role: Option<String>,
-    /// The device class of its data; `None` if the source does not contain it.
+    /// The device class of its data; `None` if the description does not contain it.
     pub device_class: Option<String>,
 }
 
@@ -150,7 +150,7 @@ pub struct Admin {
     pub replicas: BTreeMap<Consumer, i64>,
 }
 
-/// The format in which a Ceph is described.
+/// The format in which a Secret or Rook describes a Ceph cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// The documented layout of a Secret, see [`external()`].
@@ -170,7 +170,7 @@ pub struct Ceph {
     pub layout: Layout,
     /// The addresses of its monitors.
     pub monitors: Monitors,
-    /// Its UUID in lower case; `None` if the source does not contain it.
+    /// Its UUID in lower case; `None` if the description does not contain it.
     pub fsid: Option<String>,
     /// The users, by consumer.
     pub users: BTreeMap<Consumer, User>,

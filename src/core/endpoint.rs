@@ -6,8 +6,8 @@
 //! keystone    API version, token and service catalogue
 //! ```
 //!
-//! A release is only ready if its API responds. An unreachable API is ignored, because the operator may run outside of
-//! the cluster's network, such as on a developer's machine.
+//! A release is only ready if its API responds as expected. An unreachable API is ignored, because the operator may run
+//! outside of the cluster's network, such as on a developer's machine.
 //!
 //! Pure module (no I/O, no clock).
 

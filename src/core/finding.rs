@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::catalog::Level;
 
-/// The rule of findings that come from the catalogue: names, requirements and checks.
+/// The name of the rule for findings about names, requirements and checks of the catalogue.
 pub const CATALOGUE: &str = "catalogue";
 
 /// A problem or remark about a resource.
@@ -37,7 +37,7 @@ pub struct Location {
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLine {
-    /// The file as it was named, `stdin` for standard input.
+    /// The file as the user named it; `stdin` for standard input.
     pub file: String,
     /// The line, from 1, of the field or of its nearest parent.
     pub line: u64,

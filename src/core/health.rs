@@ -1,17 +1,18 @@
 //! Health of workloads, Jobs, pods and nodes.
 //!
-//! A workload has two results, which differ on purpose. Its availability tells whether dependents may start, like
-//! upstream's init containers: one ready pod is enough. Its health tells whether the rollout is complete, like
-//! kstatus: the newest generation is observed, all pods are ready and of the newest template.
+//! A workload has two results, which differ on purpose. The availability tells whether dependents may start: one ready pod
+//! is enough, as for upstream's init containers. The health tells whether the rollout is complete, as kstatus does: the
+//! newest generation is observed, and all pods are ready and of the newest template.
 //!
 //! ```text
 //! workload  a Deployment, StatefulSet or DaemonSet → observed::Workload
-//! job       a Job → observed::JobSeen
-//! cron      a CronJob and its Jobs → observed::CronSeen, observed::Run
+//! job       a Job → observed::ObservedJob
+//! cron      a CronJob and its Jobs → observed::ObservedCronJob, observed::Run
 //! pod       a pod that is not ready → the reason and its owner
-//! refused   a controller's error when it cannot create pods
 //! storage   a volume claim or StorageClass → observed::Claim, observed::Class
 //! node      whether a node is ready, and how long to wait for it
+//!
+//! pod_creation   errors of controllers that cannot create pods
 //! ```
 //!
 //! Pure module (no I/O, no clock).
@@ -166,7 +167,7 @@ pub enum JobHealth {
     Running(String),
     /// Its pods fail and Kubernetes retries.
     Failing(String),
-    /// It failed for good.
+    /// It failed, and Kubernetes does not retry it.
     Failed(String),
 }
 

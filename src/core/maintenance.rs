@@ -1,4 +1,4 @@
-//! The settings of a cloud for the maintenance of its nodes; the crate `osdpl-maintenance` uses them.
+//! The settings of a cloud that the maintenance of nodes needs (crate `osdpl-maintenance`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,9 @@ pub const NO_CLOUD: &str = "there is no OpenStackDeployment, so nova cannot be q
 pub struct Setting {
     /// Whether there is no cloud.
     pub absent: bool,
-    /// The access to the cloud's APIs, if it has any.
+    /// The access to the cloud's APIs, if it is known.
     pub access: Option<Access>,
-    /// Whether it has Nova, even if the access is not known yet.
+    /// Whether the cloud has Nova, even if the access is not known yet.
     pub has_nova: bool,
     /// The number of nodes of a role that may be in maintenance at once; the default is 1.
     pub limits: BTreeMap<String, u32>,

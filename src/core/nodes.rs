@@ -1,8 +1,8 @@
 //! Node roles: computes the labels of each node from the spec and the existing nodes, and warns about roles and
 //! per-node values.
 //!
-//! Pure module (no I/O). The operator owns a label only if it set it: labels with other values by other writers are
-//! respected and reported, and removing a role removes only the operator's labels. The API server records the owner of
+//! Pure module (no I/O). The operator owns a label only if it set it: it keeps and reports values of other writers, and
+//! when a role is removed, it removes only its own labels. The API server records the owner of
 //! each label (server-side apply with a separate field manager); an annotation on the node lists the operator's labels.
 
 mod overrides;
@@ -36,7 +36,7 @@ pub struct LabelChange {
     pub uid: String,
     /// All labels that the node must have from the operator.
     pub labels: Labels,
-    /// Labels that the node does not have yet: `openvswitch=enabled`.
+    /// Labels that the node does not have yet, such as `openvswitch=enabled`.
     pub gains: Vec<String>,
     /// Labels from the operator that must be removed.
     pub losses: Vec<String>,

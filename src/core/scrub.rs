@@ -1,7 +1,8 @@
 //! Removes secrets from texts of other programs: helm's stderr, logs of failing Jobs.
 //!
-//! Secrets are found in two ways, because neither is sufficient: by *value* (all known secrets, in each form that
-//! scripts and API errors print), and by *shape* (`scheme://user:password@host`, whose password may not be known).
+//! Secrets are found in two ways, because neither is sufficient: by their *value* (all known secrets, in each form in
+//! which scripts and API errors print them), and by their *shape* (`scheme://user:password@host`, because the password may
+//! be unknown).
 
 mod assigned;
 mod detect;
@@ -23,8 +24,8 @@ pub const REDACTED: &str = "[redacted]";
 /// The minimum length of secrets to search for. Shorter ones would match everywhere and protect nothing.
 pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 
-/// The minimum length of secrets to search for inside larger base64 at any alignment; of shorter ones too few
-/// characters would be specific.
+/// The minimum length of secrets to search for inside larger base64 texts. At some alignments too few characters of
+/// shorter ones would be specific.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
 /// Removes known secrets from texts.
@@ -178,6 +179,7 @@ fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
+/// Replaces the ranges in a text.
 fn replace(text: &str, mut found: Vec<(usize, usize)>) -> String {
     found.retain(|(start, end)| start < end);
     found.sort_unstable();

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use super::describe::CloudInventory;
 use osdpl_values::{Path, get};
 
-/// A field of the spec, with the values found for it.
-pub(super) type Named = (Path, Vec<Value>);
+/// A field of the spec, with the values that releases have for it.
+pub(super) type FieldCandidates = (Path, Vec<Value>);
 
 /// Collects the values that releases have where the catalogue inserts a field of the spec; the most frequent come
 /// first.
-pub(super) fn named(cloud: &CloudInventory<'_>) -> Vec<Named> {
+pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidates> {
     let mut counts: BTreeMap<Path, BTreeMap<String, (usize, Value)>> = BTreeMap::new();
     for (name, found) in &cloud.known.releases {
         for (path, source) in cloud.catalog.bodies(name).flat_map(crate::catalog::Body::whole_scalar_expressions) {

@@ -1,4 +1,4 @@
-//! The Ceph that a running cloud uses, derived from the values of its releases, and the part of the spec that declares
+//! The Ceph that a running cloud uses, according to the values of its releases, and the part of the spec that declares
 //! it.
 
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub struct CephDeclaration {
     pub secret: (String, BTreeMap<String, SecretContent>),
     /// The Ceph that this Secret declares.
     pub declared: DeclaredCeph,
-    /// The `CephCluster` that the fsid was taken from, if `ceph.conf` has none.
+    /// The `CephCluster` whose fsid is used because `ceph.conf` has none.
     pub guessed: Option<String>,
 }
 
@@ -110,7 +110,7 @@ fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephU
     }
 }
 
-/// Returns how nova uses Ceph. With its disks elsewhere it still attaches volumes, and its pool is still named.
+/// Returns how nova uses Ceph. Even if its disks are not in Ceph, it attaches volumes, and its values name a pool.
 fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> {
     let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
     if !on_ceph && volumes.is_none() {

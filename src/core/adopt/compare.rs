@@ -10,9 +10,9 @@ use osdpl_values::{Values, changed_paths, coalesce, normalize_numbers, remove_nu
 /// A revision and the desired release. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct Comparison {
-    /// The values that templates saw.
+    /// The values that templates of the revision read.
     pub before: Values,
-    /// The values that templates would see.
+    /// The values that templates would read after an upgrade.
     pub after: Values,
     /// The result of the comparison.
     pub result: ComparisonResult,
@@ -39,8 +39,8 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
 
 /// Empties maps that contain only nulls on both sides.
 ///
-/// A removed null default leaves an empty map and an unchanged one leaves a map with a null, but templates see no
-/// difference.
+/// A removed null default leaves an empty map and an unchanged one leaves a map with a null, but templates treat both the
+/// same.
 fn clear_null_maps(one: &mut Values, other: &mut Values) {
     for (key, value) in one {
         let (Value::Object(value), Some(Value::Object(counterpart))) = (value, other.get_mut(key)) else { continue };

@@ -1,4 +1,4 @@
-//! Default passwords of upstream's charts that a running cloud uses; everyone knows them.
+//! Default passwords of upstream's charts that a running cloud uses. They are public.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::catalog::{Body, Catalog, CredentialKind};
 use crate::credentials::Name;
 use osdpl_values::{Path, get};
 
-/// Values that OpenStack-Helm ships instead of secrets, beside each chart's own defaults (values.yaml of its charts as
-/// of 2026.1).
+/// Values that OpenStack-Helm's documentation and charts use as passwords (`values.yaml` of the charts as of 2026.1). The
+/// defaults of the recorded chart count in addition.
 const WORDS: [&str; 11] = [
     "password",
     "insecure",

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::ceph::CephDeclaration;
 use super::fit::{Fit, score};
 use super::identify::IdentifiedReleases;
-use super::openstack::runs;
+use super::openstack::detect_openstack_release;
 use super::overrides::compute_overrides;
 use super::{Comparison, compare_release};
 use crate::api::{OpenStackDeploymentSpec, SecretKey, ValuesFrom, ValuesKind};
@@ -55,18 +55,18 @@ pub struct Description {
     pub secrets: Secrets,
     /// The changes that adopting each release would make, by catalogue name.
     pub compared: BTreeMap<String, Comparison>,
-    /// The desired releases by catalogue name, including those that running releases would be upgraded to.
+    /// The desired releases of the spec, by catalogue name.
     pub wanted: BTreeMap<String, DesiredRelease>,
-    /// Releases that others need but that do not run; they are paused.
+    /// Releases that others need but that do not run. The spec pauses them.
     pub installs: Vec<String>,
     /// Problems and remarks about the spec.
     pub findings: Vec<Finding>,
 }
 
-/// Provides placeholders for unknown facts, such as credentials of releases that were not found.
+/// Provides placeholders for facts that are unknown, such as the credentials of releases that were not found.
 pub type FactProvider<'a> = &'a dyn Fn(&Selection) -> Facts;
 
-/// The inputs of a description, with the name and namespace of the resource.
+/// The inputs of a description: the running releases, and the name and namespace of the resource to describe.
 pub struct CloudInventory<'a> {
     name: &'a str,
     pub(super) namespace: &'a str,
@@ -74,7 +74,7 @@ pub struct CloudInventory<'a> {
     pub(super) catalog: &'a Catalog,
     provide_facts: FactProvider<'a>,
     pub(super) storage: Option<&'a CephDeclaration>,
-    taken: BTreeMap<credentials::Name, String>,
+    adopted_credentials: BTreeMap<credentials::Name, String>,
 }
 
 impl<'a> CloudInventory<'a> {
@@ -85,7 +85,7 @@ impl<'a> CloudInventory<'a> {
         catalog: &'a Catalog,
         provide_facts: FactProvider<'a>,
     ) -> Self {
-        Self { name, namespace, known, catalog, provide_facts, storage: None, taken: taken(known, catalog) }
+        Self { name, namespace, known, catalog, provide_facts, storage: None, adopted_credentials: adopted_credentials(known, catalog) }
     }
 
     /// Sets the Ceph that the spec declares.
@@ -127,7 +127,7 @@ impl<'a> CloudInventory<'a> {
             let service = desired.releases[name].service.clone();
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;
         }
-        tidy(&mut spec);
+        remove_empty_overrides(&mut spec);
         let layered = self.resolved(&spec, &facts);
         let unread = warn_unknown_keys(&spec, self.catalog, &layered);
         let desired = layered.desired;
@@ -141,7 +141,7 @@ impl<'a> CloudInventory<'a> {
             .collect();
         let mut findings = desired.findings;
         findings.extend(unread);
-        findings.extend(runs(self.known, self.catalog).warning);
+        findings.extend(detect_openstack_release(self.known, self.catalog).warning);
         Description { compared, findings, wanted: desired.releases, installs, spec, secrets }
     }
 
@@ -158,23 +158,23 @@ impl<'a> CloudInventory<'a> {
     /// Credentials of services outside of the cloud are left out; a release that uses one keeps it in its own values.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.provide_facts)(selection);
-        // Without a declared Ceph, features that need one are not tried.
+        // Without a declared Ceph, no feature that needs one is tried.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
-        for ((service, name), value) in self.named(selection) {
+        for ((service, name), value) in self.usable_credentials(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
         }
         facts
     }
 
     /// Returns the credentials that the spec can refer to: those of services that are part of the cloud.
-    fn named(&self, selection: &Selection) -> impl Iterator<Item = (&credentials::Name, &String)> {
+    fn usable_credentials(&self, selection: &Selection) -> impl Iterator<Item = (&credentials::Name, &String)> {
         let enabled: BTreeSet<String> = selection.services.iter().chain(selection.external.keys()).cloned().collect();
-        self.taken.iter().filter(move |((service, _), _)| enabled.contains(service))
+        self.adopted_credentials.iter().filter(move |((service, _), _)| enabled.contains(service))
     }
 
     /// Adds all adopted credentials to the spec and to one Secret per service.
     fn credentials(&self, spec: &mut OpenStackDeploymentSpec, selection: &Selection, secrets: &mut Secrets) {
-        for ((service, name), value) in self.named(selection) {
+        for ((service, name), value) in self.usable_credentials(selection) {
             let secret = format!("{}-adopted-credentials-{}", self.name, service.replace('_', "-"));
             let key = SecretKey { name: secret.clone(), key: name.clone() };
             spec.services.entry(service.clone()).or_default().credentials.insert(name.clone(), key);
@@ -184,7 +184,7 @@ impl<'a> CloudInventory<'a> {
 }
 
 /// Returns the value of each credential: from the release of its own service, else the most frequent value.
-fn taken(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
+fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
     let mut counts: BTreeMap<credentials::Name, BTreeMap<&str, usize>> = BTreeMap::new();
     for (release, found) in &known.releases {
         let service = catalog.release(release).map_or("", |(service, _)| service);
@@ -217,7 +217,7 @@ fn is_single_line(text: &str) -> bool {
 }
 
 /// Removes empty overrides.
-fn tidy(spec: &mut OpenStackDeploymentSpec) {
+fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     for service in spec.services.values_mut() {
         service.releases.retain(|_, release| *release != crate::api::ReleaseOverrides::default());
     }

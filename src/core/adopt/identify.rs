@@ -1,4 +1,4 @@
-//! Running releases, and their catalogue names.
+//! Running releases, and the releases of the catalogue that they correspond to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,9 +32,9 @@ impl InstalledRelease {
 /// The releases that the catalogue knows, and those that it does not.
 #[derive(Default)]
 pub struct IdentifiedReleases<'a> {
-    /// By the catalogue's name.
+    /// The known releases, by their names in the catalogue.
     pub releases: BTreeMap<String, &'a InstalledRelease>,
-    /// By identity: why the catalogue does not know it.
+    /// The other releases, each with the reason why the catalogue does not know it.
     pub unknown: BTreeMap<ReleaseKey, String>,
 }
 

@@ -6,8 +6,8 @@ use crate::api::Overrides;
 use crate::scrub::{find_secret_paths, is_secret_value};
 use osdpl_values::{Path, Values, coalesce, merge, normalize_numbers, set};
 
-/// The maximum number of rounds to add overrides. Replacing a scalar by a map exposes defaults that were hidden before,
-/// so one round may not be enough.
+/// The maximum number of rounds to add overrides. If a map replaces a scalar, the chart's defaults below it become
+/// effective, so one round may not be enough.
 const ROUNDS: usize = 4;
 
 /// The maximum number and length of paths in `unset` (`spec.services.*.releases.*.unset` in the CRD).
@@ -23,7 +23,7 @@ pub struct RemainingOverrides {
     pub secret: Values,
 }
 
-/// Returns the overrides overrides `wanted` so that templates see the same as with `given`, both on top of the chart's
+/// Returns the overrides with which templates read the same from `wanted` as from `given`, both on top of the chart's
 /// `defaults`.
 pub fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
     let effective = |values: &Values| {
@@ -45,7 +45,7 @@ pub fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> 
     split(overrides, &find_secret_paths(&target))
 }
 
-/// Adds the changes from `from` to `to` to `overrides`; a null removes a key.
+/// Adds the difference between `from` and `to` to `overrides`; a null removes a key.
 fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values) {
     for (key, value) in to {
         let path = parent.child(key);
@@ -98,7 +98,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// Returns what templates see with the overrides in the operator's order: the Secret, the values, then `unset`.
+    /// Returns the values that templates read with the overrides in the operator's order: the Secret, the values, then
+    /// `unset`.
     fn applied(defaults: &Values, wanted: &Values, remaining: &RemainingOverrides) -> Values {
         let mut values = wanted.clone();
         merge(&mut values, remaining.secret.clone());
@@ -166,7 +167,7 @@ mod tests {
         prop::collection::btree_map("[abc]", tree(), 0..4).prop_map(|m| m.into_iter().collect())
     }
 
-    /// Removes nulls that no default is removed by: a template that prints a value sees nothing either way.
+    /// Removes nulls that remove no default. Templates print nothing for them either way.
     fn without_nulls(values: &mut Values) {
         values.retain(|_, value| !value.is_null());
         values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);

@@ -1,4 +1,4 @@
-//! The state of the Ceph that the spec declares.
+//! The Ceph that the spec declares, and whether it is ready.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct DeclaredCeph {
     pub missing_users: Vec<SecretError>,
     /// A problem that does not affect running releases.
     pub warning: Option<NotReady>,
-    /// Every word of the Secret that may be a key, including malformed ones. They must never be shown.
+    /// Every word of the Secret that may be a key, including malformed keys. They must never be shown.
     pub secrets: Vec<Secret>,
 }
 
@@ -62,14 +62,14 @@ pub enum NotReady {
 }
 
 impl DeclaredCeph {
-    /// Creates one that lacks nothing, or that is unknown.
+    /// Creates a Ceph without gateways from its settings, or from the reason why they can't be read.
     pub fn of(settings: Result<Ceph, NotReady>) -> Self {
         let keys = settings.iter().flat_map(Ceph::keys);
         let secrets = keys.map(|key| Secret(key.reveal().to_owned())).collect();
         Self { settings, cluster: None, gateway: None, missing_users: Vec::new(), warning: None, secrets }
     }
 
-    /// Creates one from Rook's objects.
+    /// Creates a Ceph from Rook's objects.
     pub fn from_rook((read, cluster): (Result<Ceph, NotReady>, Option<Cluster>)) -> Self {
         let warning = cluster.as_ref().and_then(Cluster::not_ready_reason);
         Self { cluster, warning, ..Self::of(read) }

@@ -36,8 +36,8 @@ pub struct Object {
 }
 
 impl Object {
-    /// Returns an error if the existing data belongs to another Ceph: a cloud that is switched to it loses access to
-    /// all its data.
+    /// Returns an error if the existing data belongs to another Ceph. If the charts switched to the described Ceph, the
+    /// cloud would lose access to all its data.
     pub fn other_ceph_error(&self, existing: &BTreeMap<String, String>) -> Option<NotReady> {
         let fsid =
             |data: &BTreeMap<String, String>| data.get("ceph.conf").and_then(|text| fsid_of(text)).map(str::to_owned);
@@ -46,8 +46,9 @@ impl Object {
         (found != in_use).then_some(NotReady::OtherCeph { found, in_use, map })
     }
 
-    /// Whether a foreign object has equivalent data, as in an adopted cloud, so that it may be kept. Charts only read
-    /// `key` of the Secrets that upstream's Jobs write; the keyring file is the operator's own.
+    /// Whether an object that someone else made has equivalent data and may be kept, as in an adopted cloud.
+    ///
+    /// Of the Secrets that upstream's Jobs write, charts read only `key`. The keyring file is an addition of osdpl.
     pub fn is_equivalent_to(&self, existing: &BTreeMap<String, String>) -> bool {
         let conf = |data: &BTreeMap<String, String>| {
             let text = data.get("ceph.conf")?;

@@ -58,8 +58,8 @@ impl ObjectStore {
         roles.unwrap_or_else(|| vec!["admin".to_owned(), "member".to_owned()])
     }
 
-    /// Returns the Secret with the Keystone settings: the keys that Rook reads, and settings for gateways that others
-    /// run.
+    /// Returns the Secret with the Keystone settings: the keys that Rook reads, and settings for gateways outside of
+    /// the cluster.
     pub fn secret(&self, namespace: &str, deployment: &str, keystone: &Keystone) -> Object {
         let (url, roles) = (format!("{}/v3", keystone.url), self.roles().join(","));
         let known = [

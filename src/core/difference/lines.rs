@@ -45,7 +45,8 @@ pub fn diff_lines(before: &str, after: &str) -> Vec<String> {
     shown
 }
 
-/// Returns how many removed and added lines are shown: a kind with few lines leaves its share to the other.
+/// Returns how many removed and added lines to show: at most half of the limit each, or more if there are few of the
+/// other kind.
 fn shares(removed: usize, added: usize) -> (usize, usize) {
     let shown = removed.min((MOST / 2).max(MOST.saturating_sub(added)));
     (shown, added.min(MOST - shown))

@@ -20,7 +20,7 @@ pub enum ProbeResponse {
     Silence(u64),
     /// The certificate is not trusted, with the reason.
     Certificate(String),
-    /// The response is no HTTP, or no TLS where it is expected, or ended early.
+    /// The response is not HTTP, not TLS where TLS is expected, or ended early.
     Broken(String),
 }
 

@@ -1,4 +1,4 @@
-//! The fields of a CronJob, and its health: whether its last run succeeded.
+//! The fields of a CronJob that its health requires, and the health: whether its last run succeeded.
 
 use std::cmp::Reverse;
 

@@ -37,7 +37,7 @@ impl Status {
         }
     }
 
-    /// When it finished.
+    /// Returns when it finished.
     pub(super) fn ended(&self) -> Option<Timestamp> {
         let end = condition(self, "Complete").or_else(|| condition(self, "Failed"))?;
         end.since.as_ref().map(|since| since.0)

@@ -44,7 +44,7 @@ impl Status {
 }
 
 impl Readiness {
-    /// How much longer to wait before the node counts as lost; `None` if it is ready or lost.
+    /// Returns how much longer to wait before the node counts as lost; `None` if it is ready or lost.
     ///
     /// A node whose kubelet restarts is back within seconds and is not reported.
     pub fn remaining_grace(self, now: Timestamp, grace: Duration) -> Option<Duration> {

@@ -130,7 +130,7 @@ pub enum Severity {
 pub struct FailedContainer {
     /// Its name.
     pub container: String,
-    /// The number of restarts: identifies one failure, together with the pod's uid.
+    /// The number of restarts, which identifies one failure together with the pod's uid.
     pub restarts: i32,
     /// Whether it runs again, so that the failure is in the previous log.
     pub previous: bool,

@@ -27,7 +27,7 @@ pub(super) fn check_overrides(spec: &Nodes, catalog: &Catalog, nodes: &Inventory
     });
     let entries: Vec<_> = entries.collect();
     for entry in &entries {
-        findings.extend(unreached(entry, nodes));
+        findings.extend(without_nodes(entry, nodes));
     }
     for (index, later) in entries.iter().enumerate() {
         for earlier in &entries[..index] {
@@ -40,7 +40,8 @@ fn warning(index: usize, message: String) -> Finding {
     Finding::new(Level::Warning, format!("{OVERRIDES}[{index}]"), message)
 }
 
-fn unreached(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
+/// Warns about an entry that selects no node, or that names a missing one.
+fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     let message = match &entry.target {
         NodeTarget::Label(key, values) if entry.nodes.is_empty() => {
             let values = values.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
@@ -68,8 +69,8 @@ fn unreached(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     Some(warning(entry.index, message))
 }
 
-/// Warns about nodes that two entries select and that a chart can't merge: by form, the node gets the values of only
-/// one, or no pod at all.
+/// Warns about nodes that two entries select, if the chart can't merge the entries. Depending on the form, the node gets
+/// the values of only one entry, or no pod at all.
 fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Finding> {
     let both: Vec<_> = earlier.nodes.intersection(&later.nodes).copied().collect();
     if both.is_empty() || earlier.target == later.target {
@@ -78,7 +79,7 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
     let mut findings = BTreeMap::new();
     for (name, given) in &later.given.releases {
         let Some((other, (_, release))) = earlier.given.releases.get(name).zip(catalog.release(name)) else { continue };
-        let Some(form) = release.daemonsets.values().map(|own| own.form).next().filter(|_| share(given, other)) else {
+        let Some(form) = release.daemonsets.values().map(|own| own.form).next().filter(|_| change_same_daemonset(given, other)) else {
             continue;
         };
         let chart = &release.chart;
@@ -87,14 +88,14 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
         let by_name = matches!(earlier.target, NodeTarget::Hosts(_)) && matches!(later.target, NodeTarget::Label(..));
         let (lost, winner) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
         let finding = match form {
-            Form::Conf if named(earlier, later) => continue,
+            Form::Conf if select_by_name(earlier, later) => continue,
             Form::Conf => warning(
                 lost,
                 format!(
                     "the values for {name} do not apply to {nodes}, because {OVERRIDES}[{winner}] selects them too: chart {chart} gives a node the values of only one entry; repeat these values there, or select different nodes"
                 ),
             ),
-            Form::Root if merged(&earlier.target, &later.target) => continue,
+            Form::Root if can_be_merged(&earlier.target, &later.target) => continue,
             Form::Root => warning(
                 later.index,
                 format!(
@@ -109,18 +110,18 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
 }
 
 /// Whether both change the same `DaemonSet`.
-fn share(one: &NodeValues, other: &NodeValues) -> bool {
+fn change_same_daemonset(one: &NodeValues, other: &NodeValues) -> bool {
     let any = one.daemonsets.is_empty() || other.daemonsets.is_empty();
     any || one.daemonsets.iter().any(|name| other.daemonsets.contains(name))
 }
 
 /// Whether both select nodes by name; the chart merges such entries.
-fn named(one: &Entry<'_>, other: &Entry<'_>) -> bool {
+fn select_by_name(one: &Entry<'_>, other: &Entry<'_>) -> bool {
     matches!((&one.target, &other.target), (NodeTarget::Hosts(_), NodeTarget::Hosts(_)))
 }
 
 /// Whether a chart of the root form merges both: entries by name, and entries for the same label.
-fn merged(one: &NodeTarget, other: &NodeTarget) -> bool {
+fn can_be_merged(one: &NodeTarget, other: &NodeTarget) -> bool {
     match (one, other) {
         (NodeTarget::Hosts(_), NodeTarget::Hosts(_)) => true,
         (NodeTarget::Label(key, _), NodeTarget::Label(other, _)) => key == other,

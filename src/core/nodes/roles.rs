@@ -17,6 +17,7 @@ type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 /// Warnings by field and message, with the nodes that they apply to.
 type Warnings = BTreeMap<(String, String), Vec<String>>;
 
+/// Adds the status of each role, the label changes of each node, and the warnings to the inventory.
 pub(super) fn assign_roles(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, inventory: &mut NodeInventory) {
     let roles: Vec<_> =
         spec.roles.iter().map(|(name, role)| (name.as_str(), role, role_labels(name, role, catalog))).collect();
@@ -103,12 +104,14 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
     granted
 }
 
+/// Describes a label that another writer has set to another value.
 fn foreign(key: &str, value: &str, current: &str) -> String {
     format!(
         "label {key} has the value {current:?} by another writer on {{nodes}} and is kept; to have it set to {value}: kubectl label node <node> {key}-"
     )
 }
 
+/// Describes a label that roles set to different values.
 fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     let sides = values.iter().map(|(value, roles)| {
         let roles = roles.iter().copied().collect::<Vec<_>>().join(", ");

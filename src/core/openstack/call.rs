@@ -37,7 +37,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// As HTTP writes it.
+    /// Returns the name of the method in HTTP.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",

@@ -14,7 +14,7 @@ pub struct HostQuery {
     pub access: Access,
     /// Generation and ready pods of the compute workloads.
     pub state: Vec<(i64, i32)>,
-    /// When the host discovery last succeeded.
+    /// When Nova's host discovery last succeeded.
     pub last_success: Option<Timestamp>,
     /// The existing nodes; `None` if they cannot be listed. No host counts as deleted then.
     pub nodes: Option<BTreeSet<String>>,
@@ -61,10 +61,10 @@ pub struct DeletedHost {
 /// The relevant hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
-    /// Hosts that are up and have a node but no hypervisor in Nova's list: they are mapped to no cell and get no
+    /// Hosts that are up and have a node but no hypervisor in Nova's list. They are not mapped to a cell and get no
     /// instances.
     ///
-    /// The value is the UUID of the nova-compute, which changes if a deleted host is added again.
+    /// The values are the UUIDs of their nova-compute services. A UUID changes if a deleted host is added again.
     pub unmapped: BTreeMap<String, String>,
     /// The number of hosts that are up and have a node.
     pub up: usize,
@@ -86,7 +86,7 @@ impl Hosts {
         Self {
             unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect(),
             up: up().count(),
-            // The time of the last report must not count as a difference.
+            // Clear the time of the last report, because a change of it alone must not trigger a pass.
             without_node: without_node.into_iter().map(|service| Service { updated: None, ..service }).collect(),
         }
     }
@@ -113,7 +113,7 @@ impl Hosts {
     }
 }
 
-/// The last host discovery for new hosts.
+/// The last run of the host discovery for new hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The new hosts.

@@ -1,4 +1,4 @@
-//! Neutron (Networking API v2.0).
+//! Requests to Neutron (Networking API v2.0).
 
 use serde::Deserialize;
 

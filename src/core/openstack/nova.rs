@@ -1,4 +1,4 @@
-//! Nova (Compute API v2.1). All requests use one microversion, the first that identifies services by UUID.
+//! Requests to Nova (Compute API v2.1). All requests use one microversion, the first that identifies services by UUID.
 
 use serde::Deserialize;
 use serde_json::json;

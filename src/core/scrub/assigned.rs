@@ -1,12 +1,12 @@
-//! Secrets within texts: some values contain a whole configuration file (`smtp_auth_password: hunter2`, `bind_password
-//! = 'hunter2'`).
+//! Finds secrets within texts: some values contain a whole configuration file (`smtp_auth_password: hunter2`,
+//! `bind_password = 'hunter2'`).
 
 use super::detect::{is_secret_key, sounds_secret};
 
-/// Keys that are secret within a text, although they are not in general.
+/// Endings of keys that are secret within a configuration file, but not as keys of values.
 const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 
-/// Values that are no secrets.
+/// Values that are not secret.
 const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "[]", "{}"];
 
 /// Returns the secrets that a text assigns to keys, without quotes. References (`{{ … }}`, `$(…)`) are no secrets.

@@ -1,5 +1,5 @@
-//! Detects values that must not be shown, nor be in a spec that many people can read, even if their layer does not mark
-//! them.
+//! Detects values that are most likely secrets, even if their layer does not mark them. osdpl neither shows them nor writes
+//! them into a spec.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::assigned::find_assigned_secrets;
 use osdpl_values::Path;
 
-/// Parts of keys whose values are secret.
+/// Words in keys whose values are secret.
 const WORDS: [&str; 21] = [
     "password",
     "passphrase",
@@ -43,8 +43,8 @@ const PIN: &str = "pin";
 /// Whether a value is taken for a secret, because of its key or because it contains a private key, a URL with a
 /// password, or an assignment to a secret key.
 ///
-/// helm's records have no secret marks, so this rather hides too much. The charts' own top-level key `secrets` contains
-/// only names of Secrets.
+/// helm's records do not mark secrets, so this function returns true rather once too often. The charts' top-level key
+/// `secrets` contains only names of Secrets.
 pub fn is_secret_value(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     if value.is_boolean() || keys.first().is_some_and(|top| top == "secrets") {
@@ -56,10 +56,10 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
     keys.iter().any(|key| sounds_secret(key)) || has_secret(value)
 }
 
-/// Whether a value that someone wrote in clear is taken for a secret.
+/// Whether a value that a user wrote in plain text is taken for a secret.
 ///
-/// Layers mark the secrets that they know, so this is stricter than [`is_secret_value`]: below a key that only sounds secret
-/// (`token: {provider: fernet}`) there are settings.
+/// Layers mark the secrets that they know, so this function returns true less often than [`is_secret_value`]: below a key
+/// that only sounds secret, such as `token: {provider: fernet}`, there are settings.
 pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();
@@ -80,6 +80,7 @@ fn is_below_password(keys: &[String], value: &Value) -> bool {
         }
 }
 
+/// Whether a name contains a word for a secret.
 pub(super) fn sounds_secret(name: &str) -> bool {
     WORDS.iter().any(|word| name.to_lowercase().contains(word))
 }
@@ -96,7 +97,7 @@ fn is_variable(map: &Map<String, Value>) -> bool {
     map.contains_key("name") && map.contains_key("value")
 }
 
-/// Whether a value contains a secret in clear.
+/// Whether a value contains a secret in plain text.
 fn has_secret(value: &Value) -> bool {
     match value {
         Value::String(text) => {

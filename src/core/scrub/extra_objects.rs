@@ -1,5 +1,5 @@
-//! Secrets in `extraObjects`: charts create the objects in it (OpenStack-Helm's `extra-manifests.yaml` takes a map or
-//! list of manifests; each is a map, or a text that is a template).
+//! Secrets in `extraObjects`, from which charts create objects. OpenStack-Helm's template `extra-manifests.yaml` takes a map
+//! or list of manifests; each is a map, or a text that is a template.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,6 +9,7 @@ use super::collect_secret_scalars;
 use osdpl_values::yaml;
 use osdpl_values::{Path, Values};
 
+/// The key of the objects in values.
 const OBJECTS: &str = "extraObjects";
 /// The parts of a Secret that are secret.
 const PARTS: [&str; 2] = ["data", "stringData"];
@@ -80,6 +81,7 @@ fn documents(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
     text.split("\n---").map(|document| yaml::parse(OBJECTS, document.trim_start_matches("---")).map_err(|_| document))
 }
 
+/// Whether a text that can't be parsed may contain a Secret.
 fn may_have_secret(text: &str) -> bool {
     let names =
         |line: &str| line.split_once("kind").is_some_and(|(_, kind)| kind.contains("Secret") || kind.contains("{{"));

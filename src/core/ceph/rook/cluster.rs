@@ -7,7 +7,7 @@ use super::super::{NotReady, is_uuid};
 /// The status of a `CephCluster` (`ClusterStatus` of Rook's `ceph.rook.io/v1`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// `namespace/name`.
+    /// Its namespace and name: `namespace/name`.
     pub path: String,
     /// `status.phase`: `Ready`, or `Connected` for an external Ceph; empty before the first reconcile by Rook.
     pub phase: String,
@@ -33,7 +33,7 @@ impl Cluster {
         }
     }
 
-    /// Returns the reason why the cluster can't serve anybody. Settings that were read from it are still valid.
+    /// Returns the reason why the cluster does not work. Settings that were read from it are still valid.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let path = &self.path;
         if !matches!(self.phase.as_str(), "Ready" | "Connected") {
@@ -49,7 +49,7 @@ impl Cluster {
     }
 }
 
-/// Returns the cluster of a namespace. Rook does not run a second one there.
+/// Returns the cluster of a namespace. Rook supports only one per namespace.
 ///
 /// # Errors
 /// If the object or its fsid is missing.

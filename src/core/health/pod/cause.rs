@@ -1,4 +1,4 @@
-//! Why a pod is not ready: a list of checks, most severe first.
+//! Finds the reason why a pod is not ready, with a list of checks, most severe first.
 
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, FailedContainer, Severity};
@@ -26,6 +26,7 @@ const CREATION_REASONS: [&str; 5] = [
     "PostStartHookError",
 ];
 
+/// Returns the most severe cause.
 pub(super) fn of(is_terminating: bool, spec: &Spec, status: &Status) -> Option<Cause> {
     if is_terminating {
         return Some(simple(Severity::Terminating, "it is being deleted".into()));

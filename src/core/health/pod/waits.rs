@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::wire::{Container, Spec, Status};
 
-/// The variable that every such init container has.
+/// The variable that every init container of kubernetes-entrypoint has.
 const SERVICE: &str = "DEPENDENCY_SERVICE";
 
 /// A dependency of a pod.
