@@ -1,4 +1,4 @@
-//! Catalogue files that users add in `ConfigMap`s, without a new program.
+//! Catalogue files that users add in `ConfigMap`s, without a new version of osdpl.
 //!
 //! A key is the file's path with dots instead of slashes, which keys of a `ConfigMap` can't have:
 //! `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`, `shared.topic.yaml`,
@@ -56,14 +56,14 @@ pub struct ExtendedCatalog {
 }
 
 /// One file of an addition.
-struct Given {
+struct AddedFile {
     source: String,
     key: String,
     path: String,
     text: String,
 }
 
-impl Given {
+impl AddedFile {
     /// Returns the path in the catalogue and a description of the source.
     fn location(&self) -> (String, String) {
         (self.path.clone(), format!("{}, key {}", self.source, self.key))
@@ -79,7 +79,7 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
     let mut sorted: Vec<&Addition> = additions.iter().collect();
     sorted.sort();
     let mut refused = Vec::new();
-    let mut given: Vec<Given> = Vec::new();
+    let mut given: Vec<AddedFile> = Vec::new();
     for addition in sorted {
         match read(base, addition, &given) {
             Ok(more) => given.extend(more),
@@ -90,13 +90,13 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let files = with(base, &given);
         let errors = match Catalog::load(&files) {
             Ok(mut catalog) => {
-                catalog.added = given.iter().map(Given::location).collect();
+                catalog.added = given.iter().map(AddedFile::location).collect();
                 return Ok(ExtendedCatalog { catalog, files, rejected: refused });
             }
             Err(errors) => errors,
         };
         let Some(last) = given.last() else { return Err(errors) };
-        let mut errors_by_source = blamed(&errors, &given);
+        let mut errors_by_source = group_by_source(&errors, &given);
         if errors_by_source.is_empty() {
             // For example a cycle of releases: reject the last addition, which closed it.
             errors_by_source.insert(last.source.clone(), errors.to_string());
@@ -107,7 +107,7 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
 }
 
 /// Returns the files of one addition, or the errors that are visible without loading the catalogue.
-fn read(base: &Files, addition: &Addition, before: &[Given]) -> Result<Vec<Given>, String> {
+fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<AddedFile>, String> {
     let mut files = Vec::new();
     let mut errors = Vec::new();
     for (key, text) in &addition.data {
@@ -130,7 +130,7 @@ fn read(base: &Files, addition: &Addition, before: &[Given]) -> Result<Vec<Given
                 other.source
             ));
         }
-        files.push(Given { source: addition.source.clone(), key: key.clone(), path, text: text.clone() });
+        files.push(AddedFile { source: addition.source.clone(), key: key.clone(), path, text: text.clone() });
     }
     if errors.is_empty() { Ok(files) } else { Err(errors.join("\n")) }
 }
@@ -154,7 +154,7 @@ fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
 }
 
 /// Parses the lock entries of an addition. Only charts without an entry may be pinned.
-fn pinned(base: &Files, text: &str, before: &[Given]) -> Result<BTreeMap<String, file::Pin>, String> {
+fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<String, file::Pin>, String> {
     let read = |text: &str| yaml::parse::<file::Lock>(LOCK, text).map(|lock| lock.charts);
     let mut known: BTreeSet<String> = BTreeSet::new();
     let before = before.iter().filter(|given| given.path == LOCK).map(|given| given.text.as_str());
@@ -171,7 +171,7 @@ fn pinned(base: &Files, text: &str, before: &[Given]) -> Result<BTreeMap<String,
 }
 
 /// Merges the files of the catalogue and the additions. All locks become one.
-fn with(base: &Files, given: &[Given]) -> Files {
+fn with(base: &Files, given: &[AddedFile]) -> Files {
     let mut files = base.clone();
     let mut pins: BTreeMap<String, file::Pin> = BTreeMap::new();
     for own in given {
@@ -190,12 +190,12 @@ fn with(base: &Files, given: &[Given]) -> Files {
     files
 }
 
-/// Attributes errors to the additions. Each error names the key instead of the path.
-fn blamed(errors: &Errors, given: &[Given]) -> BTreeMap<String, String> {
+/// Groups errors by the addition that causes them. Each error names the key instead of the path.
+fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, String> {
     let mut errors_by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for error in &errors.0 {
         let text = error.to_string();
-        let at = |given: &&Given| text.starts_with(&format!("{}:", given.path));
+        let at = |given: &&AddedFile| text.starts_with(&format!("{}:", given.path));
         // An error may name a file of the catalogue that the addition contradicts.
         let named = given.iter().find(at).or_else(|| given.iter().find(|given| text.contains(&given.path)));
         if let Some(own) = named {

@@ -1,4 +1,4 @@
-//! Rules between the files: every name exists, and no release waits for itself.
+//! Checks across the files of a catalogue: every name exists, and no release waits for itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,6 +34,7 @@ fn unknown<'a>(
     Error::Unknown { file: file.into(), field, kind, name: name.into(), hint: did_you_mean(name, candidates) }
 }
 
+/// Checks that each release and component has one owner, and that fragments name existing releases.
 fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
     let mut releases: BTreeMap<&str, &str> = BTreeMap::new();
     let mut components: BTreeMap<&Component, &str> = BTreeMap::new();
@@ -90,6 +91,7 @@ fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
+/// Checks that each component that a release refers to exists.
 fn needs(catalog: &Catalog, errors: &mut Vec<Error>) {
     let all: Vec<String> = catalog
         .services
@@ -140,6 +142,7 @@ fn rollout(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
+/// Checks the names in presets, and the releases from which an upgrade is possible.
 fn presets(catalog: &Catalog, errors: &mut Vec<Error>) {
     for preset in catalog.presets.values() {
         for name in preset.services.iter().filter(|name| !catalog.services.contains_key(*name)) {
@@ -173,6 +176,7 @@ pub fn credentials_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+/// Checks that each credential in values exists.
 fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     let known = |service: &str, name: &str| {
         catalog.services.get(service).is_some_and(|entry| entry.credentials.contains_key(name))

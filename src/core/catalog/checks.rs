@@ -24,7 +24,7 @@ pub struct CrossChecks {
     pub couplings: Vec<EqualSetting>,
     /// Conditions on values.
     pub rules: Vec<Rule>,
-    /// Pods that keep connections to the database.
+    /// Pods that keep pools of connections to the database.
     pub pools: Vec<ConnectionPool>,
     /// Servers that must run on separate nodes.
     pub separate_servers: Vec<SeparateServers>,
@@ -34,7 +34,7 @@ pub struct CrossChecks {
     pub unshared: Vec<String>,
 }
 
-/// The state of reading the tables.
+/// The releases that the tables may name, and the errors found so far.
 struct Reader<'a> {
     services: &'a BTreeMap<String, Service>,
     errors: &'a mut Vec<Error>,

@@ -1,4 +1,4 @@
-//! Conditional values. They are stored as texts, because a cloud evaluates only a part of the catalogue.
+//! Conditional values. They are stored as texts and parsed when they are used, because a cloud uses only a part of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -138,7 +138,7 @@ impl Body {
         serde_json::Deserializer::from_str(&self.source).into_iter().find_map(Result::ok).unwrap_or_default()
     }
 
-    /// Compiles every expression, and keeps none.
+    /// Compiles every expression to check it, without keeping the result.
     ///
     /// # Errors
     /// For the first wrong expression, with its path.
@@ -169,7 +169,7 @@ impl Body {
         Ok(self.template.get_or_init(|| template))
     }
 
-    /// Returns every expression that is a whole scalar, with its path. A credential can be read back from there.
+    /// Returns every expression that is a whole scalar, with its path. From such a path a credential can be read back.
     pub fn whole_scalar_expressions(&self) -> Vec<(Path, String)> {
         Template::whole_scalar_expressions(&self.values())
     }

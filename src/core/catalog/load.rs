@@ -1,4 +1,4 @@
-//! Loads a [`Catalog`] from texts: parses every file, checks users' expressions, and collects every error.
+//! Loads a [`Catalog`] from texts: parses every file, checks the expressions in users' files, and collects every error.
 
 mod feature;
 mod service;
@@ -24,10 +24,10 @@ impl Catalog {
     /// All errors of all files. Expressions in built-in files are not checked ([`super::Text::BuiltIn`]), nor are the
     /// rules between files if all files are built in.
     pub fn load(files: &Files) -> Result<Self, Errors> {
-        let mut loader = Loader { files, errors: Vec::new(), is_given: true, release_index: Arc::default() };
+        let mut loader = Loader { files, errors: Vec::new(), is_user_provided: true, release_index: Arc::default() };
         let catalog = loader.load();
-        let is_given = files.values().any(|text| matches!(text, Text::UserProvided(_)));
-        if loader.errors.is_empty() && is_given {
+        let is_user_provided = files.values().any(|text| matches!(text, Text::UserProvided(_)));
+        if loader.errors.is_empty() && is_user_provided {
             loader.errors = check::check(&catalog);
         }
         if loader.errors.is_empty() { Ok(catalog) } else { Err(Errors(loader.errors)) }
@@ -38,7 +38,7 @@ struct Loader<'a> {
     files: &'a Files,
     errors: Vec<Error>,
     /// Whether the current file is provided by a user.
-    is_given: bool,
+    is_user_provided: bool,
     /// The releases and charts that fragments for every release apply to.
     release_index: Arc<ReleaseIndex>,
 }
@@ -121,7 +121,7 @@ impl Loader<'_> {
 
     fn parse<T: DeserializeOwned>(&mut self, path: &str) -> Option<T> {
         let text = self.files.get(path)?;
-        self.is_given = matches!(text, Text::UserProvided(_));
+        self.is_user_provided = matches!(text, Text::UserProvided(_));
         text.read(path).map_err(|error| self.errors.push(error.into())).ok()
     }
 
@@ -149,7 +149,7 @@ impl Loader<'_> {
     fn feature(&mut self, name: &str, entry: file::Feature) -> Feature {
         self.check_name("values/features/", name, &entry.feature);
         let path = format!("values/features/{name}.yaml");
-        if self.is_given {
+        if self.is_user_provided {
             let wrong = feature::problems(&entry.schema, &entry.default).into_iter();
             self.errors.extend(wrong.map(|problem| Error::Other { file: path.clone(), problem }));
         }
@@ -177,13 +177,13 @@ impl Loader<'_> {
     fn fragment(&mut self, path: &str, field: String, entry: file::Fragment) -> Fragment {
         let when = self.condition(path, &format!("{field}.when"), entry.when);
         let every = entry.every.map(|every| ValuesForEvery::new(every, &self.release_index));
-        if let Some(every) = every.as_ref().filter(|_| self.is_given) {
+        if let Some(every) = every.as_ref().filter(|_| self.is_user_provided) {
             self.expressions(path, &format!("{field}.every"), &every.unfiltered);
         }
         let mut named = BTreeMap::new();
         for (release, body) in entry.releases {
             let field = format!("{field}.releases.{release}");
-            if self.is_given && every.as_ref().is_some_and(|every| every.body(&release).is_some()) {
+            if self.is_user_provided && every.as_ref().is_some_and(|every| every.body(&release).is_some()) {
                 let problem = format!(
                     "{field}: the release is also in `every`; split the fragment into two, of which the later one wins"
                 );
@@ -197,7 +197,7 @@ impl Loader<'_> {
     fn checks(&mut self, path: &str, entries: Vec<file::Check>) -> Vec<Check> {
         let mut checks = Vec::new();
         for (index, entry) in entries.into_iter().enumerate() {
-            if self.is_given {
+            if self.is_user_provided {
                 self.message(path, &format!("checks[{index}].message"), &entry.message);
             }
             if let Some(when) = self.condition(path, &format!("checks[{index}].when"), Some(entry.when)) {
@@ -254,7 +254,7 @@ impl Loader<'_> {
 
     fn condition(&mut self, path: &str, field: &str, text: Option<String>) -> Option<Expression> {
         let text = text?;
-        if self.is_given
+        if self.is_user_provided
             && let Err(error) = Expression::compile(&text)
         {
             self.expression(path, field, &text, error);
@@ -268,7 +268,7 @@ impl Loader<'_> {
             Vec::new()
         });
         let body = Body::new(&values.into(), unset);
-        if self.is_given {
+        if self.is_user_provided {
             self.expressions(path, field, &body);
         }
         body

@@ -1,5 +1,4 @@
 //! Validates values against structural schemas, the part of JSON schema that custom resource definitions support.
-//! Callers write the messages.
 
 mod messages;
 mod type_messages;
@@ -60,7 +59,7 @@ pub enum ViolationKind<'a> {
 pub enum Nulls {
     /// Nulls are dropped, as the API server does except in lists and free-form maps.
     Dropped,
-    /// A null is a value without a type, because nothing has dropped it.
+    /// Nulls are kept, and match no type.
     Kept,
 }
 

@@ -17,7 +17,7 @@ pub fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, finding
         merge(&mut features, preset.features.clone());
     }
     for (name, wanted) in &spec.features {
-        // Unknown names are reported by `names`.
+        // The module `names` reports unknown names.
         let Some(feature) = catalog.features.get(name) else { continue };
         let before = findings.len();
         validate_feature(&feature.schema, wanted, &format!("spec.features.{name}"), findings);

@@ -1,4 +1,4 @@
-//! `spec.images`: registry mirrors, digests and the pull policy, over whatever images the charts and the catalogue name.
+//! `spec.images`: registry mirrors, digests and the pull policy for the images of charts and catalogue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> 
     tags
 }
 
-/// Returns the digest of the final images; when it changes, the release runs other programs.
+/// Returns the digest of the final images. If it changes, the release runs other programs.
 pub fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
     tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));
@@ -84,7 +84,7 @@ fn is_image(text: &str) -> bool {
 
 /// Warns about digests that no release uses, if the images of all releases are known.
 pub fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
-    // A chart that is not available has no version or no images here.
+    // The facts about a chart that is not available contain no version or no images.
     let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
     let lacks_values =
         |release: &DesiredRelease| release.blocked.as_ref().is_some_and(|why| why.reason == reason::INPUTS);

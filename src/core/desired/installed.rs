@@ -1,6 +1,6 @@
-//! Installed releases: how they are identified, and why they can't be renamed or moved.
+//! Identifies installed releases, and rejects changes of their names and namespaces.
 //!
-//! A release can't be moved: under another name or namespace helm would install a second one beside it, with empty
+//! A release can't be moved: under another name or namespace helm would install a second one with empty
 //! databases, and the first would look like a release that is no longer desired. The API server can't validate this,
 //! because it does not know what is installed. So such a change is refused here for that one release, and the rest of
 //! the cloud is reconciled as if the change had not been requested.
@@ -49,7 +49,7 @@ pub fn reject_moves(
     observed: &Observed,
 ) -> Option<RejectedMoves> {
     let is_ours = |record: &ObservedRelease| record.attempt.is_some() && record.status != Status::Uninstalled;
-    let mut anchored = RejectedMoves { spec: spec.clone(), refused: BTreeMap::new() };
+    let mut rejected = RejectedMoves { spec: spec.clone(), refused: BTreeMap::new() };
     for (name, key) in &selection.releases {
         let Some((service, _)) = catalog.release(name) else { continue };
         let here = observed.releases.get(key).filter(|record| is_ours(record));
@@ -62,7 +62,7 @@ pub fn reject_moves(
         let field = format!("spec.services.{service}.releases.{name}");
         let message = match (installed, other) {
             (Some((actual, _)), _) => {
-                anchor(&mut anchored.spec, service, name, actual);
+                keep_identity(&mut rejected.spec, service, name, actual);
                 let home = super::select::home_namespace(&selection.namespace, catalog, service, name);
                 move_message(&field, name, actual, key, home)
             }
@@ -71,12 +71,13 @@ pub fn reject_moves(
             ),
             (None, None) => continue,
         };
-        anchored.refused.insert(name.clone(), Blocked { reason: reason::INVALID.into(), message });
+        rejected.refused.insert(name.clone(), Blocked { reason: reason::INVALID.into(), message });
     }
-    (!anchored.refused.is_empty()).then_some(anchored)
+    (!rejected.refused.is_empty()).then_some(rejected)
 }
 
-fn anchor(spec: &mut OpenStackDeploymentSpec, service: &str, release: &str, actual: &ReleaseKey) {
+/// Sets the actual name and namespace of a release in the spec.
+fn keep_identity(spec: &mut OpenStackDeploymentSpec, service: &str, release: &str, actual: &ReleaseKey) {
     let overrides = spec.services.entry(service.to_owned()).or_default();
     let overrides = overrides.releases.entry(release.to_owned()).or_default();
     overrides.name = Some(actual.name.clone());
@@ -96,9 +97,9 @@ fn move_message(field: &str, release: &str, actual: &ReleaseKey, wanted: &Releas
     add("name", &actual.name, &wanted.name, release);
     let (fields, remedies) = (fields.join(", "), remedies.join(" and "));
     format!(
-        "{fields}: {release} is installed as helm release {actual} and can't become {wanted}: it would be left running beside a new and empty \
-         one, because volume claims do not move; {remedies}, or, to start over there, set the service's `enabled` to false first, let the \
-         release be uninstalled, and enable it then"
+        "{fields}: {release} is installed as helm release {actual} and can't become {wanted}: it would keep running next to a new and empty \
+         one, because volume claims do not move; {remedies}, or, to start over there, set the service's `enabled` to false first, wait \
+         until the release is uninstalled, and enable it then"
     )
 }
 

@@ -7,7 +7,7 @@ use crate::scrub::{find_secret_paths, is_secret_in_clear};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves, merge_layers};
 
-/// The folder of the catalogue whose values can contain texts that the user wrote.
+/// The folder of the catalogue whose values can contain texts from the spec.
 const FEATURES: &str = "values/features/";
 
 /// The inputs of the layers of one release.
@@ -19,16 +19,16 @@ pub(super) struct Source<'a> {
     pub service: &'a str,
     pub name: &'a str,
     pub release: &'a Release,
-    /// Passwords that the user has written into features in clear.
+    /// Passwords that the user has written into features in plain text.
     pub passwords: &'a [String],
     pub scope: &'a Scope<'a>,
 }
 
 /// The layers of a release, as far as they are available.
 pub(super) struct Stack {
-    /// Low to high.
+    /// The layers from low to high.
     pub layers: Vec<Layer>,
-    /// Why the release can't be submitted.
+    /// The reasons why the release can't be passed to helm.
     pub problems: Vec<Finding>,
     /// Whether no layer is missing. A wrong `unset` blocks the release, but its values can still be checked.
     pub is_complete: bool,
@@ -37,7 +37,7 @@ pub(super) struct Stack {
 /// Returns the layers of release `name`, low to high.
 ///
 /// # Errors
-/// Returns a finding for each layer that is not available; the release then can't be submitted.
+/// Returns a finding for each layer that is not available; the release then can't be passed to helm.
 pub fn layers(
     name: &str,
     spec: &OpenStackDeploymentSpec,
@@ -75,13 +75,14 @@ impl<'a> Source<'a> {
         }
         let chart = self.facts.charts.get(self.name).and_then(|chart| chart.as_ref().ok());
         layers.extend(images::layer(&self.spec.images, &layers, chart));
-        self.users(&mut layers, &mut problems, &mut unset_errors);
+        self.add_spec_layers(&mut layers, &mut problems, &mut unset_errors);
         layers.retain(|layer| !layer.is_empty());
         let is_complete = problems.is_empty();
         problems.extend(unset_errors);
         Stack { layers, problems, is_complete }
     }
 
+    /// Adds the layers of the catalogue except for presets and features.
     fn catalogue(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
         self.fragments(&self.catalog.shared, layers, problems);
         let file = self.catalog.services.get(self.service).map_or("", |service| service.file.as_str());
@@ -184,14 +185,14 @@ impl<'a> Source<'a> {
         Finding::new(Level::Error, field, message)
     }
 
-    /// Adds the user's layers; a wrong `unset` is one of the `unset_errors`, which do not prevent checking the values.
-    fn users(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, unset_errors: &mut Vec<Finding>) {
+    /// Adds the layers of the spec. A wrong `unset` is added to `unset_errors`, which do not prevent checking the values.
+    fn add_spec_layers(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, unset_errors: &mut Vec<Finding>) {
         let common = &self.spec.common;
-        user(&common.all, "spec.common", layers, unset_errors);
+        add_overrides(&common.all, "spec.common", layers, unset_errors);
         let group = self.catalog.services.get(self.service).map(|service| service.group);
         match group {
-            Some(Group::Infra) => user(&common.infra, "spec.common.infra", layers, unset_errors),
-            Some(Group::Openstack) => user(&common.openstack, "spec.common.openstack", layers, unset_errors),
+            Some(Group::Infra) => add_overrides(&common.infra, "spec.common.infra", layers, unset_errors),
+            Some(Group::Openstack) => add_overrides(&common.openstack, "spec.common.openstack", layers, unset_errors),
             None => {}
         }
         let Some(own) = self.own() else { return };
@@ -213,7 +214,7 @@ impl<'a> Source<'a> {
                 None => {}
             }
         }
-        user(&own.overrides, &field, layers, unset_errors);
+        add_overrides(&own.overrides, &field, layers, unset_errors);
     }
 }
 
@@ -224,14 +225,15 @@ fn all(values: &Values) -> Vec<Path> {
     set.map(|(path, _)| path).collect()
 }
 
-/// Returns the paths of secrets that are written in clear; osdpl never shows them.
+/// Returns the paths of secrets that are written in plain text. osdpl never shows them.
 pub(super) fn in_clear(values: &Values) -> Vec<Path> {
     let found =
         leaves(values).into_iter().filter(|(path, value)| is_secret_in_clear(path, value)).map(|(path, _)| path);
     found.chain(find_secret_paths(values)).collect()
 }
 
-fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, unset_errors: &mut Vec<Finding>) {
+/// Adds one layer of the spec.
+fn add_overrides(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, unset_errors: &mut Vec<Finding>) {
     if overrides.values.is_empty() && overrides.unset.is_empty() {
         return;
     }

@@ -1,5 +1,5 @@
-//! Passwords that a user writes into features in clear. Fragments copy them into values, so they must be redacted
-//! everywhere.
+//! Passwords that a user writes into features in plain text. Fragments copy them into values, so they must be redacted
+//! there, too.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Resolving: computes the values, needs and digests of each release from a selection and facts.
+//! Computes the values, needs and digests of each release from a selection and facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ use osdpl_values::{
     Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
 };
 
-/// Must be increased when the operator passes other inputs to helm for the same values, because such a change needs
-/// approval as well.
+/// The version of the inputs that osdpl passes to helm besides the values. Increase it if they change, because such a
+/// change needs approval as well.
 const EPOCH: &str = "1";
 
 /// The desired state, with the layers that it comes from.
@@ -28,7 +28,7 @@ pub struct ResolvedLayers {
     pub layers: BTreeMap<String, Vec<Layer>>,
     /// The available layers of each release that has a missing one.
     pub partial: BTreeMap<String, Vec<Layer>>,
-    /// Why layers are missing; releases with the same problem share one entry.
+    /// The reasons why layers are missing. Releases with the same problem share one entry.
     pub problems: BTreeSet<Finding>,
 }
 
@@ -82,7 +82,7 @@ struct Merged {
     layers: Vec<Layer>,
     release: DesiredRelease,
     findings: Vec<Finding>,
-    /// Why the release can't be submitted.
+    /// The reasons why the release can't be passed to helm.
     problems: Vec<Finding>,
     /// Whether no layer is missing; otherwise the release has no values.
     is_complete: bool,
@@ -120,7 +120,7 @@ impl Source<'_> {
         Some(Finding::new(Level::Note, field, message))
     }
 
-    /// Builds the desired release; the paths are those that are secret now, and those that ever may have been.
+    /// Builds the desired release. The paths are those that are secret now, and those that were secret in some layer.
     fn desired(
         &self,
         key: ReleaseKey,
@@ -164,7 +164,7 @@ impl Source<'_> {
         }
     }
 
-    /// Returns why the release can't be submitted.
+    /// Returns the reason why the release can't be passed to helm.
     fn blocked(&self, problems: &[Finding]) -> Option<Blocked> {
         let refused = self.facts.refused.get(self.name).cloned();
         let missing = || (!problems.is_empty()).then(|| missing_inputs(problems));
@@ -196,13 +196,14 @@ impl Source<'_> {
     }
 }
 
-/// Returns the digest of what running instances depend on. Errors are ignored here, because merging the values reports
-/// them.
+/// Returns the digest of the settings that running instances depend on. Errors are ignored, because the merge of the
+/// values reports them.
 fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     let digest = release.instance_digest.as_ref()?.evaluate(scope).ok()?;
     digest.as_str().map(str::to_owned)
 }
 
+/// Describes the inputs that a release misses.
 fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {

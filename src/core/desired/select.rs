@@ -16,9 +16,9 @@ use crate::observed::ReleaseKey;
 use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Scope, Template};
 
-/// Evaluates a spec and reports everything that is wrong with it.
+/// Evaluates a spec and reports all its problems.
 ///
-/// If the spec has unknown names, other findings are reported only if they hold for every name that may be meant.
+/// If the spec has unknown names, other findings are reported only if they hold for every name that the user may mean.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check(spec, catalog);
@@ -66,7 +66,7 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     duplicates(&mut selection);
     per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
     checks(spec, catalog, &mut selection);
-    // A check has a better remedy for the same problem, so it comes first.
+    // A check of the catalogue describes a better remedy for the same problem, so its finding is first.
     selection.findings.extend(refusals);
     selection.findings.extend(notes);
     selection
@@ -143,7 +143,7 @@ pub(super) fn variables(
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
-        // The properties of a Ceph come with the facts.
+        // The facts add the properties of Ceph.
         "ceph": {},
     }) else {
         return Map::new();
@@ -174,6 +174,7 @@ pub(super) fn holds(
     })
 }
 
+/// Reports releases that would have the same name and namespace.
 fn duplicates(selection: &mut Selection) {
     let mut releases_by_key: BTreeMap<&ReleaseKey, &str> = BTreeMap::new();
     let mut found = Vec::new();
@@ -188,6 +189,7 @@ fn duplicates(selection: &mut Selection) {
     selection.findings.extend(found);
 }
 
+/// Runs the checks of presets and features, and determines the certificates.
 fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
     let scope = &selection.scope;
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);

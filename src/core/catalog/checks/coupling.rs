@@ -18,20 +18,21 @@ pub struct EqualSetting {
     pub what: String,
     /// The reason why it must be equal.
     pub why: String,
-    /// A further step besides making the values equal; empty if none.
+    /// A step to take in addition to making the values equal; empty if none.
     pub remedy: String,
-    /// Upstream's default. If it is unknown, unset places are ignored.
+    /// Upstream's default. If it is unknown, paths without a value are ignored.
     pub default: Option<Value>,
     /// The expected value, if it is known.
     pub expected: Option<Expression>,
-    /// The release that serves all others without a server of their own: `rabbitmq`, if release `rabbitmq-nova` is
-    /// nova's. The values must be equal between a server and its clients, but not between two servers.
+    /// The release with the server that all releases share, except those with a server of their own: `rabbitmq`, while
+    /// nova may use `rabbitmq-nova`. The values must be equal between a server and its clients, but not between two
+    /// servers.
     pub server: Option<String>,
-    /// The places of the setting.
+    /// The paths of the setting.
     pub paths: Vec<SettingPath>,
 }
 
-/// A place of the setting.
+/// A path of the setting in one or more charts.
 #[derive(Debug)]
 pub struct SettingPath {
     /// The release; if unset, every release whose chart has the key.

@@ -6,8 +6,9 @@ use super::Reader;
 use super::rule::FILE;
 use osdpl_values::Path;
 
-/// Pods of one kind. They open at most pods × (workers + other_processes) × pools × (`max_pool_size` + `max_overflow`)
-/// connections.
+/// Pods of one kind with their database connections.
+///
+/// They open at most pods × (workers + other processes) × pools × (`max_pool_size` + `max_overflow`) connections.
 #[derive(Debug)]
 pub struct ConnectionPool {
     /// The release of the pods.

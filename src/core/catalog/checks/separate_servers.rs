@@ -1,4 +1,4 @@
-//! `values/rules.yaml`: quorum-based servers, each of which needs a node of its own.
+//! `values/rules.yaml`: servers with a quorum, each of which needs a node of its own.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use super::Reader;
 use super::rule::FILE;
 use osdpl_values::Path;
 
-/// Quorum-based servers.
+/// Servers with a quorum, which must run on separate nodes.
 #[derive(Debug)]
 pub struct SeparateServers {
     /// The chart that runs them, in any release.
@@ -16,7 +16,7 @@ pub struct SeparateServers {
     pub what: String,
     /// The path of the number of servers.
     pub replicas: Path,
-    /// The problem of an even number, as the text after `an even number of database servers`.
+    /// The end of the message about an even number, after `an even number of database servers`.
     pub even: String,
     /// The path of the node selector: `node_selector_key` and `node_selector_value` are below it. `labels.` and the
     /// last key of `replicas` if unset.

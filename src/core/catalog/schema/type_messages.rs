@@ -69,7 +69,7 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
     }
 }
 
-/// Whether the schema accepts the value that was most likely meant.
+/// Whether the schema accepts the value that the user most likely intended.
 fn accepts(schema: &Value, intended: &Value) -> bool {
     validate(schema, intended, "", Nulls::Kept).is_empty()
 }
@@ -82,7 +82,7 @@ fn joined_by_commas(items: &[Value], schema: &Value) -> Option<String> {
     (text.len() <= SHOWN && osdpl_values::expr::matches(&text, pattern)).then_some(text)
 }
 
-/// Returns the boolean that a text was meant as.
+/// Returns the boolean that a text such as `yes` or `off` stands for.
 pub fn parse_boolean_word(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "true" | "yes" | "on" | "y" => Some(true),

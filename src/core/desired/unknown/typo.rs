@@ -1,4 +1,4 @@
-//! Typos: in maps where charts take any key, a key is reported only if it is most likely a misspelling of a known one.
+//! Finds typos. In maps where charts take any key, a key is reported only if it is most likely a misspelling of a known key.
 
 /// The minimum length of names that are compared: `ovs` and `ovn` are two different names.
 const LETTERS: usize = 4;
@@ -9,10 +9,11 @@ const LETTERS: usize = 4;
 /// names of policy rules and pipelines (`volume:get`), and plurals (`rabbit_quorum_queue` in `oslo.messaging`,
 /// `rabbit_quorum_queues` in charts).
 pub fn find_typo<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known.into_iter().find(|known| !written.contains(':') && is_slip(written, known))
+    known.into_iter().find(|known| !written.contains(':') && differs_by_one_typo(written, known))
 }
 
-fn is_slip(written: &str, known: &str) -> bool {
+/// Whether a name differs from a known one by one typo.
+fn differs_by_one_typo(written: &str, known: &str) -> bool {
     let (written, known): (Vec<char>, Vec<char>) = (written.chars().collect(), known.chars().collect());
     let same = written.iter().zip(&known).take_while(|(one, two)| one == two).count();
     let (one, two) = (&written[same..], &known[same..]);
