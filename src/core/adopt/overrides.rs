@@ -16,7 +16,7 @@ const LONGEST_UNSET: usize = 128;
 
 /// Overrides of one release. Contains secrets.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct RemainingOverrides {
+pub(super) struct RemainingOverrides {
     /// The overrides that may be in the spec.
     pub plain: Overrides,
     /// The values that must be in a Secret.
@@ -25,7 +25,7 @@ pub struct RemainingOverrides {
 
 /// Returns the overrides with which templates read the same from `wanted` as from `given`, both on top of the chart's
 /// `defaults`.
-pub fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
+pub(super) fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
     let effective = |values: &Values| {
         let mut values = coalesce(defaults, values);
         normalize_numbers(&mut values);

@@ -179,6 +179,6 @@ impl Body {
 ///
 /// # Errors
 /// For the first invalid path.
-pub fn parse_paths(texts: Vec<String>) -> Result<Vec<(String, Path)>, PathError> {
+pub(super) fn parse_paths(texts: Vec<String>) -> Result<Vec<(String, Path)>, PathError> {
     texts.into_iter().map(|text| Path::parse(&text).map(|path| (text, path))).collect()
 }

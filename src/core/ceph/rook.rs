@@ -20,7 +20,7 @@ use super::Consumer;
 pub const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 
 /// The Secret in which Rook stores `client.admin`'s key (`ceph-username`, `ceph-secret`).
-pub const MONITORS: &str = "rook-ceph-mon";
+const MONITORS: &str = "rook-ceph-mon";
 
 /// The feature's settings for Rook.
 #[derive(Clone, Debug, PartialEq)]

@@ -43,7 +43,7 @@ impl ObjectStore {
     }
 
     /// Returns the address for users, if it is not the one that Ceph reports.
-    pub fn public_url(&self) -> Option<&str> {
+    pub(super) fn public_url(&self) -> Option<&str> {
         self.text("publicUrl")
     }
 

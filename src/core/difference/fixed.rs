@@ -81,7 +81,7 @@ const RULES: &[(&str, &str, &[Rule])] = &[
 ];
 
 /// Returns the immutable fields in which two objects differ.
-pub fn refused(old: &Object, new: &Object) -> Vec<String> {
+pub(super) fn refused(old: &Object, new: &Object) -> Vec<String> {
     let id = new.id();
     let rules = RULES.iter().filter(|(group, kind, _)| *group == id.group && *kind == id.kind);
     let mut rules = rules.flat_map(|(_, _, rules)| *rules).peekable();

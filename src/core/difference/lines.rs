@@ -10,7 +10,7 @@ const PAIRS: usize = 1 << 22;
 
 /// Returns the removed (`-`) and added (`+`) lines, as few as possible. Long results are shortened to a count, and
 /// always contain both kinds.
-pub fn diff_lines(before: &str, after: &str) -> Vec<String> {
+pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let [old, new] = [before, after].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();
     let most = old.len().min(new.len()) - start;

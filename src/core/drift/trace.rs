@@ -11,7 +11,7 @@ use super::ExpectedFields;
 use super::fields::{OwnedFields, PathHash};
 
 /// helm's name as a writer, also if the program has another name (helm 3 and 4: `kube.ManagedFieldsManager`).
-pub const HELM_MANAGER: &str = "helm";
+const HELM_MANAGER: &str = "helm";
 
 /// The maximum number of fields in a message.
 const SHOWN: usize = 3;

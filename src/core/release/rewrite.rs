@@ -28,7 +28,7 @@ type Fields<'a> = BTreeMap<String, &'a RawValue>;
 ///
 /// # Errors
 /// Fails if the payload is not a record.
-pub fn mark_payload_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, DecodeError> {
+fn mark_payload_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, DecodeError> {
     let text = unpacked(payload)?;
     let mut record = fields(&text, "the record")?;
     let info = record.get("info").ok_or_else(|| DecodeError::NoRelease("it has no field \"info\"".to_owned()))?;

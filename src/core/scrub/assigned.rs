@@ -10,7 +10,7 @@ const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "[]", "{}"];
 
 /// Returns the secrets that a text assigns to keys, without quotes. References (`{{ … }}`, `$(…)`) are no secrets.
-pub fn find_assigned_secrets(text: &str) -> Vec<&str> {
+pub(super) fn find_assigned_secrets(text: &str) -> Vec<&str> {
     let separators = text.match_indices([':', '=']);
     let found = separators.filter(|(index, _)| is_secret(key(&text[..*index]))).map(|(index, _)| value(&text[index..]));
     found.filter(|value| is_written(value)).collect()

@@ -15,7 +15,7 @@ use crate::release::Status;
 type Health = BTreeMap<String, BTreeMap<String, ComponentStatus>>;
 
 /// The overall state of the cloud.
-pub struct Assessment {
+pub(super) struct Assessment {
     pub phase: Phase,
     pub reason: &'static str,
     pub message: String,
@@ -28,7 +28,7 @@ pub struct Assessment {
 }
 
 /// Assesses the overall state.
-pub fn assess(report: &Report<'_>, health: &Health, children: &Children) -> Assessment {
+pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) -> Assessment {
     let steps = || report.plan.decisions.values().map(|decision| &decision.step);
     let progressing = report.older_resource.is_none()
         && !report.findings.iter().any(|finding| finding.level == Level::Error)

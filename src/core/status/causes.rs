@@ -22,7 +22,7 @@ fn own_causes<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Cause> {
 }
 
 /// Returns the root causes. A known cause keeps its time.
-pub fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -> Vec<RootCauseStatus> {
+pub(super) fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -> Vec<RootCauseStatus> {
     let causes = own_causes(report).take(MAX_CAUSES).map(|cause| {
         let known = before.iter().find(|known| known.message == cause.message);
         RootCauseStatus {
@@ -36,7 +36,7 @@ pub fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -
 }
 
 /// Prepends the first cause to a message. With `only_stuck` causes that may resolve by themselves are skipped.
-pub fn prepend_cause(message: String, report: &Report<'_>, only_stuck: bool) -> String {
+pub(super) fn prepend_cause(message: String, report: &Report<'_>, only_stuck: bool) -> String {
     let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !only_stuck);
     let Some(first) = own_causes(report).find(is_relevant) else { return message };
     let line = line(first);

@@ -21,7 +21,7 @@ const WARN_PERCENT: usize = 70;
 const UNMANAGED: &str = "unmanaged: osdpl does not change it or watch it for drift (managed: false)";
 
 /// Returns the status of each release by its catalogue name.
-pub fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, now: Timestamp) -> Children {
+pub(super) fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, now: Timestamp) -> Children {
     let decisions = report.plan.decisions.iter();
     let all = decisions.map(|(name, decision)| {
         let mut child = child(name, decision, report);
@@ -78,7 +78,7 @@ fn with_size(message: String, body: Option<&RecordBody>) -> String {
 }
 
 /// Returns the warning for a record of this size, if any.
-pub fn size_warning(stored: usize) -> Option<String> {
+pub(super) fn size_warning(stored: usize) -> Option<String> {
     let percent = stored.saturating_mul(100) / RECORD_LIMIT;
     (percent >= WARN_PERCENT).then(|| {
         format!(
@@ -88,7 +88,7 @@ pub fn size_warning(stored: usize) -> Option<String> {
 }
 
 /// Returns the first line and the number of further lines. `osdpl status` shows all of them.
-pub fn first(lines: &[String]) -> String {
+pub(super) fn first(lines: &[String]) -> String {
     match lines {
         [] => String::new(),
         [one] => one.clone(),
@@ -97,7 +97,7 @@ pub fn first(lines: &[String]) -> String {
 }
 
 /// Returns the health of all components of the releases that are desired or still exist.
-pub fn health(report: &Report<'_>) -> BTreeMap<String, BTreeMap<String, ComponentStatus>> {
+pub(super) fn health(report: &Report<'_>) -> BTreeMap<String, BTreeMap<String, ComponentStatus>> {
     let mut all: BTreeMap<String, BTreeMap<String, ComponentStatus>> = BTreeMap::new();
     for (name, decision) in &report.plan.decisions {
         let components = report.desired.releases.get(name).into_iter().flat_map(|release| release.components.keys());
@@ -132,12 +132,12 @@ fn unknown() -> ComponentStatus {
 }
 
 /// Returns the number of ready components.
-pub fn healthy(health: &BTreeMap<String, BTreeMap<String, ComponentStatus>>) -> usize {
+pub(super) fn healthy(health: &BTreeMap<String, BTreeMap<String, ComponentStatus>>) -> usize {
     health.values().flat_map(BTreeMap::values).filter(|status| status.status == ComponentHealth::Ready).count()
 }
 
 /// Adds the results for the APIs that were probed and reachable.
-pub fn add_endpoints(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
+pub(super) fn add_endpoints(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for decision in report.plan.decisions.values() {
         if let Some(probe) = report.observed.endpoints.get(&decision.key) {
             health.entry(probe.application.clone()).or_default().insert(endpoint::COMPONENT.into(), endpoint::assess(probe));

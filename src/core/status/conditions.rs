@@ -12,14 +12,14 @@ use crate::desired::{Finding, is_about_unknown_keys};
 use crate::plan::{Step, Wait};
 
 /// The number of warnings in a condition's message.
-pub const WARNINGS: usize = 10;
+pub(super) const WARNINGS: usize = 10;
 
 /// The prefix of each warning at the end of a message.
-pub const WARNING: &str = "; warning: ";
+pub(super) const WARNING: &str = "; warning: ";
 
 /// Returns the warnings about the spec. Warnings about single values and unknown keys are last, because one wrong map
 /// causes many of them and only the first warnings are reported.
-pub fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
+pub(super) fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     let mut warnings: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
     let is_of_a_value = |field: &str| [".values.", ".valuesFrom[", ".unset["].iter().any(|part| field.contains(part));
     warnings.sort_by_key(|finding| (is_about_unknown_keys(finding), is_of_a_value(&finding.location.field)));
@@ -27,7 +27,7 @@ pub fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
 }
 
 /// Formats drift and the warnings about the spec, for the end of a message.
-pub fn warnings(report: &Report<'_>, children: &Children) -> String {
+pub(super) fn warnings(report: &Report<'_>, children: &Children) -> String {
     let warnings: Vec<String> = spec_warnings(report).iter().map(|finding| format!("{WARNING}{finding}")).collect();
     let more = warnings.len().saturating_sub(WARNINGS);
     let more = (more > 0).then(|| format!("; and {more} more warnings, see `osdpl plan`"));
@@ -85,7 +85,7 @@ fn describe_ceph(declared: &DeclaredCeph) -> String {
 }
 
 /// Returns all conditions. A condition whose status is unchanged keeps its transition time.
-pub fn conditions(
+pub(super) fn conditions(
     before: &[Condition],
     assessment: &Assessment,
     report: &Report<'_>,

@@ -20,7 +20,7 @@ fn own_cron_jobs<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Observe
 }
 
 /// Adds the health of `CronJobs`. If a workload has the same labels, the worse result is kept.
-pub fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
+pub(super) fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for cron in own_cron_jobs(report) {
         let result = cron::assess(cron);
         match health.entry(cron.component.application.clone()).or_default().entry(cron.component.component.clone()) {
@@ -35,7 +35,7 @@ pub fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, rep
 }
 
 /// Returns the results of the last test runs. A known result is kept after its Job was deleted.
-pub fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) -> BTreeMap<String, TestStatus> {
+pub(super) fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) -> BTreeMap<String, TestStatus> {
     let results = own_cron_jobs(report).filter_map(|cron| {
         let mut wanted = report.desired.releases.values();
         let release = wanted.find(|release| release.key == ReleaseKey::new(&cron.namespace, &cron.release))?;
@@ -64,7 +64,7 @@ fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: Str
 }
 
 /// Describes the `CronJobs` whose last run failed, in one line.
-pub fn failing(report: &Report<'_>) -> Option<String> {
+pub(super) fn failing(report: &Report<'_>) -> Option<String> {
     let failing = own_cron_jobs(report)
         .filter_map(|cron| Some(format!("CronJob {}: {}", cron.name, cron.trouble.as_ref()?.message)));
     let lines: Vec<String> = failing.collect();

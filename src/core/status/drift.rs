@@ -11,13 +11,13 @@ use crate::drift::{Change, DriftedObject};
 use crate::plan::{Decision, DriftAction, Step};
 
 /// The status of each release by its catalogue name.
-pub type Children = BTreeMap<String, HelmReleaseStatus>;
+pub(super) type Children = BTreeMap<String, HelmReleaseStatus>;
 
 /// The maximum number of drifted objects in the status.
 const MAX_OBJECTS: usize = 10;
 
 /// Adds the drift of a release and its handling to its status.
-pub fn report_drift(
+pub(super) fn report_drift(
     child: &mut HelmReleaseStatus,
     before: Option<&HelmReleaseStatus>,
     name: &str,
@@ -97,20 +97,20 @@ fn advice(name: &str, decision: &Decision) -> String {
 }
 
 /// Names the drifted releases, for the end of the summary message.
-pub fn summary(children: &Children) -> Option<String> {
+pub(super) fn summary(children: &Children) -> Option<String> {
     let drifted = children.iter().filter(|(_, child)| !child.drift.is_empty());
     let names: Vec<_> = drifted.map(|(name, _)| name.as_str()).collect();
     (!names.is_empty()).then(|| format!("; objects changed outside of helm: {}", names.join(", ")))
 }
 
 /// Returns the first release with drift.
-pub fn degraded(children: &Children) -> Option<String> {
+pub(super) fn degraded(children: &Children) -> Option<String> {
     let (name, child) = children.iter().find(|(_, child)| !child.drift.is_empty())?;
     Some(format!("{name}: {}", child.message))
 }
 
 /// Returns an event for each drifted object that was not reported before.
-pub fn events(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Vec<Event> {
+pub(super) fn events(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Vec<Event> {
     let known = before.map_or(&[][..], |before| before.drift.as_slice());
     let new = now.drift.iter().filter(|drift| !known.contains(drift));
     let events = new.map(|drift| Event {

@@ -103,7 +103,7 @@ impl Event {
     }
 }
 
-pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
+pub(super) fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let mut events = Vec::new();
     for (name, child) in &now.children {
         let before = before.children.get(name);
@@ -128,7 +128,7 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
 }
 
 /// Returns an event for a change of Ready. Progress is only reported if it takes Ready or a pause away.
-pub fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
+pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
         return None;
@@ -270,7 +270,7 @@ fn event_reason(why: &str) -> &'static str {
 }
 
 /// Creates an event without subject, with a shortened note if it is too long.
-pub fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
+pub(super) fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
     // events.k8s.io refuses notes over 1 kB.
     if note.len() > 1000 {
         let end = (0..=997).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);

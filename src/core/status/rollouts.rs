@@ -15,7 +15,7 @@ pub fn line(name: &str, status: &RolloutStatus) -> String {
 }
 
 /// Returns the most severe active rollout: its condition's reason, the phase of the cloud, and its progress.
-pub fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)> {
+pub(super) fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)> {
     let severity = |status: &RolloutStatus| match status.phase {
         RolloutPhase::Stopped => Some((0, reason::ROLLOUT_STOPPED, Phase::Degraded)),
         RolloutPhase::AwaitingApproval => Some((1, reason::APPROVAL, Phase::AwaitingApproval)),
@@ -29,7 +29,7 @@ pub fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)> {
 }
 
 /// Returns the condition `RolledOut`, if there is any rollout.
-pub fn condition(rollouts: &Rollouts) -> Option<(bool, (&'static str, String))> {
+pub(super) fn condition(rollouts: &Rollouts) -> Option<(bool, (&'static str, String))> {
     let known = rollouts.values().any(|status| status.phase != RolloutPhase::Pending);
     let done = || known.then(|| (true, (reason::NONE, String::new())));
     let lines = rollouts.iter().filter(|(_, status)| status.phase.is_active()).map(|(name, status)| line(name, status));
@@ -38,7 +38,7 @@ pub fn condition(rollouts: &Rollouts) -> Option<(bool, (&'static str, String))> 
 }
 
 /// Returns events for rollouts that wait for approval, start a batch, stop or complete.
-pub fn events(before: &Rollouts, now: &Rollouts) -> Vec<Event> {
+pub(super) fn events(before: &Rollouts, now: &Rollouts) -> Vec<Event> {
     let none = RolloutStatus::default();
     now.iter().filter_map(|(name, status)| changed(name, before.get(name).unwrap_or(&none), status)).collect()
 }

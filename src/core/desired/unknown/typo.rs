@@ -8,7 +8,7 @@ const LETTERS: usize = 4;
 /// A typo is one missing, additional or wrong letter, or two swapped neighbours. No typos are numbers (`rbd1`, `rbd2`),
 /// names of policy rules and pipelines (`volume:get`), and plurals (`rabbit_quorum_queue` in `oslo.messaging`,
 /// `rabbit_quorum_queues` in charts).
-pub fn find_typo<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn find_typo<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known.into_iter().find(|known| !written.contains(':') && differs_by_one_typo(written, known))
 }
 
