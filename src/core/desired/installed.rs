@@ -104,4 +104,131 @@ fn move_message(field: &str, release: &str, actual: &ReleaseKey, wanted: &Releas
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::desired::select;
+    use crate::observed::{Attempt, Liveness, RecordBody};
+
+    fn catalog() -> Catalog {
+        Catalog::load(&crate::testing::files(&[])).unwrap()
+    }
+
+    /// Returns a release made by osdpl of this chart, labelled or not.
+    fn installed_release(label: Option<&str>, chart: &str) -> ObservedRelease {
+        ObservedRelease {
+            status: Status::Deployed,
+            revision: 1,
+            release: label.map(Into::into),
+            attempt: Some(Attempt { instance: "me".into(), revision: 1, owner: Liveness::Us }),
+            body: Some(RecordBody { chart: chart.into(), ..RecordBody::default() }),
+            ..ObservedRelease::default()
+        }
+    }
+
+    fn key(text: &str) -> ReleaseKey {
+        let (namespace, name) = text.split_once('/').unwrap();
+        ReleaseKey::new(namespace, name)
+    }
+
+    /// Returns the refused releases if these releases are installed, and the identity of all releases.
+    fn refusals(
+        services: &Value,
+        installed: &[(&str, &str)],
+    ) -> (BTreeMap<String, String>, BTreeMap<String, ReleaseKey>) {
+        let spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "services": services});
+        let (spec, catalog) = (serde_json::from_value(spec).unwrap(), catalog());
+        let selection = select("cloud", "openstack", &spec, &catalog);
+        let releases = installed.iter().map(|(at, release)| (key(at), installed_release(Some(release), release)));
+        let observed = Observed { releases: releases.collect(), ..Observed::default() };
+        let Some(anchored) = reject_moves(&selection, &spec, &catalog, &observed) else {
+            return (BTreeMap::new(), selection.releases);
+        };
+        let selection = select("cloud", "openstack", &anchored.spec, &catalog);
+        (anchored.refused.into_iter().map(|(name, blocked)| (name, blocked.message)).collect(), selection.releases)
+    }
+
+    #[test]
+    fn identifies_by_label_then_chart_then_spec_then_name() {
+        let catalog = catalog();
+        let names = BTreeMap::from([(key("openstack/one"), "front".to_owned())]);
+        let identify = |text: &str, record: ObservedRelease| {
+            identify_release(&key(text), &record, &names, &catalog).unwrap_or_default()
+        };
+        assert_eq!(identify("openstack/one", installed_release(Some("store"), "front")), "store");
+        assert_eq!(identify("openstack/one", installed_release(Some("of-another-catalogue"), "store")), "store");
+        assert_eq!(identify("openstack/one", installed_release(None, "unknown")), "front");
+        assert_eq!(identify("edge/store", installed_release(None, "unknown")), "store");
+        assert_eq!(identify("edge/three", installed_release(None, "unknown")), "");
+    }
+
+    #[test]
+    fn refuses_to_rename_an_installed_release() {
+        let installed = [("openstack/store", "store"), ("openstack/front", "front")];
+        assert_eq!(refusals(&json!({}), &installed).0, BTreeMap::new());
+        let (refused, releases) = refusals(&json!({"store": {"releases": {"store": {"name": "base"}}}}), &installed);
+        assert_eq!(refused.keys().collect::<Vec<_>>(), ["store"]);
+        assert_eq!(releases["store"], key("openstack/store"));
+        let message = &refused["store"];
+        assert!(message.starts_with("spec.services.store.releases.store.name: store is installed as"), "{message}");
+        assert!(message.contains("openstack/store and can't become openstack/base"), "{message}");
+        assert!(message.contains("remove name"), "{message}");
+        let both = json!({"store": {"releases": {"store": {"name": "base", "namespace": "data"}}}});
+        assert!(refusals(&both, &installed).0["store"].contains("remove namespace and remove name"));
+    }
+
+    #[test]
+    fn refuses_to_drop_or_change_the_name_of_a_release() {
+        let installed = [("data/base", "store")];
+        let message = &refusals(&json!({}), &installed).0["store"];
+        assert!(message.contains("set namespace to data and set name to base"), "{message}");
+        let other = json!({"store": {"releases": {"store": {"name": "other", "namespace": "data"}}}});
+        assert!(refusals(&other, &installed).0["store"].contains("set name to base"));
+        let same = json!({"store": {"releases": {"store": {"name": "base", "namespace": "data"}}}});
+        assert_eq!(refusals(&same, &installed).0, BTreeMap::new());
+    }
+
+    #[test]
+    fn the_catalogue_namespace_applies_unless_the_spec_sets_one() {
+        let store = crate::testing::files(&[])["values/services/store.yaml"].clone();
+        let store = store.replace("  store:\n", "  store:\n    namespace: data\n");
+        let catalog = Catalog::load(&crate::testing::files(&[("values/services/store.yaml", &store)])).unwrap();
+        let selected = |services: Value| {
+            let spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "services": services});
+            let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
+            let selection = select("cloud", "openstack", &spec, &catalog);
+            (selection, spec)
+        };
+        let (selection, _) = selected(json!({}));
+        assert_eq!(selection.releases["store"], key("data/store"));
+        assert_eq!(selection.releases["front"], key("openstack/front"));
+        assert_eq!(selection.scope.variable("releases").unwrap()["store"]["namespace"], "data");
+        let (selection, spec) = selected(json!({"store": {"releases": {"store": {"namespace": "mine"}}}}));
+        assert_eq!(selection.releases["store"], key("mine/store"));
+        let releases = [(key("data/store"), installed_release(Some("store"), "store"))].into();
+        let observed = Observed { releases, ..Observed::default() };
+        let message = &reject_moves(&selection, &spec, &catalog, &observed).unwrap().refused["store"].message;
+        assert!(message.contains("; remove namespace, or, to start over"), "{message}");
+    }
+
+    #[test]
+    fn refuses_the_name_of_another_installed_release() {
+        let base = json!({"store": {"releases": {"store": {"name": "base"}}}});
+        assert_eq!(refusals(&base, &[("openstack/front", "front")]).0, BTreeMap::new());
+        let over = json!({"store": {"enabled": false}, "front": {"releases": {"front": {"name": "store"}}}});
+        let (refused, _) = refusals(&over, &[("openstack/store", "store")]);
+        assert!(refused["front"].contains("helm release openstack/store is installed for store"), "{refused:?}");
+    }
+
+    #[test]
+    fn ignores_foreign_and_uninstalled_releases() {
+        let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
+        let (spec, catalog) = (serde_json::from_value(spec).unwrap(), catalog());
+        let selection = select("cloud", "openstack", &spec, &catalog);
+        let foreign = ObservedRelease { attempt: None, ..installed_release(Some("store"), "store") };
+        let uninstalled = ObservedRelease { status: Status::Uninstalled, ..installed_release(Some("front"), "front") };
+        let releases = [(key("data/store"), foreign), (key("data/front"), uninstalled)].into();
+        assert!(reject_moves(&selection, &spec, &catalog, &Observed { releases, ..Observed::default() }).is_none());
+    }
+}
