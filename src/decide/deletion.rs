@@ -226,7 +226,9 @@ mod tests {
 
     #[test]
     fn releases_wait_while_the_catalogue_is_invalid() {
-        let mut world = fixture().with_release("front", observed_release(Status::Deployed)).with_release("store", observed_release(Status::Deployed));
+        let mut world = fixture()
+            .with_release("front", observed_release(Status::Deployed))
+            .with_release("store", observed_release(Status::Deployed));
         world.policy.deleting = true;
         let desired = Desired::default();
         let now = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;

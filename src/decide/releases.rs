@@ -31,7 +31,8 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
         let Some(decision) = releases.decisions.get_mut(&name) else { continue };
         let key = decision.key.clone();
         if let Some(cleanup) = &decision.cleanup {
-            let action = Action::CleanUp { release: key.clone(), cleanup: cleanup.clone(), others: others(&key, observed) };
+            let action =
+                Action::CleanUp { release: key.clone(), cleanup: cleanup.clone(), others: others(&key, observed) };
             draft.attempt(Planned::new(action, "failed revisions may have left objects behind"));
         }
         match &decision.step {

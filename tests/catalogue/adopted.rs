@@ -76,7 +76,9 @@ fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Des
     // Charts have a Ceph in their defaults, which must not be described if there is none.
     let storage = spec["features"]["storage"]["ceph"].is_object().then(|| storage(&known)).flatten();
     let provide_facts = |selection: &Selection| -> Facts { placeholder::facts(catalog, selection) };
-    CloudInventory::new(("openstack", "cloud"), &known, catalog, &provide_facts).with_storage(storage.as_ref()).describe()
+    CloudInventory::new(("openstack", "cloud"), &known, catalog, &provide_facts)
+        .with_storage(storage.as_ref())
+        .describe()
 }
 
 /// Returns the paths of a release's own values.

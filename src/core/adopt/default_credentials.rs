@@ -59,7 +59,9 @@ fn is_identifier(catalog: &Catalog, (service, name): (&str, &str)) -> bool {
 
 /// Whether the value at a path is the chart's own default or a known default of upstream.
 fn is_default(found: &InstalledRelease, path: &Path) -> bool {
-    let Some(text) = get(&found.effective_values, path).and_then(|value| value.as_str()).filter(|text| !text.is_empty()) else {
+    let Some(text) =
+        get(&found.effective_values, path).and_then(|value| value.as_str()).filter(|text| !text.is_empty())
+    else {
         return false;
     };
     let default = get(&found.source.defaults, path).and_then(|value| value.as_str());

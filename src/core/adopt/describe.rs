@@ -85,7 +85,15 @@ impl<'a> CloudInventory<'a> {
         catalog: &'a Catalog,
         provide_facts: FactProvider<'a>,
     ) -> Self {
-        Self { name, namespace, known, catalog, provide_facts, storage: None, adopted_credentials: adopted_credentials(known, catalog) }
+        Self {
+            name,
+            namespace,
+            known,
+            catalog,
+            provide_facts,
+            storage: None,
+            adopted_credentials: adopted_credentials(known, catalog),
+        }
     }
 
     /// Sets the Ceph that the spec declares.

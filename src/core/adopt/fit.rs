@@ -124,12 +124,7 @@ impl<'a> Fit<'a> {
 
     /// Tries a choice that is refused alone together with a candidate for another field of its feature, such as
     /// certificates together with an issuer.
-    fn attempt_with_another_field(
-        &mut self,
-        choice: (&Path, &Value),
-        feature: &Path,
-        candidates: &[FieldCandidates],
-    ) {
+    fn attempt_with_another_field(&mut self, choice: (&Path, &Value), feature: &Path, candidates: &[FieldCandidates]) {
         let open = candidates.iter().filter(|(field, _)| feature.covers(field) && self.value(field).is_none());
         let others: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
         for one in others {

@@ -41,7 +41,8 @@ pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: 
 /// Returns the tags of all images; an image with only a digest has none.
 fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let path: Path = ["images", "tags"].into_iter().collect();
-    let images = known.releases.values().filter_map(|found| get(&found.effective_values, &path).and_then(Value::as_object));
+    let images =
+        known.releases.values().filter_map(|found| get(&found.effective_values, &path).and_then(Value::as_object));
     let images = images.flatten().filter_map(|(_, image)| image.as_str());
     let tag = |image: &str| {
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
@@ -94,7 +95,8 @@ mod tests {
         let config = json!({"images": {"tags": tags}}).as_object().unwrap().clone();
         let source = RevisionSource { config, chart, defaults: serde_json::Map::default(), fingerprint: String::new() };
         let found = [InstalledRelease::new(ReleaseKey::new("cloud", "front"), 1, source)];
-        let DetectedRelease { name, warning } = detect_openstack_release(&identify_releases(&found, &catalog), &catalog);
+        let DetectedRelease { name, warning } =
+            detect_openstack_release(&identify_releases(&found, &catalog), &catalog);
         (name, warning.map(|warning| warning.to_string()))
     }
 

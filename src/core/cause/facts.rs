@@ -61,7 +61,9 @@ impl Facts<'_> {
             let names: Vec<_> = absent.iter().map(ToString::to_string).collect();
             let message = format!("{}: it mounts objects that do not exist: {}", pod.name, names.join(", "));
             explanation.trouble = Issue { stuck: true, message };
-            explanation.inspect.extend(absent.iter().map(|mount| object(&format!("{:?}", mount.kind), namespace, &mount.name)));
+            explanation
+                .inspect
+                .extend(absent.iter().map(|mount| object(&format!("{:?}", mount.kind), namespace, &mount.name)));
         }
         if let Some(log) = self.logs.get(pod.uid.as_str()) {
             explanation.trouble.message = format!("{}; its log ends: {log}", explanation.trouble.message);

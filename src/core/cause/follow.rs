@@ -74,7 +74,8 @@ impl<'a> Input<'a> {
         loop {
             let next = pod.and_then(|pod| self.next(suspect, pod));
             let Some(next) = next else {
-                let RootReason { trouble, inspect } = self.root_reason(suspect, pod, given.is_some() && links.len() == 1);
+                let RootReason { trouble, inspect } =
+                    self.root_reason(suspect, pod, given.is_some() && links.len() == 1);
                 let stuck = trouble.as_ref().is_some_and(|trouble| trouble.stuck);
                 return Chain {
                     links,

@@ -55,11 +55,11 @@ impl Object {
             Some((Monitors::parse(setting(text, "mon_host")?).ok()?, fsid_of(text).map(str::to_ascii_lowercase)))
         };
         match self.kind {
-            Kind::ConfigMap => {
-                conf(&self.data).zip(conf(existing)).is_some_and(|((monitors, fsid), (existing_monitors, existing_fsid))| {
+            Kind::ConfigMap => conf(&self.data).zip(conf(existing)).is_some_and(
+                |((monitors, fsid), (existing_monitors, existing_fsid))| {
                     monitors == existing_monitors && (existing_fsid.is_none() || existing_fsid == fsid)
-                })
-            }
+                },
+            ),
             Kind::Secret if self.name != Consumer::Nova.keyring() => {
                 let key = |data: &BTreeMap<String, String>| data.get("key").map(|key| key.trim().to_owned());
                 key(existing).is_some() && key(existing) == key(&self.data)

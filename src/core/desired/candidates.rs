@@ -156,7 +156,7 @@ checks:
     }
 
     #[test]
-    fn reports_only_the_names_if_there_are_too_many_readings() {
+    fn reports_only_the_names_if_there_are_too_many_candidates() {
         let paints = |count: usize| -> Value {
             let paints = (0..count).map(|number| (format!("paint{number}"), json!({"name": "blue"})));
             json!({"features": paints.collect::<serde_json::Map<_, _>>()})

@@ -44,14 +44,16 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
             continue;
         }
         match evaluate_secrets(entry, scope) {
-            Ok(secrets) => found.extend(secrets.into_iter().map(|SecretEntry { name, namespace, hosts }| Certificate {
-                field: entry.field.clone(),
-                namespace,
-                name,
-                hosts,
-                keys: entry.keys.clone(),
-                user_provided: entry.user_provided,
-            })),
+            Ok(secrets) => {
+                found.extend(secrets.into_iter().map(|SecretEntry { name, namespace, hosts }| Certificate {
+                    field: entry.field.clone(),
+                    namespace,
+                    name,
+                    hosts,
+                    keys: entry.keys.clone(),
+                    user_provided: entry.user_provided,
+                }))
+            }
             Err(problem) => findings.push(refused(
                 entry.field.clone(),
                 format!("the certificates can't be determined: {problem}; report this bug of the catalogue"),

@@ -242,7 +242,9 @@ fn add_overrides(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, un
     for (index, text) in overrides.unset.iter().enumerate() {
         match Path::parse(text) {
             Ok(path) => layer.unset.push((index, path)),
-            Err(error) => unset_errors.push(Finding::new(Level::Error, format!("{field}.unset[{index}]"), error.to_string())),
+            Err(error) => {
+                unset_errors.push(Finding::new(Level::Error, format!("{field}.unset[{index}]"), error.to_string()))
+            }
         }
     }
     layers.push(layer);

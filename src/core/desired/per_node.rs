@@ -54,7 +54,8 @@ pub(super) fn layer(
         for daemonset in daemonsets {
             let own = &release.daemonsets[daemonset];
             let problems = forms::problems(&release.chart, daemonset, own, &target, &given.values);
-            findings.extend(problems.into_iter().map(|(subject, message)| refused(subject.field(&field, index), message)));
+            findings
+                .extend(problems.into_iter().map(|(subject, message)| refused(subject.field(&field, index), message)));
             let part = EntryValues { field: field.clone(), target: target.clone(), values: &given.values };
             parts.entry(daemonset).or_default().push(part);
         }

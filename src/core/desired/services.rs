@@ -75,8 +75,11 @@ pub(super) fn chosen(
             chosen.findings.extend(empty);
             let declined = declined.iter().filter(|(service, _)| !disabled.contains_key(*service));
             chosen.findings.extend(declined.map(|(service, dependents)| disabled_warning(service, dependents)));
-            chosen.refusals = disabled.iter().map(|(service, dependents)| in_use_error(service, dependents, catalog)).collect();
-            chosen.refusals.extend(needed.releases.iter().map(|((service, name), dependents)| unmet_error(service, name, dependents)));
+            chosen.refusals =
+                disabled.iter().map(|(service, dependents)| in_use_error(service, dependents, catalog)).collect();
+            chosen.refusals.extend(
+                needed.releases.iter().map(|((service, name), dependents)| unmet_error(service, name, dependents)),
+            );
             chosen.notes = others.iter().map(|(service, dependents)| added_note(service, dependents)).collect();
             return chosen;
         }
@@ -172,8 +175,10 @@ fn added_note(service: &str, dependents: &Dependents) -> Finding {
 fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Finding {
     let services: BTreeSet<&str> = dependents.keys().filter_map(|name| Some(catalog.release(name)?.0)).collect();
     let services = services.into_iter().collect::<Vec<_>>().join(", ");
-    let message =
-        format!("is false, and {service} is needed by {}; take it out, or disable {services} as well", list(dependents));
+    let message = format!(
+        "is false, and {service} is needed by {}; take it out, or disable {services} as well",
+        list(dependents)
+    );
     refused(format!("spec.services.{service}.enabled"), message)
 }
 

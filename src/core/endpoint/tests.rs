@@ -136,7 +136,8 @@ fn failing_api_is_unhealthy_and_a_root_cause() {
         (ComponentHealth::Unhealthy, "0/1", "GET x: 503")
     );
     let found =
-        [(ReleaseKey::new("n", "glance"), probe(Some("GET x: 503"))), (ReleaseKey::new("n", "nova"), probe(None))].into();
+        [(ReleaseKey::new("n", "glance"), probe(Some("GET x: 503"))), (ReleaseKey::new("n", "nova"), probe(None))]
+            .into();
     let causes = causes(&found);
     assert_eq!((causes.len(), causes[0].message.as_str()), (1, "glance/endpoint: GET x: 503"));
     assert_eq!(causes[0].objects[0].to_string(), "Service n/glance-api");

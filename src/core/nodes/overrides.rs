@@ -79,7 +79,9 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
     let mut findings = BTreeMap::new();
     for (name, given) in &later.given.releases {
         let Some((other, (_, release))) = earlier.given.releases.get(name).zip(catalog.release(name)) else { continue };
-        let Some(form) = release.daemonsets.values().map(|own| own.form).next().filter(|_| change_same_daemonset(given, other)) else {
+        let Some(form) =
+            release.daemonsets.values().map(|own| own.form).next().filter(|_| change_same_daemonset(given, other))
+        else {
             continue;
         };
         let chart = &release.chart;

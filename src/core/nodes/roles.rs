@@ -23,7 +23,8 @@ pub(super) fn assign_roles(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, i
         spec.roles.iter().map(|(name, role)| (name.as_str(), role, role_labels(name, role, catalog))).collect();
     for (name, role, labels) in &roles {
         inventory.findings.extend(absent(name, role, nodes));
-        let members: Vec<_> = nodes.iter().filter(|(name, node)| has_role(role, name, node)).map(|(name, _)| name).collect();
+        let members: Vec<_> =
+            nodes.iter().filter(|(name, node)| has_role(role, name, node)).map(|(name, _)| name).collect();
         let status = RoleStatus {
             labels: labels.iter().map(|(key, value)| format!("{key}={value}")).collect(),
             count: i32::try_from(members.len()).unwrap_or(i32::MAX),

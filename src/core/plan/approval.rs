@@ -29,8 +29,8 @@ impl Context<'_> {
     pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let is_catalog_change = record.catalog.as_deref() != Some(release.catalog.as_str());
         // Instances that run without such settings do not lose anything when the release gets some.
-        let affects_instances =
-            record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES) && record.instances != release.instances;
+        let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)
+            && record.instances != release.instances;
         let restarts = self.restarts(release, record);
         let adopted = super::adopt::is_adopted(record);
         let why = match (affects_instances, restarts.is_empty(), is_catalog_change) {

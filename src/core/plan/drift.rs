@@ -68,9 +68,8 @@ impl Context<'_> {
     ///
     /// The value `all` selects only releases with drift.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {
-        let is_suspended = self.policy.paused
-            || release.paused
-            || self.observed.terminating.contains(&release.key.namespace);
+        let is_suspended =
+            self.policy.paused || release.paused || self.observed.terminating.contains(&release.key.namespace);
         let is_requested = self.policy.repair.contains(name) && !is_suspended;
         is_requested || self.drift_action(name, release) == Some(DriftAction::Now)
     }

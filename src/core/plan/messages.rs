@@ -23,10 +23,7 @@ impl fmt::Display for Reason {
                     format!("{component} on {count} node{}", if *count == 1 { "" } else { "s" })
                 });
                 let each = each.collect::<Vec<_>>().join(", ");
-                write!(
-                    formatter,
-                    "values for some nodes split its DaemonSets differently, which restarts {each}"
-                )
+                write!(formatter, "values for some nodes split its DaemonSets differently, which restarts {each}")
             }
             Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
             Self::Repair => formatter.write_str("a repair was requested"),

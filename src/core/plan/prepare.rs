@@ -61,7 +61,9 @@ impl Context<'_> {
     /// operation, because helm then drops old records.
     pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
         let record = match state {
-            State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => *record,
+            State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => {
+                *record
+            }
             State::Absent
             | State::Running(_)
             | State::Locked(..)

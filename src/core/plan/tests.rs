@@ -60,7 +60,10 @@ fn maps_each_state_to_its_step() {
             observed_release(Status::Failed),
             "delete Jobs store-setup, helm upgrade --install, because the last attempt failed (1 in a row)",
         ),
-        (observed_release(Status::PendingInstall), "unlock the record, because an interrupted operation left it pending-install"),
+        (
+            observed_release(Status::PendingInstall),
+            "unlock the record, because an interrupted operation left it pending-install",
+        ),
         (
             with_attempt(3, Liveness::Dead),
             "unlock the record, because an interrupted operation left it pending-upgrade",
@@ -232,7 +235,8 @@ fn deletes_hook_jobs_only_if_images_change() {
         let mut body = RecordBody::default();
         body.hook_jobs.extend(["store-setup", "store-sync"].map(|name| ("openstack".to_owned(), name.to_owned())));
         body.hook_jobs.insert(("elsewhere".into(), "store-far".into()));
-        let mut record = ObservedRelease { images: images.map(Into::into), body: Some(body), ..observed_release(Status::Deployed) };
+        let mut record =
+            ObservedRelease { images: images.map(Into::into), body: Some(body), ..observed_release(Status::Deployed) };
         record.inputs = Some("old".into());
         change(&mut record);
         fixture().with_release("store", record).describe_step("store")
@@ -264,11 +268,16 @@ fn cleans_up_failed_revisions() {
         record.history = vec![past(1, before), past(2, Status::Failed), past(3, newest)];
         let fixture = fixture().with_release("store", record).with(change);
         let cleanup = fixture.plan().decisions.remove("store").unwrap().cleanup;
-        cleanup.map(|cleanup| (cleanup.revisions.into_iter().collect::<Vec<_>>(), cleanup.kept.into_iter().collect::<Vec<_>>()))
+        cleanup.map(|cleanup| {
+            (cleanup.revisions.into_iter().collect::<Vec<_>>(), cleanup.kept.into_iter().collect::<Vec<_>>())
+        })
     };
     assert_eq!(cleaned_up(Status::Deployed, |_| {}), Some((vec![2], vec![3])));
     assert_eq!(cleaned_up(Status::Deployed, |fixture| fixture.policy.paused = true), None);
-    assert_eq!(cleaned_up(Status::Deployed, |fixture| fixture.desired.releases.get_mut("store").unwrap().paused = true), None);
+    assert_eq!(
+        cleaned_up(Status::Deployed, |fixture| fixture.desired.releases.get_mut("store").unwrap().paused = true),
+        None
+    );
     assert_eq!(cleaned_up(Status::Failed, |_| {}), Some((vec![2], vec![1, 3])));
     let waits = |fixture: &mut Fixture| {
         let failed = Failed {

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn is_swept_only_if_the_label_names_the_revision() {
+    fn is_cleaned_up_only_if_the_label_names_the_revision() {
         assert!(!read(&RECORD).unwrap().cleaned_up);
         assert!(read(&with(&[(CLEANED_UP_LABEL, "10")])).unwrap().cleaned_up);
         assert!(!read(&with(&[(CLEANED_UP_LABEL, "9")])).unwrap().cleaned_up, "inherited");

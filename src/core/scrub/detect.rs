@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn detects_written_secrets_by_own_key_or_password_parent() {
+    fn detects_secrets_by_own_key_or_password_parent() {
         for (path, value, expected) in [
             ("conf.nova.neutron.password", json!("x"), true),
             ("conf.nova.neutron.password.x", json!("x"), true),

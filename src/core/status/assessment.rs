@@ -136,9 +136,8 @@ fn failing_hook(report: &Report<'_>, name: &str) -> bool {
     let Some(job) = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref()) else { return false };
     let is_hook = |other: &&ObservedJob| other.namespace == decision.key.namespace && other.name == *job;
     // A container that is restarted in place fails without a failed pod to count.
-    let fails = |job: &ObservedJob| {
-        job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck)
-    };
+    let fails =
+        |job: &ObservedJob| job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
     report.observed.jobs.iter().find(is_hook).is_some_and(fails)
 }
 

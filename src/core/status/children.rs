@@ -140,7 +140,10 @@ pub(super) fn healthy(health: &BTreeMap<String, BTreeMap<String, ComponentStatus
 pub(super) fn add_endpoints(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for decision in report.plan.decisions.values() {
         if let Some(probe) = report.observed.endpoints.get(&decision.key) {
-            health.entry(probe.application.clone()).or_default().insert(endpoint::COMPONENT.into(), endpoint::assess(probe));
+            health
+                .entry(probe.application.clone())
+                .or_default()
+                .insert(endpoint::COMPONENT.into(), endpoint::assess(probe));
         }
     }
 }

@@ -103,7 +103,11 @@ impl Event {
     }
 }
 
-pub(super) fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
+pub(super) fn events(
+    before: &OpenStackDeploymentStatus,
+    now: &OpenStackDeploymentStatus,
+    report: &Report<'_>,
+) -> Vec<Event> {
     let mut events = Vec::new();
     for (name, child) in &now.children {
         let before = before.children.get(name);

@@ -152,7 +152,8 @@ fn recognizes_another_ceph_by_its_fsid() {
         name: "ceph-etc".into(),
         data: [("ceph.conf".to_owned(), format!("[global]\n{fsid}mon_host = 10.0.0.1\n"))].into(),
     };
-    let message = |new: &str, existing: &str| map(new).other_ceph_error(&map(existing).data).map(|problem| problem.to_string());
+    let message =
+        |new: &str, existing: &str| map(new).other_ceph_error(&map(existing).data).map(|problem| problem.to_string());
     assert_eq!(message("fsid = a\n", "fsid = a\n"), None);
     assert_eq!(message("fsid = a\n", ""), None, "Mirantis' layout has no fsid");
     let message = message("fsid = b\n", "fsid = a\n").unwrap();

@@ -66,8 +66,10 @@ mod tests {
         let ready = observed(json!({"phase": "Running", "conditions": condition("True")}), false).unwrap();
         assert_eq!((ready.node.as_str(), ready.set.as_str(), ready.revision.as_str()), ("n3", "set", "r2"));
         assert_eq!(ready.state, PodState::Ready(Some("2026-11-21T12:00:00Z".parse().unwrap())));
-        let stuck =
-            observed(json!({"phase": "Pending", "conditions": condition("False"), "containerStatuses": waiting}), false);
+        let stuck = observed(
+            json!({"phase": "Pending", "conditions": condition("False"), "containerStatuses": waiting}),
+            false,
+        );
         assert!(matches!(stuck.unwrap().state, PodState::Unhealthy(why) if why.contains("ImagePullBackOff")));
         assert!(matches!(observed(json!({"phase": "Pending"}), false).unwrap().state, PodState::Starting(..)));
         assert_eq!(observed(json!({"conditions": condition("True")}), true).unwrap().state, PodState::Terminating);

@@ -10,7 +10,13 @@ fn differs() -> ComparisonResult {
 }
 
 fn theirs() -> ObservedRelease {
-    ObservedRelease { attempt: None, own_inputs: None, inputs: None, catalog: None, ..observed_release(Status::Deployed) }
+    ObservedRelease {
+        attempt: None,
+        own_inputs: None,
+        inputs: None,
+        catalog: None,
+        ..observed_release(Status::Deployed)
+    }
 }
 
 /// Returns the store as a foreign release with a known comparison.

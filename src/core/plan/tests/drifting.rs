@@ -41,7 +41,8 @@ fn handles_drift_by_policy_and_request() {
     let by_spec = format!("{AGAIN}its objects were changed outside of helm");
     let by_person = format!("{AGAIN}a repair was requested");
     let paused = |fixture: Fixture| fixture.with(|fixture| fixture.policy.paused = true);
-    let terminating = |fixture: Fixture| fixture.with(|fixture| fixture.observed.terminating.extend(["openstack".to_owned()]));
+    let terminating =
+        |fixture: Fixture| fixture.with(|fixture| fixture.observed.terminating.extend(["openstack".to_owned()]));
     for (what, fixture, step, drift_action) in [
         ("report", drifted(3, Report), "ready", Some(DriftAction::Reported)),
         ("repair", drifted(3, Repair), by_spec.as_str(), Some(DriftAction::Now)),
@@ -77,7 +78,9 @@ fn repeated_drift_is_repaired_with_backoff() {
     };
     let fixture = fought(1, 60);
     assert_eq!(fixture.describe_step("store"), "ready");
-    let Some(DriftAction::Backoff { count: 1, until }) = fixture.drift_action() else { panic!("{:?}", fixture.drift_action()) };
+    let Some(DriftAction::Backoff { count: 1, until }) = fixture.drift_action() else {
+        panic!("{:?}", fixture.drift_action())
+    };
     assert_eq!(fixture.plan().requeue_at, Some(until), "no watch reports the end of the backoff");
     assert!(matches!(fixture.with_repair_request("store").drift_action(), Some(DriftAction::Now)));
     assert_eq!(fought(1, 200).drift_action(), Some(DriftAction::Now));

@@ -23,7 +23,10 @@ fn removes_dependents_first_after_approval() {
     assert_eq!(terminating.describe_step("front"), "helm uninstall --no-hooks, because it is no longer desired");
     assert!(
         !fixture()
-            .with_release("other", ObservedRelease { attempt: None, own_inputs: None, ..observed_release(Status::Deployed) })
+            .with_release(
+                "other",
+                ObservedRelease { attempt: None, own_inputs: None, ..observed_release(Status::Deployed) }
+            )
             .plan()
             .decisions
             .contains_key("other")
@@ -34,7 +37,9 @@ fn removes_dependents_first_after_approval() {
 fn finds_dependents_of_running_and_desired_revisions() {
     let store = || Component::parse("store/server").unwrap();
     let without = |change: fn(&mut Fixture)| {
-        let fixture = fixture().with_release("store", observed_release(Status::Deployed)).with_release("front", observed_release(Status::Deployed));
+        let fixture = fixture()
+            .with_release("store", observed_release(Status::Deployed))
+            .with_release("front", observed_release(Status::Deployed));
         let fixture = fixture.with(|fixture| _ = fixture.desired.releases.remove("store")).with(change);
         fixture.describe_step("store")
     };
@@ -72,7 +77,9 @@ fn keeps_paused_undesired_releases_until_deletion() {
 #[test]
 fn reapplies_synced_releases_on_repair_by_name() {
     let repair_of = |name: &str| {
-        fixture().with_release("store", observed_release(Status::Deployed)).with(|fixture| _ = fixture.policy.repair.insert(name.into()))
+        fixture()
+            .with_release("store", observed_release(Status::Deployed))
+            .with(|fixture| _ = fixture.policy.repair.insert(name.into()))
     };
     assert_eq!(repair_of("all").describe_step("store"), "ready", "`all` selects only drift and foreign revisions");
     assert_eq!(
@@ -86,7 +93,12 @@ fn reapplies_synced_releases_on_repair_by_name() {
 #[test]
 fn unlabelled_revision_over_ours_is_foreign() {
     let nameless = || ObservedRelease { attempt: None, inputs: None, ..observed_release(Status::Deployed) };
-    assert!(fixture().with_release("store", nameless()).describe_step("store").starts_with("revision 3 was not made by osdpl"));
+    assert!(
+        fixture()
+            .with_release("store", nameless())
+            .describe_step("store")
+            .starts_with("revision 3 was not made by osdpl")
+    );
     let never = ObservedRelease { own_inputs: None, ..nameless() };
     assert!(fixture().with_release("store", never).describe_step("store").contains("that osdpl did not install"));
 }

@@ -30,7 +30,8 @@ fn replaced_batch_keeps_release_ready_unless_stuck() {
         (set.kind, set.desired, set.updated) = (WorkloadKind::DaemonSet, 3, 3);
         set.on_delete = Some(OnDelete::default());
         set.trouble = stuck.then(|| Issue { stuck: true, message: "no image".into() });
-        let mut fixture = fixture().with_release("store", ObservedRelease { body: Some(body.clone()), ..observed_release(Status::Deployed) });
+        let mut fixture = fixture()
+            .with_release("store", ObservedRelease { body: Some(body.clone()), ..observed_release(Status::Deployed) });
         let daemons = DaemonSetGroup { namespace: "openstack".into(), component: set.component.clone() };
         fixture.observed.rolling_batches.insert(daemons, 1);
         fixture.observed.workloads.push(set);

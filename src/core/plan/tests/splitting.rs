@@ -40,8 +40,7 @@ fn split_that_restarts_pods_needs_approval() {
         ("store/net", "store-net-default", 50),
     ];
     let idle = [("store/disk", "store-disk-default", 0)];
-    let waits =
-        "values for some nodes split its DaemonSets differently, which restarts store/disk on 49 nodes";
+    let waits = "values for some nodes split its DaemonSets differently, which restarts store/disk on 49 nodes";
     let cases = [
         (None, "one", &unsplit[..], true),
         (Some(NO_SPLIT), "one", &unsplit[..], true),

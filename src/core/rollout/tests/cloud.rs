@@ -40,10 +40,10 @@ impl Cloud {
             wanted.values = serde_json::from_value(serde_json::json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "OnDelete"}}}}})).unwrap();
             wanted.components.insert(daemons(component).component, WorkloadKind::DaemonSet);
             fixture.desired.releases.insert(release.into(), wanted);
-            fixture
-                .observed
-                .releases
-                .insert(crate::observed::ReleaseKey::new("openstack", release), testing::observed_release(Status::Deployed));
+            fixture.observed.releases.insert(
+                crate::observed::ReleaseKey::new("openstack", release),
+                testing::observed_release(Status::Deployed),
+            );
             let mut set = testing::available(release, component, 1);
             (set.kind, set.on_delete) = (WorkloadKind::DaemonSet, Some(OnDelete { uid: release.into(), stale: 0 }));
             fixture.observed.workloads.push(set);
