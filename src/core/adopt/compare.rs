@@ -53,7 +53,7 @@ fn clear_null_maps(one: &mut Values, other: &mut Values) {
     }
 }
 
-/// Describes how the recorded chart differs from the desired one; properties that are unknown are ignored.
+/// Returns how the recorded chart differs from the desired one. Unknown properties are ignored.
 fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<String> {
     let recorded = &source.chart;
     if recorded.name != release.chart {

@@ -78,9 +78,11 @@ pub fn field_path(field: &str, key: &str) -> String {
     if key.contains('.') { format!("{field}{dot}\"{key}\"") } else { format!("{field}{dot}{key}") }
 }
 
-/// A location, in both notations.
+/// The path of a value in the spec.
 struct Location {
+    /// With the indexes of lists and the keys of maps, as in `nodes[0].name`.
     field: String,
+    /// Without them, in the notation of `kubectl explain`.
     explained: String,
 }
 

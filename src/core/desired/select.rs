@@ -219,7 +219,7 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     }
 }
 
-/// Returns the features whose values were refused, as expressions name them.
+/// Returns the features whose values were refused, with their names in CEL expressions.
 fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String> {
     let is_of = |finding: &Finding, field: &str| {
         let below = finding.location.field.strip_prefix(field);

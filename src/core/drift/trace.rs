@@ -47,7 +47,7 @@ impl ToleratedChanges {
 pub struct ForeignWrite {
     /// The writer as in `managedFields`, such as `kubectl-edit`.
     pub manager: String,
-    /// The time with a resolution of one second; writes through a subresource have none.
+    /// The time of the write, in whole seconds; `None` for writes through a subresource.
     pub at: Option<Timestamp>,
     /// The fields that this writer owns, for messages.
     pub fields: String,

@@ -98,7 +98,8 @@ pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &Release
     failed.manifest.iter().filter(is_orphan).collect()
 }
 
-/// Whether a revision of the release `theirs` has, as a hook or in its manifest, an object of a manifest of `ours`.
+/// Whether the objects of a revision of the release `theirs` include `object`, which is in a manifest of the release
+/// `ours`. Hooks count as well.
 ///
 /// If the kind is `namespaced`, an object without a namespace is in the namespace of its release. For other kinds the
 /// namespace in a manifest is ignored.
