@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 
+use super::roles::selector_matches;
 use super::*;
 use crate::api::NodeSelector;
 

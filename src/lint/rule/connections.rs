@@ -102,7 +102,7 @@ mod tests {
             pods: path("pod.replicas.osapi"),
             workers: vec![path("conf.uwsgi.processes"), path("conf.workers")],
             processes: 2,
-            beside: 1,
+            other_processes: 1,
             pools: 4,
             section: Some(path("conf.nova.database")),
         };

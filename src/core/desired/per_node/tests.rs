@@ -211,7 +211,7 @@ fn the_split_depends_on_nodes_but_not_on_values() {
     let none = split(json!([]));
     assert_eq!((none.digest.as_str(), none.components.len()), (crate::release::NO_SPLIT, 0));
     let agent = crate::catalog::Component::parse("front/agent").unwrap();
-    assert_eq!(none.whole[&agent], "front-agent-default");
+    assert_eq!(none.unsplit_names[&agent], "front-agent-default");
     let rack = split(json!([one(label("rack", "1"), 1)]));
     assert_eq!(rack.components.iter().collect::<Vec<_>>(), [&agent]);
     assert_eq!(rack, split(json!([one(label("rack", "1"), 2)])));
