@@ -133,7 +133,7 @@ fn rejects_disabling_awaited_and_warns_about_alongside() {
         messages(&selection),
         [
             "warning: spec.services.right.enabled: is false, but without right or a replacement of your own these \
-             are useless: left (right/api); take it out if you have no replacement",
+             do not work: left (right/api); take it out if you have no replacement",
             "error: spec.services.extra.enabled: is false, and extra is needed by left (extra/api); take it out, or \
              disable left as well",
         ]

@@ -40,7 +40,7 @@ fn reports_changes_before_adoption() {
     let differs = message(differs());
     assert!(differs.contains("it would change pod.replicas, once that is approved"), "{differs}");
     let owned = message(ComparisonResult::Owned("Flux drives it".into()));
-    assert!(owned.contains("did not make; Flux drives it. Or uninstall it"), "{owned}");
+    assert!(owned.contains("did not install; Flux drives it. Or uninstall it"), "{owned}");
 }
 
 #[test]
