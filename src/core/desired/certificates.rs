@@ -52,7 +52,7 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
                     hosts,
                     keys: entry.keys.clone(),
                     user_provided: entry.user_provided,
-                }))
+                }));
             }
             Err(problem) => findings.push(refused(
                 entry.field.clone(),

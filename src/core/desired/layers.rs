@@ -243,7 +243,7 @@ fn add_overrides(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, un
         match Path::parse(text) {
             Ok(path) => layer.unset.push((index, path)),
             Err(error) => {
-                unset_errors.push(Finding::new(Level::Error, format!("{field}.unset[{index}]"), error.to_string()))
+                unset_errors.push(Finding::new(Level::Error, format!("{field}.unset[{index}]"), error.to_string()));
             }
         }
     }

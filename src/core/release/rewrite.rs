@@ -74,10 +74,10 @@ fn raw(value: &(impl serde::Serialize + ?Sized)) -> Result<Box<RawValue>, Decode
 
 /// Packs a record like helm: JSON, gzip with best compression (the record must stay below etcd's limit), base64.
 fn pack(record: &Fields<'_>) -> Result<Vec<u8>, DecodeError> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let text = raw(record)?;
-    packer.write_all(text.get().as_bytes()).map_err(DecodeError::Damaged)?;
-    let packed = packer.finish().map_err(DecodeError::Damaged)?;
+    encoder.write_all(text.get().as_bytes()).map_err(DecodeError::Damaged)?;
+    let packed = encoder.finish().map_err(DecodeError::Damaged)?;
     Ok(STANDARD.encode(packed).into_bytes())
 }
 
