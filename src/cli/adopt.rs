@@ -129,7 +129,7 @@ impl Arguments {
         if known.releases.is_empty() {
             bail!("{}", self.describe_missing(helm));
         }
-        known.strangers.extend(helm.others.clone());
+        known.unknown.extend(helm.others.clone());
         Ok(known)
     }
 

@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn scrubs_secret_numbers() {
-        let mut release = osdpl_core::testing::world::release("keystone");
+        let mut release = osdpl_core::testing::release("keystone");
         let values = json!({"conf": {"admin": 12_345_678}, "pod": {"replicas": 3}});
         release.values = serde_json::from_value(values).unwrap();
         release.secret = vec![osdpl_values::Path::parse("conf.admin").unwrap()];

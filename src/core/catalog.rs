@@ -2,12 +2,11 @@
 //! and validated structs.
 //!
 //! Pure module: it gets the texts of the files ([`Files`]) and reads no disk. To add a service, preset, feature or
-//! OpenStack release, add a file; `src/catalog/file.rs` is the schema of those files.
+//! OpenStack release, add a file. The module [`file`] is the schema of those files.
 
 mod added;
 mod check;
 mod checks;
-mod component;
 mod error;
 pub mod file;
 mod find;
@@ -26,8 +25,7 @@ use serde_json::Value;
 pub use added::{Addition, ExtendedCatalog, LABEL, RejectedAddition, extend_catalog};
 pub use check::credentials_in;
 pub(crate) use check::releases_of_facts;
-pub use checks::{ConnectionPool, EqualSetting, Judgements, Rule, SeparateServers, SettingPath, SharedClaim};
-pub use component::Component;
+pub use checks::{ConnectionPool, CrossChecks, EqualSetting, Rule, SeparateServers, SettingPath, SharedClaim};
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use error::SEARCHES;
@@ -42,6 +40,30 @@ pub use text::{Files, LazyTree, Text};
 use crate::drift::ToleratedChanges;
 use osdpl_values::expr::Expression;
 use osdpl_values::{Path, Values};
+
+/// An (application, component) pair as upstream labels its workloads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Component {
+    /// The label `application`.
+    pub application: String,
+    /// The label `component`.
+    pub component: String,
+}
+
+impl std::fmt::Display for Component {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}/{}", self.application, self.component)
+    }
+}
+
+impl Component {
+    /// Reads `application/component`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (application, component) = text.split_once('/')?;
+        let is_valid = !application.is_empty() && !component.is_empty() && !component.contains('/');
+        is_valid.then(|| Self { application: application.into(), component: component.into() })
+    }
+}
 
 /// The parsed catalogue.
 #[derive(Debug, Default)]
@@ -61,15 +83,15 @@ pub struct Catalog {
     release_index: Arc<ReleaseIndex>,
     /// The service and release that provide each component.
     providers: BTreeMap<Component, (String, String)>,
-    /// Managers and fields that may deviate in the releases' objects.
+    /// Field managers and fields whose changes are not drift.
     pub tolerated: ToleratedChanges,
     /// The roles of nodes, by name.
     pub roles: BTreeMap<String, Role>,
     /// The releases whose `OnDelete` `DaemonSets` the operator rolls out in batches, in this order.
     pub rollout: Vec<String>,
     /// The checks across the values of releases.
-    pub cross_checks: Judgements,
-    /// The files that users added (see `extend`), each with its source: `ConfigMap openstack/edge, key
+    pub cross_checks: CrossChecks,
+    /// The files that users added (see [`extend_catalog`]), each with its source: `ConfigMap openstack/edge, key
     /// presets.edge.yaml`.
     pub added: BTreeMap<String, String>,
 }
@@ -81,7 +103,7 @@ pub struct Service {
     pub file: String,
     /// A one-line description.
     pub description: String,
-    /// The group of common values that it takes.
+    /// The group whose common values apply to it.
     pub group: Group,
     /// Its releases by name. Names are unique across all services.
     pub releases: BTreeMap<String, Release>,
@@ -104,7 +126,7 @@ pub struct Release {
     pub needs: Vec<Need>,
     /// The components that its own pods wait for.
     pub waits_for: Vec<Need>,
-    /// The components without which it is of no use, in no particular order.
+    /// The components without which the release does not work. They may start in any order.
     pub alongside: Vec<Need>,
     /// The components it provides.
     pub components: BTreeMap<Component, WorkloadKind>,
@@ -112,9 +134,9 @@ pub struct Release {
     pub endpoint: Option<Endpoint>,
     /// Components of which more than half of the pods must be ready.
     pub quorum: Vec<Component>,
-    /// The `CronJobs` that are tests, each with the place of its results.
+    /// The `CronJobs` that are tests, each with the location of its results.
     pub tests: BTreeMap<Component, String>,
-    /// The nodes that its API knows as hypervisors.
+    /// The component whose nodes its API lists as hypervisors.
     pub hosts: Option<file::Hosts>,
     /// The `DaemonSets` that accept values for some nodes, by their name in the chart's overrides without the chart's
     /// own name.
@@ -125,8 +147,8 @@ pub struct Release {
     pub facts: Option<String>,
     /// Secrets that an uninstall leaves behind. Only Purge removes them.
     pub kept_secrets: Vec<String>,
-    /// An expression for a digest of everything that running instances depend on. An upgrade that changes it waits for
-    /// approval.
+    /// An expression for a digest of the settings that running instances depend on. An upgrade that changes the digest
+    /// waits for approval.
     pub instance_digest: Option<Expression>,
     /// Helm's `--timeout`, per hook, in seconds.
     pub timeout: u32,
@@ -134,7 +156,7 @@ pub struct Release {
     pub server_side: bool,
     /// Its base values.
     pub base: Body,
-    /// Fixes for known errors of the chart, as values with the reason beside them.
+    /// Values that fix known errors of the chart or depend on conditions, each with the reason.
     pub fragments: Vec<Fragment>,
 }
 
@@ -168,7 +190,7 @@ pub struct DaemonSet {
     pub component: Component,
     /// The condition under which it is part of the cloud.
     pub when: Option<Expression>,
-    /// Paths that can't differ between nodes.
+    /// Paths whose values can't differ between nodes.
     pub shared: Vec<Path>,
 }
 
@@ -181,7 +203,7 @@ pub struct Need {
     pub when: Option<Expression>,
 }
 
-/// A preset: a kind of cloud.
+/// A preset: a named set of services, features and values.
 #[derive(Debug)]
 pub struct Preset {
     /// The file it was read from.
@@ -234,7 +256,7 @@ pub struct Certificates {
     pub user_provided: bool,
 }
 
-/// One release of OpenStack.
+/// One OpenStack release.
 #[derive(Debug)]
 pub struct OpenStackRelease {
     /// The file it was read from.
@@ -263,10 +285,10 @@ pub struct Check {
 }
 
 impl Catalog {
-    /// Returns the paths in a release's values that are completely taken from Ceph's settings.
+    /// Returns the paths in a release's values whose value is only a setting of Ceph.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
-        let whole = self.bodies(release).flat_map(Body::whole_scalar_expressions);
-        whole.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()
+        let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
+        expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()
     }
 
     /// Returns the Secret keys that these features reference, in the order of their fields.

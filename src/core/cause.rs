@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 pub use claim::deletion_commands;
-pub use facts::{Facts, Told};
+pub use facts::{Explanation, Facts};
 pub use roots::{AffectedObject, group_by_root_cause};
 
 use crate::api::CauseObject;
@@ -90,7 +90,7 @@ impl Chain {
     }
 }
 
-/// Formats the chain without the affected object: `waits for … ← …: why`.
+/// Formats the chain without the affected object: `waits for … ← …: reason`.
 impl fmt::Display for Chain {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [_, rest @ ..] = self.links.as_slice() else { return Ok(()) };
@@ -104,7 +104,7 @@ impl fmt::Display for Chain {
     }
 }
 
-fn place(workload: &Workload) -> OwnerRef<'_> {
+fn owner_of_workload(workload: &Workload) -> OwnerRef<'_> {
     (&workload.namespace, workload.kind.into(), &workload.name)
 }
 

@@ -1,9 +1,8 @@
 //! Settings of a Ceph cluster, read from a Secret or from Rook, and the objects for the charts derived from them.
 //!
-//! Pure module: text in, text out. A Secret is either read completely or is a [`SecretError`]. A problem names object and
-//! key and never quotes the value, because a key pasted in the wrong place must not be shown either.
+//! Pure module (no I/O). Reading a Secret returns all settings or a [`SecretError`]. An error names the object and the key,
+//! and never quotes the value, because a person may have pasted a secret under the wrong key.
 
-mod admin;
 mod declared;
 mod example;
 mod external;
@@ -21,8 +20,6 @@ mod variables;
 
 use std::collections::BTreeMap;
 
-pub(crate) use admin::ADMIN_SECRET;
-pub use admin::Admin;
 pub use declared::{DeclaredCeph, NotReady, read_declared_ceph};
 pub use example::{example, example_gateway};
 pub use external::external;
@@ -41,6 +38,10 @@ use problem::SecretData;
 
 /// The ConfigMap that every chart mounts `ceph.conf` from; upstream's default of `ceph_client.configmap`.
 pub(crate) const CONFIG_MAP: &str = "ceph-etc";
+
+/// The Secret from which the charts' Jobs and init containers mount `client.admin`'s key; upstream's default of
+/// `ceph_client.user_secret_name`.
+pub(crate) const ADMIN_SECRET: &str = "pvc-ceph-client-key";
 
 /// A service that uses Ceph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,9 +124,9 @@ impl Consumer {
 pub struct Pool {
     /// Its name in Ceph.
     pub name: String,
-    /// The role: `volumes`, `images`, `vms`, `backup`; `None` if the source does not contain it.
+    /// The role: `volumes`, `images`, `vms`, `backup`; `None` if the description does not contain it.
     pub role: Option<String>,
-    /// The device class of its data; `None` if the source does not contain it.
+    /// The device class of its data; `None` if the description does not contain it.
     pub device_class: Option<String>,
 }
 
@@ -140,7 +141,16 @@ pub struct User {
     pub pools: Vec<Pool>,
 }
 
-/// The format in which a Ceph is described.
+/// The credentials and settings with which the charts create pools and users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admin {
+    /// The key of `client.admin`.
+    pub key: CephxKey,
+    /// The number of replicas in each consumer's pool.
+    pub replicas: BTreeMap<Consumer, i64>,
+}
+
+/// The format in which a Secret or Rook describes a Ceph cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// The documented layout of a Secret, see [`external()`].
@@ -160,7 +170,7 @@ pub struct Ceph {
     pub layout: Layout,
     /// The addresses of its monitors.
     pub monitors: Monitors,
-    /// Its UUID in lower case; `None` if the source does not contain it.
+    /// Its UUID in lower case; `None` if the description does not contain it.
     pub fsid: Option<String>,
     /// The users, by consumer.
     pub users: BTreeMap<Consumer, User>,

@@ -76,8 +76,8 @@ impl std::fmt::Display for RestoredSecret {
 /// Returns the paths at which a release's values consist of only this credential, so that it can be read back.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
-    let whole = catalog.bodies(release).flat_map(Body::whole_scalar_expressions);
-    whole.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()
+    let expressions = catalog.bodies(release).flat_map(Body::whole_scalar_expressions);
+    expressions.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()
 }
 
 /// Reads a credential from a release's recorded values.

@@ -1,31 +1,31 @@
-//! The desired state: `select` picks the services, features and releases of a spec, `resolve` merges the layers into
-//! the values of each release.
+//! The desired state: [`select`] determines the services, features and releases of a spec, and [`resolve`] merges the
+//! layers into the values of each release.
 //!
-//! Pure module (no I/O). Layers, low to high (each overrides the ones before):
-//! 1. the catalogue: shared fragments, the release's base values and corrections, the OpenStack release;
+//! Pure module (no I/O). The layers from low to high; each overrides the ones before it:
+//! 1. the catalogue: shared fragments, the release's base values and fragments, the OpenStack release;
 //! 2. presets, in the order named; 3. features; then `spec.images`, which rewrites the images set so far;
 //! 4. `spec.common`: all charts, then the group; 5. the release's `valuesFrom`, then its `values` and `unset`;
 //! 6. `spec.nodes.overrides`, in the form that the release's chart understands.
 
+mod candidates;
 mod certificates;
 mod claims;
 mod features;
 mod images;
 mod installed;
+mod job_facts;
 mod layers;
 mod names;
 mod needs;
 mod nulls;
 mod order;
-mod passed;
+mod passwords;
 mod per_node;
-mod readings;
 mod resolve;
 mod roles;
 mod select;
 mod services;
 mod unknown;
-mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -34,6 +34,7 @@ pub use certificates::Certificate;
 pub use claims::{ClaimClasses, collect_claim_classes};
 pub use features::{list_feature_secrets, redact_url_logins};
 pub use installed::{RejectedMoves, identify_release, reject_moves};
+pub use job_facts::{JobFacts, fact_config_maps};
 pub use layers::layers;
 pub use names::has_unknown_names;
 pub use nulls::find_lost_nulls;
@@ -45,7 +46,6 @@ pub use unknown::{
     KeyState, classify_key, classify_key_in, find_unknown_keys, is_reported_per_release, is_unknown_key_in,
 };
 pub(crate) use unknown::{is_about_unknown_keys, warn_unknown_keys};
-pub use written::{Written, fact_config_maps};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
@@ -115,32 +115,32 @@ pub struct Facts {
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
     /// The Ceph that the spec declares, if any.
     pub ceph: Option<DeclaredCeph>,
-    /// The contents of the objects named by `valuesFrom`, or why they can't be read.
+    /// The contents of the objects that `valuesFrom` names, or the reason why they can't be read.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
-    /// The keys of Secrets that features name, by name and key, or why they can't be read.
+    /// The contents of the Secrets that features name, by name and key, or the reason why they can't be read.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
-    /// The facts that the releases' own Jobs have stored, by release, or why they can't be read.
-    pub written: BTreeMap<String, Result<Written, Unavailable>>,
+    /// The facts that the releases' own Jobs have stored, by release, or the reason why they can't be read.
+    pub job_facts: BTreeMap<String, Result<JobFacts, Unavailable>>,
     /// Credentials that are not available, by service and name, with the remedy.
     pub missing: BTreeMap<(String, String), String>,
-    /// Changes of releases that the spec requests and that are impossible, by release.
+    /// The reasons why requested changes of releases are impossible, by release.
     pub refused: BTreeMap<String, Blocked>,
-    /// Charts by release, or why they are not available.
+    /// The charts by release, or the reason why they are not available.
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// The storage classes of the volume claims that releases already have; they win over `spec.storageClass`.
     pub claim_classes: ClaimClasses,
-    /// The cluster that the cloud runs in, as far as rules need it; no value depends on it.
-    pub site: ClusterInfo,
+    /// The properties of the cluster that rules need. No value depends on them.
+    pub cluster_info: ClusterInfo,
     /// Helm's major version.
     pub helm_major: u64,
 }
 
-/// Why the contents of an object are not available.
+/// The reason why the contents of an object are not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
     /// The API server reports that the object, or the key in it, does not exist; `optional` tolerates this.
     Missing(String),
-    /// It may exist but can't be read or understood, so nothing may be concluded from it.
+    /// The object can't be read or parsed. It may exist, so `optional` does not tolerate this.
     Unusable(String),
 }
 
@@ -160,14 +160,14 @@ pub struct ChartInfo {
     /// The digest over its entries.
     pub digest: String,
     /// The fingerprint of the chart in helm's records (see [`crate::release::chart_fingerprint`]); empty if unknown.
-    pub imprint: String,
+    pub fingerprint: String,
     /// The chart's default `images.tags`.
     pub images: BTreeMap<String, String>,
     /// The chart's default `manifests.job_*` switches: the Jobs that it renders.
     pub jobs: BTreeMap<String, bool>,
 }
 
-/// Why a release can't be submitted, independent of its needs.
+/// The reason why a release can't be passed to helm, independent of its needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
     /// A condition's reason.
@@ -194,37 +194,37 @@ pub struct DesiredRelease {
     pub chart: String,
     /// The service that it belongs to.
     pub service: String,
-    /// The group whose common values it takes.
+    /// The group whose common values apply to it.
     pub group: Group,
     /// The final values; they contain secrets.
     pub values: Values,
     /// Paths that must never be shown.
     pub secret: Vec<Path>,
-    /// Secret paths, plus those that a later layer sets in clear: an earlier revision may still have the secret there.
+    /// Secret paths, and those that a later layer sets in plain text: an earlier revision may still have the secret there.
     pub marked: Vec<Path>,
     /// The digest of everything helm is given, 63 hexadecimal digits.
     pub inputs: String,
-    /// The digest of the catalogue's part, 16 hexadecimal digits.
+    /// The digest of the inputs that come from the catalogue, 16 hexadecimal digits.
     pub catalog: String,
     /// The digest of the images of its pods and Jobs, 16 hexadecimal digits.
     pub images: String,
-    /// The digest of the values that running instances depend on, if any. When it changes, the upgrade waits for
+    /// The digest of the settings that running instances depend on, if any. When it changes, the upgrade waits for
     /// approval.
-    pub guests: Option<String>,
+    pub instances: Option<String>,
     /// The split of its `DaemonSets` by node, if they can be split. When it changes, their pods are recreated, so the
     /// upgrade waits for approval.
     pub split: Option<NodeSplit>,
-    /// The components that must be available before it may be submitted, each with its provider.
+    /// The components that must be available before helm runs, each with its provider.
     pub needs: BTreeMap<Component, Provider>,
     /// The other desired releases that its own pods wait for, by catalogue name.
-    pub awaits: BTreeSet<String>,
+    pub waits_for: BTreeSet<String>,
     /// The components that it provides.
     pub components: BTreeMap<Component, WorkloadKind>,
-    /// Its `CronJobs` that are tests, each with the place of its results.
+    /// Its `CronJobs` that are tests, each with the location of its results.
     pub tests: BTreeMap<Component, String>,
     /// The number of its Jobs.
     pub jobs: usize,
-    /// Jobs deleted before an upgrade.
+    /// The Jobs to delete before an upgrade, because they are immutable.
     pub plain_jobs: Vec<String>,
     /// Helm's `--timeout`, per hook, in seconds.
     pub timeout: u32,
@@ -235,14 +235,14 @@ pub struct DesiredRelease {
     /// The digest of the chart, if known.
     pub chart_digest: Option<String>,
     /// The fingerprint of the chart in helm's records, if known.
-    pub imprint: Option<String>,
+    pub fingerprint: Option<String>,
     /// Whether the spec pauses it.
     pub paused: bool,
     /// Whether osdpl manages it; if not, it is unmanaged.
     pub managed: bool,
     /// The drift policy of its objects.
     pub drift: DriftPolicy,
-    /// Why it can't be submitted, if so.
+    /// The reason if it can't be passed to helm.
     pub blocked: Option<Blocked>,
 }
 
@@ -273,7 +273,7 @@ pub(crate) fn release_overrides<'a>(
 
 /// Returns the chart version that the spec sets for a release, if it is not the locked one.
 ///
-/// Facts about the locked chart do not apply to it.
+/// Facts about the locked version do not apply to that version.
 pub fn overridden_chart_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     catalog: &crate::catalog::Catalog,

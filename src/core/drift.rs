@@ -1,12 +1,12 @@
 //! Detects drift: edits and deletions of a release's objects by others since the last helm operation.
 //!
-//! Pure module (no I/O). Nothing is rendered or kept in memory: an object's `managedFields` contain who wrote which
-//! fields when (server-side apply tracks every writer, including those that do not use it), and helm's record contains
-//! which objects must exist. So the result is the same after a restart.
+//! Pure module (no I/O). Nothing is rendered or kept in memory, so the result is the same after a restart: an object's
+//! `managedFields` contain each writer with its fields and the time (the API server tracks every writer, also those that
+//! do not use server-side apply), and helm's record contains the objects that must exist.
 //!
 //! ```text
-//! kind    the kinds of objects that are watched      fields   the fields that a writer owns
-//! trace   the traces of writers on an object         seen     the results by release
+//! kind    the kinds of objects that are watched      fields     the fields that a writer owns
+//! trace   the traces of writers on an object         expected   the expected objects of a release, and the drift found
 //! ```
 //!
 //! Rules:
@@ -15,25 +15,23 @@
 //!   finalizers.
 //! * Writers that are part of the cluster, and a few fields that people set on purpose, are tolerated
 //!   (`values/drift.yaml`, [`ToleratedChanges`]).
-//! * A write counts if it is not older than helm's own last write to the object and not older than the newest
-//!   operation: an operation reverts the fields that it
-//!   sets, and accepts everything else.
-//! * *Removing* a field leaves no writer, and writing through a subresource (`kubectl scale`) leaves no time. Both are
-//!   detected by fields that the manifest sets
-//!   and that have no owner any more.
+//! * A write counts as drift if it is neither older than helm's last write to the object nor older than the newest
+//!   operation. An operation reverts the fields that it sets, and accepts everything else.
+//! * *Removing* a field leaves no writer, and writing through a subresource (`kubectl scale`) leaves no time. Both leave
+//!   fields that the manifest sets and that have no owner any more.
 
+mod expected;
 mod fields;
 mod kind;
-mod seen;
 mod trace;
 
 use std::fmt;
 
 use k8s_openapi::jiff::Timestamp;
 
+pub use expected::{ExpectedFields, ObservedDrift, list_watched_objects};
 pub use fields::{OwnedFields, PathHash};
 pub use kind::{KINDS, Kind, find_kind};
-pub use seen::{ExpectedFields, ObservedDrift, list_watched_objects};
 pub use trace::{Entry, ForeignWrite, ToleratedChanges, WriterTrace};
 
 /// The field that `kubectl scale` writes.
@@ -92,28 +90,32 @@ impl fmt::Display for DriftedObject {
 
 /// Returns how others changed an object of a release.
 ///
-/// `began` is the start of the newest operation, `left` the fields in its manifest, `trace` the current state; `None`
-/// if the object does not exist.
-pub fn detect_drift(began: Option<Timestamp>, left: &ExpectedFields, trace: Option<&WriterTrace>) -> Option<Change> {
+/// `started_at` is the start of the newest operation, `expected` the fields in its manifest, `trace` the current state;
+/// `None` if the object does not exist.
+pub fn detect_drift(
+    started_at: Option<Timestamp>,
+    expected: &ExpectedFields,
+    trace: Option<&WriterTrace>,
+) -> Option<Change> {
     let Some(trace) = trace else { return Some(Change::Deleted) };
-    let since = began.max(trace.helm);
+    let since = started_at.max(trace.helm);
     // Times have a resolution of one second, so a foreign write in the same second may be later.
     let later = |write: &&ForeignWrite| write.at.is_some() && write.at >= since;
     if let Some(write) = trace.foreign.as_deref().filter(later) {
         return Some(Change::Edited(write.clone()));
     }
-    let lost = trace.lost(left);
-    // If someone cleared `managedFields`, there is nothing to compare.
-    if trace.helm.is_none() || lost.is_empty() {
+    let removed = trace.removed_fields(expected);
+    // If someone cleared `managedFields`, nothing can be compared.
+    if trace.helm.is_none() || removed.is_empty() {
         return None;
     }
-    if lost != [SCALE] {
-        return Some(Change::Stripped(trace::summarize(&lost, 0)));
+    if removed != [SCALE] {
+        return Some(Change::Stripped(trace::summarize(&removed, 0)));
     }
     // Scaling to 0 leaves no writer at all.
-    let nameless = || Change::Stripped(format!("{SCALE} set to 0, or"));
+    let without_writer = || Change::Stripped(format!("{SCALE} set to 0, or"));
     let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
-    Some(scaled.map_or_else(nameless, |write| Change::Edited(write.clone())))
+    Some(scaled.map_or_else(without_writer, |write| Change::Edited(write.clone())))
 }
 
 #[cfg(test)]

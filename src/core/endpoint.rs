@@ -2,23 +2,23 @@
 //!
 //! ```text
 //! target      catalogue, desired and observed state → the APIs to probe: those whose component is available
-//! answer      a response → the problem
+//! response    a response → the problem
 //! keystone    API version, token and service catalogue
 //! ```
 //!
-//! A release is only ready if its API responds. An unreachable API is ignored, because the operator may run outside of
-//! the cluster's network, such as on a developer's machine.
+//! A release is only ready if its API responds as expected. An unreachable API is ignored, because the operator may run
+//! outside of the cluster's network, such as on a developer's machine.
 //!
 //! Pure module (no I/O, no clock).
 
-mod answer;
 mod keystone;
+mod response;
 mod target;
 
 use std::collections::BTreeMap;
 
-pub use answer::{ProbeResponse, find_fault};
 pub use keystone::{Login, Token, Types, service_types};
+pub use response::{ProbeResponse, find_fault};
 pub use target::{Target, Url, internal, targets};
 
 use crate::api::{CauseObject, ComponentHealth, ComponentStatus};
@@ -27,21 +27,21 @@ use crate::observed::{Cause, EndpointProbe, ReleaseKey};
 /// The component name of an API in the status.
 pub const COMPONENT: &str = "endpoint";
 
-/// The health of an API.
-pub fn assess(seen: &EndpointProbe) -> ComponentStatus {
-    let (status, ready) = match seen.trouble {
+/// Returns the health of an API.
+pub fn assess(probe: &EndpointProbe) -> ComponentStatus {
+    let (status, ready) = match probe.trouble {
         None => (ComponentHealth::Ready, "1/1"),
         Some(_) => (ComponentHealth::Unhealthy, "0/1"),
     };
-    ComponentStatus { status, generation: None, ready: ready.into(), reason: seen.trouble.clone().unwrap_or_default() }
+    ComponentStatus { status, generation: None, ready: ready.into(), reason: probe.trouble.clone().unwrap_or_default() }
 }
 
-/// The root causes of failing APIs. Their workloads are ready, so there is no deeper cause.
+/// Returns the root causes of failing APIs. Their workloads are ready, so there is no deeper cause.
 pub fn causes(found: &BTreeMap<ReleaseKey, EndpointProbe>) -> Vec<Cause> {
-    let cause = |(key, seen): (&ReleaseKey, &EndpointProbe)| {
-        let (namespace, name) = (key.namespace.clone(), seen.service.clone());
+    let cause = |(key, probe): (&ReleaseKey, &EndpointProbe)| {
+        let (namespace, name) = (key.namespace.clone(), probe.service.clone());
         Some(Cause {
-            message: format!("{}/{COMPONENT}: {}", seen.application, seen.trouble.as_ref()?),
+            message: format!("{}/{COMPONENT}: {}", probe.application, probe.trouble.as_ref()?),
             objects: vec![CauseObject { kind: "Service".into(), namespace, name }],
             stuck: false,
             is_explained: true,

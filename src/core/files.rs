@@ -1,4 +1,4 @@
-//! The catalogue's files, built in or from a folder. Module with I/O: the loader of `catalog`.
+//! Loads the catalogue's files: the built-in ones, or those of a folder. The only module of this crate with I/O.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Errors, Files, Text};
 /// `src/core/build.rs`.
 static BUILT_IN: &[(&str, &[u8], Option<&str>)] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
-/// The reason why a catalogue can't be loaded.
+/// An error of loading a catalogue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A folder or file can't be read.
@@ -24,7 +24,7 @@ pub enum Error {
     Catalog(#[from] Errors),
 }
 
-/// Loads the catalogue from `folder` (with `values/` and `presets/` in it), or the built-in one.
+/// Loads the catalogue from `folder`, which contains `values/` and `presets/`, or the built-in one.
 ///
 /// # Errors
 /// If a file can't be read or has errors.

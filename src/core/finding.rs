@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::catalog::Level;
 
-/// The rule of findings that come from the catalogue: names, requirements and checks.
+/// The name of the rule for findings about names, requirements and checks of the catalogue.
 pub const CATALOGUE: &str = "catalogue";
 
 /// A problem or remark about a resource.
@@ -37,7 +37,7 @@ pub struct Location {
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLine {
-    /// The file as it was named, `stdin` for standard input.
+    /// The file as the user named it; `stdin` for standard input.
     pub file: String,
     /// The line, from 1, of the field or of its nearest parent.
     pub line: u64,
@@ -86,22 +86,22 @@ impl Finding {
         self
     }
 
-    /// The field; empty for the whole resource.
+    /// Returns the field; empty for the whole resource.
     pub fn field(&self) -> &str {
         &self.location.field
     }
 
-    /// The file; empty if the resource was not read from a file.
+    /// Returns the file; empty if the resource was not read from a file.
     pub fn file(&self) -> &str {
         self.location.source.as_ref().map_or("", |source| &source.file)
     }
 
-    /// The line in the file, from 1.
+    /// Returns the line in the file, from 1.
     pub fn line(&self) -> u64 {
         self.location.source.as_ref().map_or(1, |source| source.line)
     }
 
-    /// The kind and name of the resource; empty if it is not known.
+    /// Returns the kind and name of the resource; empty if it is not known.
     pub fn resource(&self) -> &str {
         self.location.source.as_ref().map_or("", |source| &source.resource)
     }

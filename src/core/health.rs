@@ -1,17 +1,18 @@
 //! Health of workloads, Jobs, pods and nodes.
 //!
-//! A workload has two results, which differ on purpose. Its availability tells whether dependents may start, like
-//! upstream's init containers: one ready pod is enough. Its health tells whether the rollout is complete, like
-//! kstatus: the newest generation is observed, all pods are ready and of the newest template.
+//! A workload has two results, which differ on purpose. The availability tells whether dependents may start: one ready pod
+//! is enough, as for upstream's init containers. The health tells whether the rollout is complete, as kstatus does: the
+//! newest generation is observed, and all pods are ready and of the newest template.
 //!
 //! ```text
 //! workload  a Deployment, StatefulSet or DaemonSet → observed::Workload
-//! job       a Job → observed::JobSeen
-//! cron      a CronJob and its Jobs → observed::CronSeen, observed::Run
+//! job       a Job → observed::ObservedJob
+//! cron      a CronJob and its Jobs → observed::ObservedCronJob, observed::Run
 //! pod       a pod that is not ready → the reason and its owner
-//! refused   a controller's error when it cannot create pods
 //! storage   a volume claim or StorageClass → observed::Claim, observed::Class
 //! node      whether a node is ready, and how long to wait for it
+//!
+//! pod_creation   errors of controllers that cannot create pods
 //! ```
 //!
 //! Pure module (no I/O, no clock).
@@ -41,7 +42,7 @@ pub fn has_no_nodes(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0 && is_observed(workload)
 }
 
-/// The health of one workload.
+/// Returns the health of one workload.
 pub fn assess(workload: &Workload) -> ComponentStatus {
     let (status, reason) = assess_replicas(workload);
     ComponentStatus {
@@ -52,7 +53,7 @@ pub fn assess(workload: &Workload) -> ComponentStatus {
     }
 }
 
-/// The health of one component: the worst result of its workloads, with summed counts.
+/// Returns the health of one component: the worst result of its workloads, with summed counts.
 ///
 /// A `DaemonSet` without nodes counts only if the component has no other workload: with per-node overrides upstream
 /// splits the `DaemonSet` and leaves the default one without nodes if the others cover all.
@@ -72,7 +73,7 @@ pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
     ComponentStatus { ready: format!("{ready}/{desired}"), ..worst }
 }
 
-/// The health of a workload that was scaled to 0 outside of helm, with the ways to fix it.
+/// Returns the health of a workload that was scaled to 0 outside of helm, with the ways to fix it.
 pub fn scaled_to_zero(workload: &Workload) -> ComponentStatus {
     let Workload { kind, namespace, name, generation, .. } = workload;
     let kind = format!("{kind:?}").to_lowercase();
@@ -148,7 +149,7 @@ pub fn lost_nodes(nodes: &[String]) -> String {
     }
 }
 
-/// Why a `DaemonSet` has no pods, with the number of nodes if it is known.
+/// Returns why a `DaemonSet` has no pods, with the number of nodes if it is known.
 pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
     let of = nodes.map_or_else(|| "no node".to_owned(), |nodes| format!("none of {nodes} nodes"));
     match workload.node_selector.as_str() {
@@ -166,11 +167,11 @@ pub enum JobHealth {
     Running(String),
     /// Its pods fail and Kubernetes retries.
     Failing(String),
-    /// It failed for good.
+    /// It failed, and Kubernetes does not retry it.
     Failed(String),
 }
 
-/// The state of a Job, with the reason why it is not complete.
+/// Returns the state of a Job, with the reason why it is not complete.
 pub fn job_health(job: &ObservedJob) -> JobHealth {
     let message = |otherwise: String| job.trouble.as_ref().map_or(otherwise, |trouble| trouble.message.clone());
     let stuck = job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);

@@ -1,4 +1,4 @@
-//! The settings of a cloud for the maintenance of its nodes; the crate `osdpl-maintenance` uses them.
+//! The settings of a cloud that the maintenance of nodes needs (crate `osdpl-maintenance`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,9 @@ pub const NO_CLOUD: &str = "there is no OpenStackDeployment, so nova cannot be q
 pub struct Setting {
     /// Whether there is no cloud.
     pub absent: bool,
-    /// The access to the cloud's APIs, if it has any.
+    /// The access to the cloud's APIs, if it is known.
     pub access: Option<Access>,
-    /// Whether it has Nova, even if the access is not known yet.
+    /// Whether the cloud has Nova, even if the access is not known yet.
     pub has_nova: bool,
     /// The number of nodes of a role that may be in maintenance at once; the default is 1.
     pub limits: BTreeMap<String, u32>,
@@ -48,12 +48,12 @@ pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option
 }
 
 impl Setting {
-    /// The settings without a cloud.
+    /// Returns the settings without a cloud.
     pub fn none() -> Self {
         Self { absent: true, ..Self::default() }
     }
 
-    /// The access to nova.
+    /// Returns the access to nova.
     ///
     /// # Errors
     /// There is no cloud, it has no nova, or its administrator is not known.
@@ -68,7 +68,7 @@ impl Setting {
         }
     }
 
-    /// The roles of a node with these labels.
+    /// Returns the roles of a node with these labels.
     pub fn roles_of(&self, labels: &Labels) -> BTreeSet<String> {
         let matches =
             |wanted: &Labels| !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value));

@@ -1,17 +1,14 @@
 //! Node roles: computes the labels of each node from the spec and the existing nodes, and warns about roles and
 //! per-node values.
 //!
-//! Pure module (no I/O). The operator owns a label only if it set it: labels with other values by other writers are
-//! respected and reported, and removing a role removes only the operator's labels. The API server records the owner of
+//! Pure module (no I/O). The operator owns a label only if it set it: it keeps and reports values of other writers, and
+//! when a role is removed, it removes only its own labels. The API server records the owner of
 //! each label (server-side apply with a separate field manager); an annotation on the node lists the operator's labels.
 
-mod reach;
+mod overrides;
 mod roles;
-mod selector;
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use selector::selector_matches;
 
 use crate::api::{OpenStackDeploymentSpec, RoleStatus};
 use crate::catalog::Catalog;
@@ -39,7 +36,7 @@ pub struct LabelChange {
     pub uid: String,
     /// All labels that the node must have from the operator.
     pub labels: Labels,
-    /// Labels that the node does not have yet: `openvswitch=enabled`.
+    /// Labels that the node does not have yet, such as `openvswitch=enabled`.
     pub gains: Vec<String>,
     /// Labels from the operator that must be removed.
     pub losses: Vec<String>,
@@ -47,21 +44,21 @@ pub struct LabelChange {
 
 impl LabelChange {
     /// Whether a label is added or removed, and not only the annotation changed.
-    pub fn is_seen(&self) -> bool {
+    pub fn changes_labels(&self) -> bool {
         !self.gains.is_empty() || !self.losses.is_empty()
     }
 }
 
 /// Computes the labels of all nodes and the findings.
 pub fn build_inventory(spec: &OpenStackDeploymentSpec, catalog: &Catalog, nodes: &Inventory) -> NodeInventory {
-    let mut survey = NodeInventory::default();
-    roles::survey(&spec.nodes, catalog, nodes, &mut survey);
+    let mut inventory = NodeInventory::default();
+    roles::assign_roles(&spec.nodes, catalog, nodes, &mut inventory);
     if !spec.nodes.overrides.is_empty() {
         // Match the entries against the new labels of the nodes.
-        let labelled = nodes.iter().map(|(name, node)| (name.clone(), apply(node, survey.changes.get(name))));
-        reach::survey(&spec.nodes, catalog, &labelled.collect(), &mut survey.findings);
+        let labelled = nodes.iter().map(|(name, node)| (name.clone(), apply(node, inventory.changes.get(name))));
+        overrides::check_overrides(&spec.nodes, catalog, &labelled.collect(), &mut inventory.findings);
     }
-    survey
+    inventory
 }
 
 fn apply(node: &Node, change: Option<&LabelChange>) -> Node {

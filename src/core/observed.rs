@@ -1,6 +1,6 @@
 //! The observed state: helm's release records, workloads and Jobs in the cluster, and running helm processes.
 //!
-//! Pure module (no I/O): plain data, collected by `tasks`, `helm` and `cluster`, read by `plan` and `status`.
+//! Pure module (no I/O). The operator collects this data; `plan` and `status` read it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,26 +11,24 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::drift;
 
 mod cause;
+mod cluster_info;
+mod comparison;
 mod cron;
-mod endpoint;
 mod failed;
-mod likeness;
 mod node;
 mod rollout;
-mod site;
 mod storage;
 
 pub use crate::drift::ObservedDrift;
 pub use crate::release::{PastRevision, ReleaseKey};
 use crate::release::{Status, Verb};
 pub use cause::Cause;
+pub use cluster_info::{ClusterInfo, NodeCount, Range};
+pub use comparison::{ComparisonResult, ManifestComparison};
 pub use cron::{FinishedRun, ObservedCronJob, Run, RunState};
-pub use endpoint::EndpointProbe;
 pub use failed::{Failed, Fix};
-pub use likeness::{ComparisonResult, ManifestComparison};
 pub use node::{Labels, Node};
 pub use rollout::{DaemonPod, DaemonSetGroup, OnDelete, PodState, RolloutPods};
-pub use site::{ClusterInfo, NodeCount, Range};
 pub use storage::{Claim, ClaimPhase, Class};
 
 /// The input of `plan` and `status`.
@@ -48,21 +46,21 @@ pub struct Observed {
     pub causes: Vec<Cause>,
     /// The helm processes that run now.
     pub running: BTreeMap<ReleaseKey, RunningHelm>,
-    /// Failed operations of ours without a later success, by release.
+    /// The failures of our operations, by release, until an operation succeeds.
     pub failures: BTreeMap<ReleaseKey, Failed>,
     /// Consecutive drift repairs by release.
     pub repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// External services with published addresses: needs for their components are met.
+    /// The external services whose address is published. Needs for their components are met.
     pub external_ready: BTreeSet<String>,
     /// Drift by release, for releases that are watched and whose newest revision is ours and deployed.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
     /// The API probes by release, for services that are probed and reachable.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// The comparisons of foreign newest revisions with the desired state, by release.
+    /// The comparisons with the desired state, by release, for newest revisions that osdpl did not make.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// Namespaces that are being deleted: nothing can start in them.
     pub terminating: BTreeSet<String>,
-    /// `DaemonSets` with a batch of pods being replaced: pods may be missing on so many nodes.
+    /// The `DaemonSets` of which a batch of pods is being replaced, with the number of nodes that may miss a pod.
     pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 
@@ -79,7 +77,7 @@ pub struct ObservedRelease {
     pub was_deployed: bool,
     /// The newest record's label with the digest of the inputs.
     pub inputs: Option<String>,
-    /// The newest record's label with the digest of the catalogue's part.
+    /// The newest record's label with the digest of the inputs that come from the catalogue.
     pub catalog: Option<String>,
     /// The catalogue name, from the label of the newest record or, without that label, derived from other data.
     pub release: Option<String>,
@@ -95,37 +93,37 @@ pub struct ObservedRelease {
     pub own_inputs: Option<String>,
     /// The newest revision that we made, if helm still has its record.
     pub own_revision: Option<u32>,
-    /// The maker of the newest record, from its label.
+    /// The helm run that made the newest record, according to its label.
     pub attempt: Option<Attempt>,
     /// The content of the record's body, once it was read.
     pub body: Option<RecordBody>,
-    /// Why the newest record cannot be decoded.
+    /// The reason if the newest record cannot be decoded.
     pub undecodable: Option<String>,
 }
 
 impl Observed {
     /// Whether the release exists and is not managed by us.
     pub fn is_unmanaged(&self, key: &ReleaseKey) -> bool {
-        self.releases.get(key).is_some_and(|seen| !seen.is_ours())
+        self.releases.get(key).is_some_and(|record| !record.is_ours())
     }
 
-    /// The objects of a release that others changed since its newest revision.
+    /// Returns the objects of a release that others changed since its newest revision.
     pub fn drifted(&self, key: &ReleaseKey) -> &[drift::DriftedObject] {
-        let revision = self.releases.get(key).map(|seen| seen.revision);
+        let revision = self.releases.get(key).map(|record| record.revision);
         let found = self.drift.get(key).filter(|found| Some(found.revision) == revision);
         found.map_or(&[], |found| found.objects.as_slice())
     }
 
     /// Whether someone scaled the workload to 0 outside of helm.
     ///
-    /// It is compared with the applied manifest, because the values of each chart set 0 replicas in other places.
+    /// The applied manifest decides, because each chart has another value for the number of replicas.
     pub fn is_scaled_to_zero(&self, workload: &Workload) -> bool {
         if workload.kind == WorkloadKind::DaemonSet || workload.desired != 0 {
             return false;
         }
         let key = ReleaseKey::new(&workload.namespace, &workload.release);
         let identity = (workload.kind, workload.namespace.clone(), workload.name.clone());
-        let body = self.releases.get(&key).and_then(|seen| seen.body.as_ref());
+        let body = self.releases.get(&key).and_then(|record| record.body.as_ref());
         body.is_some_and(|body| body.workloads.contains(&identity) && !body.scaled_to_zero.contains(&identity))
     }
 }
@@ -146,7 +144,7 @@ impl ObservedRelease {
     }
 }
 
-/// The maker of a record.
+/// The helm run that made a record, according to the record's label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// The operator process.
@@ -190,7 +188,7 @@ pub struct RecordBody {
     pub jobs: BTreeSet<(String, String)>,
     /// The post-upgrade hook Jobs, as (namespace, name): every upgrade recreates them after it changed the workloads.
     pub hook_jobs: BTreeSet<(String, String)>,
-    /// Whether all pre-install hooks completed: decides how to recover a pending install.
+    /// Whether all pre-install hooks completed, which decides how to recover a pending install.
     pub pre_install_satisfied: bool,
     /// The objects in the manifest that are watched for drift, with their applied state.
     pub applied_objects: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
@@ -201,13 +199,13 @@ pub struct RecordBody {
 /// A hook that runs now or failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedHook {
-    /// `post-upgrade Job keystone-db-sync`.
+    /// Its event, kind and name: `post-upgrade Job keystone-db-sync`.
     pub name: String,
     /// The name of its Job, if it is a Job.
     pub job: Option<String>,
     /// When it started.
     pub since: Option<Timestamp>,
-    /// Whether it failed. It then does not run any more and the record's status is `failed`.
+    /// Whether it failed. If so, it does not run any more, and the record's status is `failed`.
     pub failed: bool,
 }
 
@@ -236,9 +234,9 @@ pub struct Workload {
     pub updated: i32,
     /// The state of a `DaemonSet` with the update strategy `OnDelete`.
     pub on_delete: Option<OnDelete>,
-    /// The number of pods of older templates of a Deployment. They may be the ready ones.
+    /// The number of a Deployment's pods of older templates. The ready pods may be among them.
     pub outdated_pods: i32,
-    /// Whether all pods of this template were available once: missing pods were lost then.
+    /// Whether all pods of this template were available at some time. Pods that are missing now were then lost.
     pub was_available: bool,
     /// The node selector of a `DaemonSet`, if it has one: `openvswitch=enabled`.
     pub node_selector: String,
@@ -293,4 +291,15 @@ pub struct RunningHelm {
     pub queued: bool,
     /// Whether it was started without hooks.
     pub skips_hooks: bool,
+}
+
+/// The last probe of a release's API, if it is reachable at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointProbe {
+    /// The label `application` of the component that responds.
+    pub application: String,
+    /// The probed Service.
+    pub service: String,
+    /// The problem in one line: `GET http://…: 503 Service Unavailable`.
+    pub trouble: Option<String>,
 }

@@ -18,13 +18,11 @@ mod error;
 mod hosts;
 pub mod neutron;
 pub mod nova;
-mod token;
 
-pub use access::{Access, access, has_nova};
+pub use access::{Access, access, has_nova, token_expiry};
 pub use call::{Api, Call, Verb};
 pub use error::{Error, error_message};
-pub use hosts::{Forgotten, HostObservation, HostQuery, HostResponse, Hosts, Mapping, Next, next};
-pub use token::expiry;
+pub use hosts::{DeletedHost, HostObservation, HostQuery, HostResponse, Hosts, Mapping, Next, next};
 
 #[cfg(test)]
 mod tests;

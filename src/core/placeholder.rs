@@ -1,13 +1,14 @@
-//! Placeholders for facts that are not at hand when a resource is evaluated without a cluster.
+//! Placeholders for facts that are not available when a resource is evaluated without a cluster.
 
 use crate::catalog::Catalog;
 use crate::ceph;
 use crate::credentials;
 use crate::desired::{Facts, Selection};
 
-/// Returns placeholders for the facts that only a cluster knows: credentials, a Ceph cluster, and the Secrets that features name.
+/// Returns placeholders for the facts that only a cluster has: credentials, a Ceph cluster, and the Secrets that features
+/// name.
 ///
-/// Each value is derived from its name, so that two calls return the same.
+/// Each value is derived from its name, so that two calls return the same values.
 pub fn facts(catalog: &Catalog, selection: &Selection) -> Facts {
     let ceph = ceph::DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
     let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };

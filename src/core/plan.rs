@@ -1,26 +1,23 @@
 //! Decides the next step of each release, and why a release waits.
 //!
-//! Pure module (no I/O): `plan(Desired, Observed, Policy)` classifies each release into one [`State`] and maps each
-//! state to one step. It keeps nothing between reconcile passes: helm's release records contain the history.
+//! Pure module (no I/O). [`plan()`] classifies each release into one [`State`] and maps each state to one step. It keeps
+//! nothing between reconcile passes, because helm's release records contain the history.
 
 mod adopt;
-mod agree;
-mod backoff;
+mod approval;
 mod drift;
-mod guests;
+mod messages;
 mod prepare;
 mod settle;
 mod state;
 mod step;
-mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 
-pub use backoff::backoff_delay;
 pub use drift::{DriftAction, count_repairs};
-pub use prepare::jobs_to_delete;
+pub use prepare::{backoff_delay, jobs_to_delete};
 pub(crate) use settle::component_available;
 pub use settle::settle_step;
 pub use state::{State, classify};
@@ -32,7 +29,7 @@ use crate::desired::{Desired, Provider};
 use crate::observed::{Observed, ReleaseKey};
 use osdpl_values::digest;
 
-/// The operations that the spec and the annotations permit.
+/// The operations that the spec and its annotations permit.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Whether changes that the spec did not request need a person's approval.
@@ -72,7 +69,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The releases that wait for approval, with the reason.
+    /// Returns the releases that wait for approval, with the reason.
     pub fn awaiting_approval(&self) -> impl Iterator<Item = (&str, &Reason)> {
         self.decisions.iter().filter_map(|(name, decision)| match &decision.step {
             Step::Wait(Wait::Approval(why)) => Some((name.as_str(), why)),
@@ -99,9 +96,9 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     for (name, release) in &desired.releases {
         let state = classify(Some(release), &release.key, observed, now);
         let step = context.desired_step(name, release, state);
-        let sweep = context.cleanup(&state, &step).filter(|_| !release.paused);
-        let mending = context.mending(name, release).filter(|_| matches!(state, State::InSync(_)));
-        decisions.insert(name.clone(), Decision { key: release.key.clone(), step, sweep, mending });
+        let cleanup = context.cleanup(&state, &step).filter(|_| !release.paused);
+        let drift_action = context.drift_action(name, release).filter(|_| matches!(state, State::InSync(_)));
+        decisions.insert(name.clone(), Decision { key: release.key.clone(), step, cleanup, drift_action });
     }
     let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect();
     let unwanted = context.ours().filter(|(key, _)| !wanted.contains(key)).collect::<Vec<_>>();
@@ -109,10 +106,10 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
         let state = classify(None, key, observed, now);
         let label = if decisions.contains_key(&name) { key.to_string() } else { name.clone() };
         let step = context.removal_step(&name, key, state);
-        let sweep = context.cleanup(&state, &step);
-        decisions.insert(label, Decision { key: key.clone(), step, sweep, mending: None });
+        let cleanup = context.cleanup(&state, &step);
+        decisions.insert(label, Decision { key: key.clone(), step, cleanup, drift_action: None });
     }
-    plan.requeue_at = decisions.values().filter_map(Decision::wake).min();
+    plan.requeue_at = decisions.values().filter_map(Decision::requeue_at).min();
     plan.decisions = decisions;
     plan
 }
@@ -138,14 +135,15 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The releases that the operator made or is working on, with their catalogue names.
+    /// Returns the releases that the operator made or is working on, with their catalogue names.
     fn ours(&self) -> impl Iterator<Item = (&ReleaseKey, String)> {
-        let recorded = self.observed.releases.iter().filter(|(_, seen)| seen.is_ours());
-        let recorded = recorded.map(|(key, seen)| (key, seen.release.clone().unwrap_or_else(|| key.name.clone())));
+        let recorded = self.observed.releases.iter().filter(|(_, record)| record.is_ours());
+        let recorded = recorded.map(|(key, record)| (key, record.release.clone().unwrap_or_else(|| key.name.clone())));
         let running = self.observed.running.keys().filter(|key| !self.observed.releases.contains_key(*key));
         recorded.chain(running.map(|key| (key, key.name.clone())))
     }
 
+    /// Whether a change may start: a person approved it, or no approval is required.
     fn approved(&self) -> bool {
         self.policy.approval == Approval::Automatic || self.is_approved()
     }
@@ -155,7 +153,7 @@ impl Context<'_> {
         self.policy.approved.as_deref() == Some(self.hash)
     }
 
-    /// The required components that are not available yet.
+    /// Returns the required components that are not available yet.
     fn unmet_needs(&self, release: &crate::desired::DesiredRelease) -> Vec<Component> {
         let unmet = release.needs.iter().filter(|(component, provider)| match provider {
             Provider::External(service) => !self.observed.external_ready.contains(service),
@@ -167,7 +165,7 @@ impl Context<'_> {
         unmet.map(|(component, _)| component.clone()).collect()
     }
 
-    /// The existing releases that depend on release `name`.
+    /// Returns the existing releases that depend on release `name`.
     fn dependents(&self, name: &str) -> Vec<String> {
         let provided: BTreeSet<&Component> =
             self.catalog.release(name).into_iter().flat_map(|(_, release)| release.components.keys()).collect();
@@ -183,9 +181,9 @@ impl Context<'_> {
 
     /// Whether the running revision of `other` depends on release `name`.
     ///
-    /// A desired release states its needs once it runs with the desired inputs. Until then the catalogue decides,
-    /// except for needs that an external service will provide: the release waits for that service, which in turn waits
-    /// for `name` to be removed.
+    /// If the running revision has the desired inputs, only the desired needs count. Otherwise the needs of the catalogue
+    /// count as well, because the running revision may have been made from them. Needs that an external service will
+    /// provide do not count: that service is published only after `name` was removed.
     fn depends_on(&self, key: &ReleaseKey, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
         let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
         let is_release = |provider: &Provider| *provider == Provider::Release(name.to_owned());

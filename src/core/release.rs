@@ -1,48 +1,48 @@
 //! helm's release records: the history of a release, which helm stores in Secrets.
 //!
 //! osdpl reads two parts of a record, at very different cost. The *metadata* (a few hundred bytes, watched) contains
-//! the revision, its status and, in labels that osdpl asks helm to write, whether osdpl made it and whether it is
-//! current: [`RecordMeta`]. The *payload* (up to a megabyte, fetched only while an operation runs) contains the hooks and
+//! the revision, its status and the labels that osdpl passes to helm, which tell whether osdpl made the revision and
+//! whether it is current: [`RecordMeta`]. The *payload* (up to a megabyte, fetched only while an operation runs) contains the hooks and
 //! objects of the release: [`Record`], [`Objects`].
 //!
 //! ```text
-//! attempt   who made a revision                     record    the types of the payload
+//! attempt   the identity of a helm run              record    the types of the payload
 //! meta      the metadata of a record                decode    payload bytes → Record, hooks, objects
-//! status    the nine states of helm                 rewrite   unlock a record whose maker is dead
-//! sweep     clean up after failed revisions         recovery  the steps to recover from a dead maker
-//! source    the values and chart of a revision      verb      what helm does with a release
+//! status    the nine states of helm                 rewrite   unlock a record whose helm run is dead
+//! cleanup   clean up after failed revisions         recovery  the steps to recover from a dead helm run
+//! source    the values and chart of a revision      verb      the verbs of helm
 //! ```
 //!
 //! Pure module (no I/O, no clock). Format: helm v3.22.0 and v4.3.1, `pkg/storage/driver`, `pkg/release/v1`.
 
 mod attempt;
+mod cleanup;
 mod decode;
 mod fields;
 mod manifest;
 mod meta;
-mod owner;
 mod record;
 mod recovery;
 mod rewrite;
 mod source;
 mod status;
-mod sweep;
 mod verb;
 
 pub use attempt::{Attempt, BadAttempt};
+pub use cleanup::{Cleanup, PastRevision, find_orphans, has_object, is_leftover};
+pub(crate) use cleanup::{RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, pending_cleanup};
 pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_objects};
 pub use fields::Field;
 pub use manifest::{Object, parse_objects};
-pub use meta::{Maker, MalformedRecord, RecordMeta, ReleaseKey, newest_record};
-pub(crate) use owner::RELEASE_NAME_ANNOTATION;
-pub use owner::{RELEASE_NAMESPACE_ANNOTATION, helm_owner};
+pub(crate) use meta::RELEASE_NAME_ANNOTATION;
+pub use meta::{
+    Maker, MalformedRecord, RELEASE_NAMESPACE_ANNOTATION, RecordMeta, ReleaseKey, helm_owner, newest_record,
+};
 pub use record::{Chart, DeletePolicy, Event, Hook, LastRun, Objects, Phase, Record};
 pub use recovery::{Recovery, next_recovery_step};
 pub use rewrite::mark_secret_failed;
 pub use source::{RevisionSource, chart_fingerprint, decode_source, dependency_names};
 pub use status::{Status, UnknownStatus};
-pub use sweep::{Cleanup, PastRevision, find_orphans, has_object, is_leftover};
-pub(crate) use sweep::{RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, pending_cleanup};
 pub use verb::Verb;
 
 /// Label on a record: the digest of all inputs of this revision (≤ 63 characters).
@@ -66,8 +66,8 @@ pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
 /// Label on a record: the digest of the images of its pods and Jobs.
 pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 
-/// Label on a record: the digest of what running instances depend on, such as a key, or `NO_INSTANCES`; only for
-/// releases that may have such values.
+/// Label on a record: the digest of settings that running instances depend on, such as a Ceph key, or `NO_INSTANCES`;
+/// only for releases that may have such settings.
 ///
 /// helm copies labels from revision to revision, so the absence must be written explicitly.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";

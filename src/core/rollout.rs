@@ -1,4 +1,4 @@
-//! Rollouts of the data plane: which pods to evict now, or why to wait.
+//! Rollouts of the data plane: decides which pods to evict now, or why to wait.
 //!
 //! Pure module (no I/O). The charts of the releases in `values/nodes.yaml` use the update strategy `OnDelete`; this
 //! module decides which of their outdated pods are evicted, batch by batch. Everything but a person's approval is
@@ -6,19 +6,19 @@
 //!
 //! ```text
 //! batch in flight   new pods that are not ready, and nodes whose pod was deleted
-//! pause             since the last new pod became ready
-//! stopped           a new pod is unhealthy: wait until it is ready or the template changes
-//! approved          status: the revision that a person or the spec approved
+//! pause             starts when the last new pod became ready
+//! stopped           a new pod is unhealthy: the rollout waits until it is ready or the template changes
+//! approved          the status contains the revision that a person or the spec approved
 //! ```
 //!
 //! One component is rolled out at a time, in the order of the catalogue.
 
-mod ahead;
-mod judge;
+mod messages;
 mod part;
+mod pod_counts;
+mod preview;
+mod state;
 mod strategy;
-mod tally;
-mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,12 +31,12 @@ use crate::observed::{DaemonSetGroup, Node, Observed, RolloutPods};
 use crate::plan::{Plan, Policy, Step};
 use part::Part;
 
-pub use ahead::ahead;
-pub use judge::State;
+pub use preview::preview_restarts;
+pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
-/// How long an approval is kept after helm's last record: the watch on `DaemonSets` may be later than the one on
-/// records.
+/// How long to keep an approval after helm's newest record was created. The watch on `DaemonSets` may report a changed
+/// template later than the watch on records reports the record.
 const APPROVAL_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The maximum number of nodes in a status.
@@ -51,11 +51,11 @@ pub struct Input<'a> {
     pub desired: &'a Desired,
     /// The observed state.
     pub observed: &'a Observed,
-    /// Which releases are rolled out, and in which order.
+    /// The catalogue, which contains the releases to roll out in their order.
     pub catalog: &'a Catalog,
     /// The plan for all releases.
     pub plan: &'a Plan,
-    /// The operations that are permitted.
+    /// The operations that the spec and its annotations permit.
     pub policy: &'a Policy,
     /// The rollout settings.
     pub settings: &'a Rollout,
@@ -84,7 +84,7 @@ pub struct Eviction {
     pub node: String,
 }
 
-/// The next step.
+/// The decision for all rollouts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NextRollouts {
     /// The status of every rollout.
@@ -97,14 +97,14 @@ pub struct NextRollouts {
     pub watch: BTreeSet<DaemonSetGroup>,
     /// When to requeue, if only time has to pass.
     pub requeue_at: Option<Timestamp>,
-    /// Whether some state is not observed yet that an approval may be about.
+    /// Whether some pods are not observed yet, so that an approval may still apply to them.
     pub is_incomplete: bool,
 }
 
 /// Decides for every component of the data plane.
-pub fn decide(scene: &Input<'_>) -> NextRollouts {
-    let parts = part::parts(scene);
-    let mut next = NextRollouts { rollouts: pending_approvals(scene), ..NextRollouts::default() };
+pub fn decide(input: &Input<'_>) -> NextRollouts {
+    let parts = part::parts(input);
+    let mut next = NextRollouts { rollouts: pending_approvals(input), ..NextRollouts::default() };
     let mut complete = Rollouts::new();
     let active: Vec<&Part> = parts.iter().filter(|part| part.is_active()).collect();
     next.watch = active.iter().map(|part| part.daemons()).collect();
@@ -112,9 +112,9 @@ pub fn decide(scene: &Input<'_>) -> NextRollouts {
         complete.extend(part.completed().map(|status| (part.name(), status)));
     }
     next.rollouts.extend(complete);
-    let turn = judge::current_component(scene, &active);
+    let turn = state::current_component(input, &active);
     for part in active {
-        let state = judge::evaluate(scene, part, turn.as_deref());
+        let state = state::evaluate(input, part, turn.as_deref());
         next.requeue_at = next.requeue_at.into_iter().chain(state.requeue_at()).min();
         next.is_incomplete |= state == State::Unobserved;
         if let State::Evict(pods) = &state {
@@ -122,27 +122,27 @@ pub fn decide(scene: &Input<'_>) -> NextRollouts {
         }
         let approved_inputs =
             next.rollouts.remove(&part.name()).map(|status| status.approved_inputs).unwrap_or_default();
-        next.rollouts.extend(part.next_status(scene, &state, approved_inputs).map(|status| (part.name(), status)));
+        next.rollouts.extend(part.next_status(input, &state, approved_inputs).map(|status| (part.name(), status)));
     }
     next
 }
 
-/// The approvals for releases that are about to change.
+/// Returns the approvals for releases that are about to change.
 ///
 /// The revision of their pods is only known after the change, so until then the approval is stored with the inputs.
-fn pending_approvals(scene: &Input<'_>) -> Rollouts {
-    let agreed = scene.policy.approved.as_deref() == Some(scene.plan.hash.as_str());
+fn pending_approvals(input: &Input<'_>) -> Rollouts {
+    let agreed = input.policy.approved.as_deref() == Some(input.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {
-        let runs = scene.observed.releases.get(&release.key).is_some_and(|seen| seen.was_deployed);
-        agreed && runs && scene.plan.decisions.get(name).is_some_and(|own| part::is_changing(&own.step))
+        let runs = input.observed.releases.get(&release.key).is_some_and(|record| record.was_deployed);
+        agreed && runs && input.plan.decisions.get(name).is_some_and(|own| part::is_changing(&own.step))
     };
-    let named = scene.catalog.rollout.iter().filter_map(|name| Some((name, scene.desired.releases.get(name)?)));
+    let named = input.catalog.rollout.iter().filter_map(|name| Some((name, input.desired.releases.get(name)?)));
     let approvals_of = |(name, release): (&String, &DesiredRelease)| {
         let (changing, mut approvals) = (changing(name, release), Rollouts::new());
         for component in release.components.keys().filter(|component| part::is_rolled_out(release, component)) {
-            let known = scene.before.get(&component.to_string()).filter(|status| !status.phase.is_active());
+            let known = input.before.get(&component.to_string()).filter(|status| !status.phase.is_active());
             let is_known = known.is_some_and(|status| status.approved_inputs == release.inputs)
-                && !has_expired(scene, name, release);
+                && !has_expired(input, name, release);
             if changing || is_known {
                 let (release, approved_inputs) = (name.clone(), release.inputs.clone());
                 let status = RolloutStatus { release, approved_inputs, ..known.cloned().unwrap_or_default() };
@@ -154,15 +154,14 @@ fn pending_approvals(scene: &Input<'_>) -> Rollouts {
     named.flat_map(approvals_of).collect()
 }
 
-/// Whether a stored approval has expired: helm finished long enough ago that a changed template would have been
-/// observed.
-fn has_expired(scene: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
-    let since = scene.observed.releases.get(&release.key).and_then(|seen| seen.created_at);
-    let settled = scene.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
-    settled && since.is_some_and(|since| scene.now.duration_since(since) > APPROVAL_GRACE)
+/// Whether a stored approval has expired: helm finished so long ago that the watch would have reported a changed template.
+fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
+    let since = input.observed.releases.get(&release.key).and_then(|record| record.created_at);
+    let settled = input.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
+    settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }
 
-/// Whether all approvals of `now` are written in `stored`.
+/// Whether the stored status contains all approvals of `now`.
 pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     let approval =
         |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());
@@ -170,12 +169,12 @@ pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     now.iter().all(|(name, status)| approval(status) == approval(stored.get(name).unwrap_or(&default)))
 }
 
-/// The rollouts that wait for approval.
+/// Returns the rollouts that wait for approval.
 pub fn awaiting_approval(rollouts: &Rollouts) -> impl Iterator<Item = (&String, &RolloutStatus)> {
     rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::AwaitingApproval)
 }
 
-/// The number of nodes whose pods may be missing, for each rollout with a batch in progress.
+/// Returns the number of nodes whose pods may be missing, for each rollout with a batch in progress.
 pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<DaemonSetGroup, i32> {
     let rolling = rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::Rolling);
     let of = |(name, status): (&String, &RolloutStatus)| {

@@ -1,15 +1,16 @@
 //! Removes secrets from texts of other programs: helm's stderr, logs of failing Jobs.
 //!
-//! Secrets are found in two ways, because neither is sufficient: by *value* (all known secrets, in each form that
-//! scripts and API errors print), and by *shape* (`scheme://user:password@host`, whose password may not be known).
+//! Secrets are found in two ways, because neither is sufficient: by their *value* (all known secrets, in each form in
+//! which scripts and API errors print them), and by their *shape* (`scheme://user:password@host`, because the password may
+//! be unknown).
 
 mod assigned;
-mod brought;
-mod secretive;
+mod detect;
+mod extra_objects;
 
-pub use brought::{collect_secret_texts, find_secret_paths};
-pub use secretive::{collect_secret_scalars, is_secret_value};
-pub(crate) use secretive::{is_secret_in_clear, is_secret_key};
+pub use detect::{collect_secret_scalars, is_secret_value};
+pub(crate) use detect::{is_secret_in_clear, is_secret_key};
+pub use extra_objects::{collect_secret_texts, find_secret_paths};
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,8 +24,8 @@ pub const REDACTED: &str = "[redacted]";
 /// The minimum length of secrets to search for. Shorter ones would match everywhere and protect nothing.
 pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 
-/// The minimum length of secrets to search for inside larger base64 at any alignment; of shorter ones too few
-/// characters would be specific.
+/// The minimum length of secrets to search for inside larger base64 texts. At some alignments too few characters of
+/// shorter ones would be specific.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
 /// Removes known secrets from texts.
@@ -69,20 +70,20 @@ impl Scrubber {
     /// Scrubs the beginning of a truncated text, and removes the beginning of a secret at its end.
     pub fn scrub_beginning(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
-        let whole = &text[..text.len() - cut];
+        let rest = &text[..text.len() - cut];
         // The `@` after a URL's password may be beyond the cut.
-        let last_word = whole.rsplit(ends_a_url).next().unwrap_or(whole);
-        let kept = if last_word.contains("://") { &whole[..whole.len() - last_word.len()] } else { whole };
+        let last_word = rest.rsplit(ends_a_url).next().unwrap_or(rest);
+        let kept = if last_word.contains("://") { &rest[..rest.len() - last_word.len()] } else { rest };
         self.scrub(kept)
     }
 
     /// Scrubs the end of a truncated text, and removes the end of a secret at its beginning.
     pub fn scrub_end(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(form, text)).max().unwrap_or(0);
-        let whole = &text[cut..];
+        let rest = &text[cut..];
         // The first word may be the rest of a URL with a password.
-        let first_word = whole.find(ends_a_url).unwrap_or(whole.len());
-        let kept = if whole[..first_word].contains('@') { &whole[first_word..] } else { whole };
+        let first_word = rest.find(ends_a_url).unwrap_or(rest.len());
+        let kept = if rest[..first_word].contains('@') { &rest[first_word..] } else { rest };
         self.scrub(kept)
     }
 }
@@ -126,10 +127,10 @@ fn inside_base64(secret: &str) -> Vec<String> {
     let mut all = Vec::new();
     for offset in 0..3_usize {
         let padded = [&[0; 2][..offset], secret.as_bytes()].concat();
-        let whole = padded.len() * 8 / 6;
+        let last = padded.len() * 8 / 6;
         let first = (offset * 8).div_ceil(6);
-        all.push(STANDARD.encode(&padded)[first..whole].to_owned());
-        all.push(URL_SAFE.encode(&padded)[first..whole].to_owned());
+        all.push(STANDARD.encode(&padded)[first..last].to_owned());
+        all.push(URL_SAFE.encode(&padded)[first..last].to_owned());
     }
     all
 }
@@ -178,6 +179,7 @@ fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
+/// Replaces the ranges in a text.
 fn replace(text: &str, mut found: Vec<(usize, usize)>) -> String {
     found.retain(|(start, end)| start < end);
     found.sort_unstable();

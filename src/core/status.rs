@@ -3,16 +3,15 @@
 //! Pure module (no I/O). Equal inputs give equal statuses, so that an unchanged status is not written. Transition times
 //! are taken from `previous`.
 
+mod assessment;
 mod causes;
 mod children;
 mod conditions;
 mod crons;
 mod drift;
-mod endpoints;
 mod events;
 mod failing;
 mod rollouts;
-mod verdict;
 
 use std::collections::BTreeMap;
 
@@ -60,13 +59,13 @@ pub struct Report<'a> {
     pub roles: &'a BTreeMap<String, RoleStatus>,
     /// The rollouts of the data plane.
     pub rollouts: &'a rollout::Rollouts,
-    /// The older resource that takes precedence over this one.
-    pub not_the_one: Option<String>,
+    /// The older resource, if there is one: only the oldest resource of a cluster is reconciled.
+    pub older_resource: Option<String>,
     /// The remaining work after the releases were removed; `None` unless the resource is being deleted.
     pub deleting: Option<String>,
 }
 
-/// Empty defaults of [`Report::new`].
+/// The empty defaults of [`Report::new`].
 static NAMES: BTreeMap<ReleaseKey, String> = BTreeMap::new();
 static CHANGES: BTreeMap<String, Vec<String>> = BTreeMap::new();
 static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();
@@ -94,7 +93,7 @@ impl<'a> Report<'a> {
             ceph: None,
             roles: &ROLES,
             rollouts: &ROLLOUTS,
-            not_the_one: None,
+            older_resource: None,
             deleting: None,
         }
     }
@@ -110,22 +109,22 @@ pub fn report(
     let children = children::children(&before, report, now);
     let mut health = children::health(report);
     let (components, healthy) = (health.values().flatten().count(), children::healthy(&health));
-    endpoints::add(&mut health, report);
-    let verdict = verdict::assess(report, &health, &children);
+    children::add_endpoints(&mut health, report);
+    let assessment = assessment::assess(report, &health, &children);
     let ready = report.plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
     crons::add(&mut health, report);
     let waiting = report.plan.awaiting_approval().next().is_some()
         || rollout::awaiting_approval(report.rollouts).next().is_some();
     let status = OpenStackDeploymentStatus {
         observed_generation: Some(report.generation),
-        phase: Some(verdict.phase),
-        message: shortened(&format!("{}{}", verdict.message, conditions::warnings(report, &children))),
+        phase: Some(assessment.phase),
+        message: shortened(&format!("{}{}", assessment.message, conditions::warnings(report, &children))),
         releases: format!("{ready}/{}", report.plan.decisions.len()),
         components: format!("{healthy}/{components}"),
         openstack_release: openstack_release(&before.openstack_release, report),
         helm: Some(report.helm.clone()).filter(|version| !version.is_empty()),
         approval: waiting.then(|| report.plan.hash.clone()),
-        conditions: conditions::conditions(&before.conditions, &verdict, report, &children, now),
+        conditions: conditions::conditions(&before.conditions, &assessment, report, &children, now),
         causes: causes::causes(&before.causes, report, now),
         roles: report.roles.clone(),
         rollouts: report.rollouts.clone(),
@@ -145,7 +144,7 @@ fn shortened(message: &str) -> String {
     format!("{}…", message[..end].trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// The deployed OpenStack release: set by the first release in sync, changed once all releases are in sync.
+/// Returns the deployed OpenStack release: set by the first release in sync, changed once all releases are in sync.
 fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
     let target = Some(report.spec.openstack_release.clone());
     let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settling(_));

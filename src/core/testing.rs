@@ -2,9 +2,170 @@
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "fixtures for tests")]
 
-pub mod world;
+use std::collections::BTreeMap;
 
-use crate::catalog::Files;
+use k8s_openapi::jiff::Timestamp;
+
+use crate::catalog::{Catalog, Component, Files, WorkloadKind};
+use crate::desired::{Desired, DesiredRelease, Provider};
+use crate::observed::{
+    Attempt, Issue, Liveness, Observed, ObservedHook, ObservedJob, ObservedRelease, RecordBody, ReleaseKey,
+    RunningHelm, Workload,
+};
+use crate::plan::{Plan, Policy, Step, plan};
+use crate::release::{Status, Verb};
+
+pub const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
+
+/// Two absent releases: `front` needs `store`.
+pub struct Fixture {
+    pub desired: Desired,
+    pub observed: Observed,
+    pub policy: Policy,
+    pub catalog: Catalog,
+}
+
+pub fn release(name: &str) -> DesiredRelease {
+    DesiredRelease {
+        key: ReleaseKey::new("openstack", name),
+        chart: name.into(),
+        service: name.into(),
+        group: crate::catalog::Group::Openstack,
+        values: osdpl_values::Values::new(),
+        secret: Vec::new(),
+        marked: Vec::new(),
+        inputs: "new".into(),
+        catalog: "catalogue".into(),
+        images: "images".into(),
+        instances: None,
+        split: None,
+        needs: BTreeMap::new(),
+        waits_for: std::collections::BTreeSet::new(),
+        components: BTreeMap::new(),
+        tests: BTreeMap::new(),
+        jobs: 0,
+        plain_jobs: vec![format!("{name}-setup")],
+        timeout: 900,
+        server_side: true,
+        version: None,
+        chart_digest: None,
+        fingerprint: None,
+        paused: false,
+        managed: true,
+        drift: crate::api::DriftPolicy::Report,
+        blocked: None,
+    }
+}
+
+pub fn fixture() -> Fixture {
+    let store = Component::parse("store/server").unwrap();
+    let mut front = release("front");
+    front.needs.insert(store.clone(), Provider::Release("store".into()));
+    let mut provider = release("store");
+    provider.components.insert(store, WorkloadKind::StatefulSet);
+    let releases = [("front".to_owned(), front), ("store".to_owned(), provider)].into();
+    Fixture {
+        desired: Desired { releases, findings: Vec::new() },
+        observed: Observed::default(),
+        policy: Policy::default(),
+        catalog: Catalog::load(&crate::testing::files(&[])).unwrap(),
+    }
+}
+
+pub fn observed_release(status: Status) -> ObservedRelease {
+    ObservedRelease {
+        status,
+        revision: 3,
+        created_at: Some(NOW),
+        was_deployed: true,
+        inputs: Some("new".into()),
+        catalog: Some("catalogue".into()),
+        images: Some("images".into()),
+        own_inputs: Some("new".into()),
+        attempt: Some(Attempt { instance: "me".into(), revision: 3, owner: Liveness::Us }),
+        body: Some(RecordBody::default()),
+        ..ObservedRelease::default()
+    }
+}
+
+pub fn available(release: &str, component: &str, ready: i32) -> Workload {
+    Workload {
+        kind: WorkloadKind::StatefulSet,
+        namespace: "openstack".into(),
+        name: release.into(),
+        release: release.into(),
+        component: Component::parse(component).unwrap(),
+        generation: 1,
+        observed_generation: 1,
+        desired: 1,
+        ready,
+        updated: ready,
+        on_delete: None,
+        outdated_pods: 0,
+        was_available: false,
+        node_selector: String::new(),
+        misscheduled: 0,
+        lost_nodes: Vec::new(),
+        trouble: None,
+    }
+}
+
+impl Fixture {
+    #[must_use]
+    pub fn with_release(mut self, name: &str, record: ObservedRelease) -> Self {
+        self.observed.releases.insert(ReleaseKey::new("openstack", name), record);
+        self
+    }
+
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    pub fn plan(&self) -> Plan {
+        plan(&self.desired, &self.observed, &self.catalog, &self.policy, NOW)
+    }
+
+    pub fn describe_step(&self, name: &str) -> String {
+        match &self.plan().decisions[name].step {
+            Step::Do(action, why) => format!("{action}, because {why}"),
+            Step::Wait(wait) => wait.to_string(),
+            Step::Settling(lines) => format!("settles: {}", lines.join("; ")),
+            Step::Ready => "ready".into(),
+        }
+    }
+}
+
+pub fn running_helm(inputs: &str) -> RunningHelm {
+    RunningHelm {
+        verb: Verb::Upgrade,
+        inputs: inputs.into(),
+        since: NOW,
+        stopping: false,
+        queued: false,
+        skips_hooks: false,
+    }
+}
+
+pub fn hook(fixture: &mut Fixture, failures: i32) {
+    let mut pending = observed_release(Status::PendingUpgrade);
+    let name = "post-upgrade Job store-init".to_owned();
+    pending.body = Some(RecordBody {
+        hook: Some(ObservedHook { name, job: Some("store-init".into()), since: None, failed: false }),
+        ..RecordBody::default()
+    });
+    fixture.observed.releases.insert(ReleaseKey::new("openstack", "store"), pending);
+    fixture.observed.jobs.push(ObservedJob {
+        namespace: "openstack".into(),
+        name: "store-init".into(),
+        release: "store".into(),
+        complete: false,
+        failed: false,
+        failures,
+        trouble: (failures > 0).then(|| Issue { stuck: true, message: "exit code 1: access denied".into() }),
+    });
+}
 
 /// Returns a small catalogue with invented names, with the changes of a test applied.
 pub fn files(changes: &[(&str, &str)]) -> Files {

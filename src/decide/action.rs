@@ -95,7 +95,7 @@ pub enum Action {
         /// The release.
         release: ReleaseKey,
         /// The failed revisions.
-        sweep: Cleanup,
+        cleanup: Cleanup,
         /// The revisions of other releases whose objects must not be removed.
         others: Vec<(ReleaseKey, u32)>,
     },
@@ -258,8 +258,8 @@ impl Action {
                 }
                 plan::Action::Uninstall { .. } | plan::Action::Stop => Vec::new(),
             },
-            Self::CleanUp { release, sweep, .. } => {
-                sweep.of.iter().map(|revision| record(release, (*revision).into())).collect()
+            Self::CleanUp { release, cleanup, .. } => {
+                cleanup.revisions.iter().map(|revision| record(release, (*revision).into())).collect()
             }
             other => other.object().into_iter().collect(),
         }
@@ -321,8 +321,8 @@ impl fmt::Display for Action {
                 let kind = if strategy.on_delete { "OnDelete" } else { "RollingUpdate" };
                 write!(formatter, "set the strategy of DaemonSet {}/{}: {kind}", strategy.namespace, strategy.name)
             }
-            Self::CleanUp { release, sweep, .. } => {
-                let revisions: Vec<String> = sweep.of.iter().map(ToString::to_string).collect();
+            Self::CleanUp { release, cleanup, .. } => {
+                let revisions: Vec<String> = cleanup.revisions.iter().map(ToString::to_string).collect();
                 write!(formatter, "clean up after failed revisions {} of {release}", revisions.join(", "))
             }
             Self::Release { name, action, .. } => write!(formatter, "{name}: {action}"),

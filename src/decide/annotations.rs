@@ -155,7 +155,7 @@ mod tests {
         let decision = |name: &str, step: &Step| {
             (
                 name.to_owned(),
-                Decision { key: ReleaseKey::new("cloud", name), step: step.clone(), sweep: None, mending: None },
+                Decision { key: ReleaseKey::new("cloud", name), step: step.clone(), cleanup: None, drift_action: None },
             )
         };
         Plan { decisions: steps.iter().map(|(name, step)| decision(name, step)).collect(), ..Plan::default() }

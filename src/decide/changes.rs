@@ -45,9 +45,9 @@ pub(crate) fn pending_changes(
 
 /// Returns the paths that an upgrade would change; `None` if the record was not read yet.
 fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed: &Observed) -> Option<Changes> {
-    let verdict = observed.comparisons.get(&release.key).map(|known| &known.verdict);
+    let result = observed.comparisons.get(&release.key).map(|known| &known.result);
     // Foreign revisions are compared by effective values, because other tools write the same values differently.
-    let paths: Result<Vec<String>, String> = if let Some(ComparisonResult::Differs { chart, paths }) = verdict {
+    let paths: Result<Vec<String>, String> = if let Some(ComparisonResult::Differs { chart, paths }) = result {
         Ok(chart.iter().chain(paths).cloned().collect())
     } else {
         // A record that can't be read must not prevent the rest of the report.

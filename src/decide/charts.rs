@@ -154,7 +154,7 @@ pub(crate) fn wait_for_charts(plan: &mut Plan, stand_ins: &StandIns) {
         if matches!(decision.step, Step::Do(Action::Upgrade { .. }, _)) {
             let Blocked { reason, message } = blocked.clone();
             decision.step = Step::Wait(Wait::Blocked { reason, message });
-            decision.sweep = None;
+            decision.cleanup = None;
         }
     }
 }
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use osdpl_core::observed::ReleaseKey;
     use osdpl_core::plan::{Decision, Reason};
-    use osdpl_core::testing::world::world;
+    use osdpl_core::testing::fixture;
 
     fn deployment(change: serde_json::Value) -> OpenStackDeployment {
         let child = json!({
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn decision(step: Step) -> Decision {
-        Decision { key: ReleaseKey::new("openstack", "store"), step, sweep: None, mending: None }
+        Decision { key: ReleaseKey::new("openstack", "store"), step, cleanup: None, drift_action: None }
     }
 
     /// Returns the stand-ins for two releases: one whose chart is being fetched, and one whose chart failed.
@@ -261,7 +261,7 @@ mod tests {
         let (same, newer) = (deployment(json!({})), deployment(json!({"metadata": {"generation": 3}})));
         let blocked = Blocked { reason: reason::CHART_PENDING.into(), message: "x".into() };
         let (replaced, empty) = (StandIns::from([("store".to_owned(), blocked.clone())]), StandIns::new());
-        let (known, mut fetching) = (world().desired, world().desired);
+        let (known, mut fetching) = (fixture().desired, fixture().desired);
         fetching.releases.values_mut().for_each(|release| release.blocked = Some(blocked.clone()));
         assert!(keeps_status(&same, &fetching, &empty, false, &waiting), "a chart has no stand-in");
         assert!(!keeps_status(&same, &known, &replaced, false, &idle), "all charts have stand-ins");

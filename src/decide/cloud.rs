@@ -111,13 +111,13 @@ fn collect_facts(
     facts: &mut Facts,
 ) -> StandIns {
     let (objects, catalog) = (&draft.snapshot.objects, draft.catalog());
-    facts.site = nodes::read_cluster_info(draft, spec, labels);
+    facts.cluster_info = nodes::read_cluster_info(draft, spec, labels);
     let credentials = credentials::collect(draft, spec, selection, observed);
     facts.credentials = credentials.known;
     facts.missing = credentials.missing;
     facts.values_from = named::values_from(objects, spec, &selection.namespace);
     facts.secrets = named::feature_secrets(objects, selection);
-    facts.written = named::written(objects, catalog, selection);
+    facts.job_facts = named::written(objects, catalog, selection);
     facts.charts = charts::facts(draft, spec, selection);
     let stand_ins = charts::stand_in(&draft.snapshot.deployment, catalog, &mut facts.charts);
     facts.claim_classes = desired::collect_claim_classes(&draft.snapshot.claims, &selection.releases);

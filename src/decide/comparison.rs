@@ -29,7 +29,7 @@ pub(crate) fn compare_releases(
         let Some(seen) = observed.releases.get(&release.key).filter(|seen| is_foreign(release, seen)) else {
             continue;
         };
-        if release.blocked.is_some() || needs_chart && release.imprint.is_none() {
+        if release.blocked.is_some() || needs_chart && release.fingerprint.is_none() {
             continue;
         }
         let adopts = !seen.is_ours() && Policy::selects(&policy.adopt, name);
@@ -41,18 +41,18 @@ pub(crate) fn compare_releases(
         // A manual upgrade does not change who manages a release of ours.
         let read = Read::Source { release: release.key.clone(), revision: seen.revision, owner: !seen.is_ours() };
         let Some(Answer::Source(source)) = draft.read(read).map(|answered| &answered.answer) else { continue };
-        let verdict = match source.as_deref() {
+        let result = match source.as_deref() {
             Err(problem) => ComparisonResult::Unknown(problem.clone()),
             Ok(Recorded { owner: Some(owner), .. }) => ComparisonResult::Owned(owner.clone()),
             Ok(Recorded { owner: None, source }) => {
                 let comparison = compare_release(release, source);
-                let verdict = comparison.verdict.clone();
+                let result = comparison.result.clone();
                 compared.insert(name.clone(), comparison);
-                verdict
+                result
             }
         };
-        let until = valid_until(&verdict, adopts, now);
-        let comparison = ManifestComparison { revision: seen.revision, inputs: release.inputs.clone(), verdict, until };
+        let until = valid_until(&result, adopts, now);
+        let comparison = ManifestComparison { revision: seen.revision, inputs: release.inputs.clone(), result, until };
         all.insert(release.key.clone(), comparison);
     }
     // No watch reports that another tool no longer manages a release.
@@ -62,8 +62,8 @@ pub(crate) fn compare_releases(
 }
 
 /// Returns until when a comparison is valid; `None` if only a new revision or new inputs change it.
-fn valid_until(verdict: &ComparisonResult, adopts: bool, now: Timestamp) -> Option<Timestamp> {
-    let may_change = adopts || matches!(verdict, ComparisonResult::Owned(_) | ComparisonResult::Unknown(_));
+fn valid_until(result: &ComparisonResult, adopts: bool, now: Timestamp) -> Option<Timestamp> {
+    let may_change = adopts || matches!(result, ComparisonResult::Owned(_) | ComparisonResult::Unknown(_));
     now.checked_add(RETRY_INTERVAL).ok().filter(|_| may_change)
 }
 
@@ -93,9 +93,9 @@ mod tests {
     fn comparisons_expire_where_no_watch_reports_changes() {
         let now = Timestamp::UNIX_EPOCH;
         let later = now.checked_add(RETRY_INTERVAL).unwrap();
-        let of = |verdict: ComparisonResult, adopts| {
-            let until = valid_until(&verdict, adopts, now);
-            ManifestComparison { revision: 3, inputs: "new".into(), verdict, until }
+        let of = |result: ComparisonResult, adopts| {
+            let until = valid_until(&result, adopts, now);
+            ManifestComparison { revision: 3, inputs: "new".into(), result, until }
         };
         let owned = of(ComparisonResult::Owned("Flux".into()), false);
         assert!(is_valid(&owned, 3, "new", false, now), "the record is not read in each pass");

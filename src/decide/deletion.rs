@@ -120,7 +120,7 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
     let installing = observed.running.keys().filter(|key| !observed.releases.contains_key(key));
     let decisions = ours.chain(installing.map(|key| (key, names.get(key)))).map(|(key, name)| {
         let step = Step::Do(plan::Action::Unmanage, Reason::Unmanaged);
-        let decision = Decision { key: key.clone(), step, sweep: None, mending: None };
+        let decision = Decision { key: key.clone(), step, cleanup: None, drift_action: None };
         (name.unwrap_or(&key.name).clone(), decision)
     });
     plan::Plan { decisions: decisions.collect(), ..plan::Plan::default() }
@@ -204,7 +204,7 @@ fn block(plan: &mut plan::Plan, why: &str) {
         if matches!(decision.step, Step::Do(..)) {
             decision.step = Step::Wait(Wait::Blocked { reason: reason::INVALID.into(), message: why.to_owned() });
         }
-        decision.sweep = None;
+        decision.cleanup = None;
     }
 }
 
@@ -222,11 +222,13 @@ fn retained(needed: &Needed, nodes: usize) -> Option<Event> {
 mod tests {
     use super::*;
     use osdpl_core::release::Status;
-    use osdpl_core::testing::world::{running_helm, seen, world};
+    use osdpl_core::testing::{fixture, observed_release, running_helm};
 
     #[test]
     fn releases_wait_while_the_catalogue_is_invalid() {
-        let mut world = world().see("front", seen(Status::Deployed)).see("store", seen(Status::Deployed));
+        let mut world = fixture()
+            .with_release("front", observed_release(Status::Deployed))
+            .with_release("store", observed_release(Status::Deployed));
         world.policy.deleting = true;
         let desired = Desired::default();
         let now = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;
@@ -241,10 +243,10 @@ mod tests {
     #[test]
     fn detaches_releases_that_helm_still_installs() {
         let foreign = osdpl_core::observed::ObservedRelease { status: Status::Deployed, ..Default::default() };
-        let world = world()
-            .see("front", seen(Status::Deployed))
-            .see("store", seen(Status::PendingUpgrade))
-            .see("theirs", foreign);
+        let world = fixture()
+            .with_release("front", observed_release(Status::Deployed))
+            .with_release("store", observed_release(Status::PendingUpgrade))
+            .with_release("theirs", foreign);
         let mut observed = world.observed;
         let first = ReleaseKey::new("openstack", "dashboard");
         for key in [ReleaseKey::new("openstack", "store"), first.clone()] {

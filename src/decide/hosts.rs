@@ -42,10 +42,10 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
     // The response to an outdated query is reported, but causes no actions.
-    if last.question != query {
+    if last.query != query {
         return plan_forget(draft, &query);
     }
-    if let Ok(response) = &last.answer {
+    if let Ok(response) = &last.response {
         consume_forget(draft, &query, response, &named);
         map_hosts(draft, hosting, &query, response, observed);
     }
@@ -97,7 +97,7 @@ fn map_hosts(
     match next(draft.kept.mapping.as_ref(), unmapped, query.last_success, is_running) {
         Next::None => draft.kept.mapping = None,
         Next::Wait => {}
-        Next::InVain => draft.findings.push(unmapped_warning(unmapped.keys(), hosting)),
+        Next::GaveUp => draft.findings.push(unmapped_warning(unmapped.keys(), hosting)),
         Next::Run(_) if cron.is_none() => draft.findings.push(unmapped_warning(unmapped.keys(), hosting)),
         Next::Run(mapping) => {
             let job = job_name(hosts, &mapping);
@@ -134,7 +134,7 @@ fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostRespo
             left.push(node.as_str());
         } else {
             let unknown = || host_not_deleted_event(node, "nova knows no host of this name");
-            events.push(response.forgotten.get(node).map_or_else(unknown, |found| host_deleted_event(node, found)));
+            events.push(response.deleted.get(node).map_or_else(unknown, |found| host_deleted_event(node, found)));
         }
     }
     if events.is_empty() {
@@ -192,7 +192,7 @@ impl Hosting<'_> {
 
 /// Returns warnings about hosts in the last response.
 fn findings(last: &HostObservation) -> Vec<Finding> {
-    let response = match &last.answer {
+    let response = match &last.response {
         Ok(response) => response,
         Err(why) => return vec![warning(format!("nova can't be queried for its hosts: {why}"))],
     };

@@ -103,14 +103,14 @@ mod tests {
     use osdpl_core::api::OpenStackDeploymentSpec;
     use osdpl_core::desired::select;
     use osdpl_core::observed::RecordBody;
-    use osdpl_core::testing::world::seen;
+    use osdpl_core::testing::observed_release;
 
     fn key(name: &str) -> ReleaseKey {
         ReleaseKey::new("openstack", name)
     }
 
     fn foreign(status: Status) -> ObservedRelease {
-        ObservedRelease { attempt: None, own_inputs: None, ..seen(status) }
+        ObservedRelease { attempt: None, own_inputs: None, ..observed_release(status) }
     }
 
     fn catalog(files: &[(&str, &str)]) -> Catalog {

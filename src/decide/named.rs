@@ -8,7 +8,7 @@ use super::requests::Reference;
 use super::snapshot::Objects;
 use osdpl_core::api::{OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
 use osdpl_core::catalog::{Catalog, Level, SecretField};
-use osdpl_core::desired::{self, Certificate, Finding, Selection, Unavailable, Written};
+use osdpl_core::desired::{self, Certificate, Finding, JobFacts, Selection, Unavailable};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_lint::rule::{self, CertificateCheck, Held};
 use osdpl_values::{Values, digest, yaml};
@@ -80,12 +80,12 @@ pub(crate) fn written(
     objects: &Objects,
     catalog: &Catalog,
     selection: &Selection,
-) -> BTreeMap<String, Result<Written, Unavailable>> {
+) -> BTreeMap<String, Result<JobFacts, Unavailable>> {
     let read = |(release, key)| {
         let text = |(key, bytes): (String, Vec<u8>)| (key, String::from_utf8_lossy(&bytes).into_owned());
         let facts = match objects.all(&config_map(key)) {
             Ok(data) => Ok(data.into_iter().map(text).collect()),
-            Err(Unavailable::Missing(_)) => Ok(Written::new()),
+            Err(Unavailable::Missing(_)) => Ok(JobFacts::new()),
             Err(problem) => Err(problem),
         };
         (release, facts)
@@ -127,7 +127,7 @@ impl Certificates {
         for certificate in &selection.certificates {
             let texts = match objects.all(&secret(&certificate.namespace, &certificate.name)) {
                 Ok(data) => data.into_iter().filter_map(|(key, value)| Some((key, String::from_utf8(value).ok()?))),
-                Err(Unavailable::Missing(missing)) if certificate.brought => {
+                Err(Unavailable::Missing(missing)) if certificate.user_provided => {
                     warn(certificate, missing);
                     continue;
                 }

@@ -30,8 +30,9 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
     for name in names {
         let Some(decision) = releases.decisions.get_mut(&name) else { continue };
         let key = decision.key.clone();
-        if let Some(sweep) = &decision.sweep {
-            let action = Action::CleanUp { release: key.clone(), sweep: sweep.clone(), others: others(&key, observed) };
+        if let Some(cleanup) = &decision.cleanup {
+            let action =
+                Action::CleanUp { release: key.clone(), cleanup: cleanup.clone(), others: others(&key, observed) };
             draft.attempt(Planned::new(action, "failed revisions may have left objects behind"));
         }
         match &decision.step {
@@ -92,7 +93,7 @@ pub(crate) fn freeze(desired: &Desired, observed: &Observed) -> Plan {
             State::InSync(seen) => settle_step(release, seen, observed),
             _ => Step::Wait(Wait::Refused),
         };
-        (name.clone(), Decision { key: release.key.clone(), step, sweep: None, mending: None })
+        (name.clone(), Decision { key: release.key.clone(), step, cleanup: None, drift_action: None })
     });
     Plan { decisions: decisions.collect(), ..Plan::default() }
 }

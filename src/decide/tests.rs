@@ -29,7 +29,7 @@ fn snapshot(change: Value) -> Snapshot {
     osdpl_values::merge(&mut object, map(change));
     let chart = |name: &str| {
         let request = ChartRequest { name: name.into(), version: Some("1.0.0".into()), repository: None };
-        let fact = ChartInfo { digest: "sha256:1".into(), imprint: "1".into(), ..ChartInfo::default() };
+        let fact = ChartInfo { digest: "sha256:1".into(), fingerprint: "1".into(), ..ChartInfo::default() };
         (name.to_owned(), (request, ChartState::Ready(fact)))
     };
     Snapshot {

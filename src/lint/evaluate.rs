@@ -93,7 +93,7 @@ impl<'a> Input<'a> {
     pub fn evaluate_offline(&self, objects: &[Value], site: &ClusterInfo) -> Evaluation {
         let selection = self.select();
         let facts = facts::facts(self.spec, self.catalog, &selection, objects);
-        let facts = Facts { site: site.clone(), ..facts };
+        let facts = Facts { cluster_info: site.clone(), ..facts };
         let (mut desired, problems) = self.resolve_with_problems(&selection, &facts);
         if !selection.is_refused() {
             // In a cluster these problems block the releases until the objects exist.

@@ -9,7 +9,7 @@ use hyper::Method;
 use k8s_openapi::jiff::Timestamp;
 use osdpl_client::{Http, HttpConfig};
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
-use osdpl_core::openstack::{Access, Api, Call, Error, Verb, error_message, expiry, neutron, nova};
+use osdpl_core::openstack::{Access, Api, Call, Error, Verb, error_message, neutron, nova, token_expiry};
 use tokio::sync::Mutex;
 
 /// How long before its expiry a token is renewed, so that it is valid until the response arrives.
@@ -154,13 +154,13 @@ impl OpenStackClient {
         match response {
             ProbeResponse::Status { code: 201, body, token: Some(token), .. } => {
                 let now = Timestamp::now();
-                let until = expiry(&body).map_or(now + DEFAULT_LIFETIME, |end| end - RENEW_BEFORE);
+                let until = token_expiry(&body).map_or(now + DEFAULT_LIFETIME, |end| end - RENEW_BEFORE);
                 Ok(Session { access: access.clone(), token, until, version_checked: false })
             }
             ProbeResponse::Status { code: 201, .. } => {
                 Err(Error::InvalidResponse { what, why: "it contains no token".into() })
             }
-            ProbeResponse::Status { text, .. } => Err(Error::Login { what, answer: text }),
+            ProbeResponse::Status { text, .. } => Err(Error::Login { what, status: text }),
             other => Err(Error::Unreachable { what, why: other.problem(&[]).unwrap_or_default() }),
         }
     }
@@ -181,7 +181,7 @@ impl OpenStackClient {
                 let secrets = headers.iter().filter(|(name, _)| *name == TOKEN_HEADER).map(|(_, secret)| secret);
                 let body_text = String::from_utf8_lossy(&body).into_owned();
                 let redacted = secrets.fold(body_text, |text, secret| text.replace(secret, "***"));
-                Err(Error::Refused { what, code, answer: text, message: error_message(redacted.as_bytes()) })
+                Err(Error::Refused { what, code, status: text, message: error_message(redacted.as_bytes()) })
             }
             other => Err(Error::Unreachable { what, why: other.problem(&[]).unwrap_or_default() }),
         }

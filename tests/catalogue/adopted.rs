@@ -49,7 +49,7 @@ fn recorded(catalog: &Catalog, desired: &Desired) -> Vec<InstalledRelease> {
         let version = catalog.lock.get(&release.chart).map(|pin| pin.version.clone()).unwrap_or_default();
         let chart = Chart { name: release.chart.clone(), version, app_version: String::new() };
         let defaults = defaults(&release.chart);
-        let source = RevisionSource { config: release.values.clone(), chart, defaults, imprint: String::new() };
+        let source = RevisionSource { config: release.values.clone(), chart, defaults, fingerprint: String::new() };
         InstalledRelease::new(release.key.clone(), 1, source)
     });
     found.collect()
@@ -72,11 +72,13 @@ fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
 
 fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Description {
     let known = identify_releases(found, catalog);
-    assert!(known.strangers.is_empty(), "{:?}", known.strangers);
+    assert!(known.unknown.is_empty(), "{:?}", known.unknown);
     // Charts have a Ceph in their defaults, which must not be described if there is none.
     let storage = spec["features"]["storage"]["ceph"].is_object().then(|| storage(&known)).flatten();
-    let invent = |selection: &Selection| -> Facts { placeholder::facts(catalog, selection) };
-    CloudInventory::new(("openstack", "cloud"), &known, catalog, &invent).with_storage(storage.as_ref()).describe()
+    let provide_facts = |selection: &Selection| -> Facts { placeholder::facts(catalog, selection) };
+    CloudInventory::new(("openstack", "cloud"), &known, catalog, &provide_facts)
+        .with_storage(storage.as_ref())
+        .describe()
 }
 
 /// Returns the paths of a release's own values.
@@ -102,8 +104,8 @@ fn check(catalog: &Catalog, row: &Row) {
     );
     assert_eq!(description.installs, [""; 0], "{cloud}");
     for name in desired.releases.keys() {
-        let verdict = description.compared.get(name).map(|compared| &compared.verdict);
-        assert_eq!(verdict, Some(&ComparisonResult::Same), "{cloud}: {name}");
+        let result = description.compared.get(name).map(|compared| &compared.result);
+        assert_eq!(result, Some(&ComparisonResult::Same), "{cloud}: {name}");
     }
     let errors = description.findings.iter().filter(|finding| finding.level == Level::Error);
     assert_eq!(errors.map(ToString::to_string).collect::<Vec<_>>(), [""; 0], "{cloud}");

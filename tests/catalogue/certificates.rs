@@ -121,7 +121,9 @@ fn checks_exactly_the_mounted_provided_certificates() {
                 ["", ".openstack", ".openstack.svc.cluster.local"].map(|end| format!("{server}{end}")).into()
             });
             assert_eq!(certificate.hosts, hosts, "{}", certificate.name);
-            assert!(certificate.brought && certificate.keys.key.is_some() && certificate.keys.authority.is_some());
+            assert!(
+                certificate.user_provided && certificate.keys.key.is_some() && certificate.keys.authority.is_some()
+            );
         }
     }
 }

@@ -96,7 +96,7 @@ pub fn resolved_knowing(catalog: &Catalog, spec: &Value, release: &str, written:
     resolved_from(
         catalog,
         spec,
-        Facts { helm_major: 4, written: [(release.to_owned(), Ok(written))].into(), ..Facts::default() },
+        Facts { helm_major: 4, job_facts: [(release.to_owned(), Ok(written))].into(), ..Facts::default() },
     )
 }
 

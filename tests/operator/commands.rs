@@ -59,7 +59,7 @@ fn status_plan_and_wait_agree_with_kubectl_wait() {
         assert!(text.starts_with(&first), "{text}");
         assert!(text.contains("· mariadb        absent"), "{text}");
         let plan = world.osdpl(&["plan", "--namespace", &world.namespace, NAME]);
-        let waits = "memcached      absent           paused; set `paused: false` to go on\n";
+        let waits = "memcached      absent           paused; set `paused: false` to resume\n";
         let summary = "0 releases would be changed now; waiting: 2, becoming ready: 0, ready: 0.\n";
         assert!(plan.contains(waits) && plan.ends_with(summary), "{plan}");
 

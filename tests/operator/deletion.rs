@@ -128,7 +128,7 @@ fn deletion_waits_for_a_hook_and_can_skip_it() {
         world.delete().await;
         let waiting = until_waiting(world, cleanup).await;
         assert_eq!(waiting.reason(), "Deleting");
-        assert_eq!(waiting.child("mariadb").message, "stays until keystone is gone");
+        assert_eq!(waiting.child("mariadb").message, "waits until keystone is uninstalled");
 
         operator.kill();
         let _operator = world.operator().start().await;

@@ -183,8 +183,8 @@ fn names_a_missing_node_label_from_the_scheduler() {
         world.until_ready().await;
         let nowhere = json!({"labels": {"server": {"node_selector_key": "nowhere"}}});
         world.apply(&with_values(healthy.clone(), "memcached", nowhere)).await;
-        let (health, cloud) = world.until_reason_contains("memcached", "server", "no node can take it").await;
-        let why = "memcached-memcached-0: no node can take it (it requires nowhere=enabled): 0/3 nodes are available: 3 node(s) didn't match Pod's \
+        let (health, cloud) = world.until_reason_contains("memcached", "server", "it cannot be scheduled").await;
+        let why = "memcached-memcached-0: it cannot be scheduled (it requires nowhere=enabled): 0/3 nodes are available: 3 node(s) didn't match Pod's \
                    node affinity/selector.";
         assert!(health.reason.starts_with(why), "{}", health.reason);
         assert_eq!(cloud.status().causes[0].message, format!("memcached/server: {}", health.reason));

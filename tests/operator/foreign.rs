@@ -119,7 +119,7 @@ fn skips_and_reports_unmanaged_releases() {
         let cloud = world.until("mariadb is ready", |cloud| cloud.child("mariadb").ready.then(|| cloud.clone())).await;
         let child = cloud.child("memcached");
         assert_eq!((child.status.as_str(), child.revision), ("unmanaged", Some(1)));
-        assert!(child.message.contains("osdpl did not make"), "{}", child.message);
+        assert!(child.message.contains("osdpl did not install"), "{}", child.message);
         assert_eq!(cloud.reason(), reason::FOREIGN);
         world.delete().await;
         world.until_gone().await;

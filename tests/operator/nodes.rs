@@ -146,7 +146,7 @@ fn reports_conflicting_roles_and_plans_them() {
         world.apply(&with_roles(json!({"big": big, "small": small}))).await;
         nodes.until(&node, &[("gpu", "big"), ("gpu-any", "yes")]).await;
         let wanted = format!(
-            "roles want label gpu set differently (big to \"big\", small to \"small\") on {node}: it stays as it is there"
+            "roles set label gpu to different values (big to \"big\", small to \"small\") on {node}: the label stays as it is"
         );
         world
             .until("the conflict is reported", |cloud| {

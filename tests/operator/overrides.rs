@@ -56,8 +56,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
                     .then(|| cloud.clone())
             })
             .await;
-        let restarts =
-            "values for some nodes give its DaemonSets other names and nodes, which restarts nova/compute on 3 nodes";
+        let restarts = "values for some nodes split its DaemonSets differently, which restarts nova/compute on 3 nodes";
         assert!(cloud.child("nova").message.starts_with(restarts), "{}", cloud.child("nova").message);
         assert_eq!(cloud.child("nova").changes, ["conf.overrides.nova_compute.labels"]);
         let plan = world.osdpl(&["plan"]);

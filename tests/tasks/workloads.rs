@@ -49,7 +49,7 @@ async fn workloads_become_ready_or_report_a_reason() {
             "homeless",
             ComponentHealth::Unhealthy,
             "0/1",
-            ": no node can take it (it requires no-such=node): 0/3 nodes are available",
+            ": it cannot be scheduled (it requires no-such=node): 0/3 nodes are available",
         ),
         ("waiting", ComponentHealth::Progressing, "0/1", "waits for Service nothing-like-it: it does not exist"),
     ] {

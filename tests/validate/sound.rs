@@ -98,7 +98,7 @@ fn prints_validation_time_of_largest_sample() {
 #[test]
 fn couplings_and_rules_use_existing_keys() {
     let catalog = osdpl_core::files::load_catalog(None).unwrap();
-    let of_couplings = catalog.cross_checks.couplings.iter().flat_map(|coupling| &coupling.places);
+    let of_couplings = catalog.cross_checks.couplings.iter().flat_map(|coupling| &coupling.paths);
     let of_couplings = of_couplings.filter_map(|place| Some((place.release.as_ref()?, &place.path)));
     let of_rules = catalog.cross_checks.rules.iter().filter_map(|rule| Some((rule.releases.first()?, &rule.path)));
     let is_known = |(release, path): &(&String, &osdpl_values::Path)| {

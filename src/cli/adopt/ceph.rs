@@ -63,7 +63,7 @@ async fn clusters(client: &Client) -> BTreeMap<String, Option<String>> {
     let all = all.list(&ListParams::default()).await.map(|all| all.items).unwrap_or_default();
     let read = |one: DynamicObject| {
         let cluster = Cluster::from_object(&one.namespace().unwrap_or_default(), &one.name_any(), &one.data);
-        (cluster.place, cluster.fsid)
+        (cluster.path, cluster.fsid)
     };
     all.into_iter().map(read).collect()
 }

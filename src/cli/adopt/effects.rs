@@ -51,7 +51,7 @@ impl EffectsQuery<'_> {
             let (wanted, compared) = (self.described.wanted.get(name), self.described.compared.get(name));
             let Some((wanted, compared)) = wanted.zip(compared) else { continue };
             // The same chart and the same values cause no upgrade.
-            if compared.verdict == ComparisonResult::Same && !self.charts.contains_key(name) {
+            if compared.result == ComparisonResult::Same && !self.charts.contains_key(name) {
                 continue;
             }
             let scrubber = scrubber(wanted, &secrets, Some(&given(found, wanted)));
@@ -97,7 +97,7 @@ impl EffectsQuery<'_> {
 fn given(found: &InstalledRelease, wanted: &DesiredRelease) -> Values {
     let mut given = found.source.config.clone();
     for path in &wanted.secret {
-        if let Some(value) = get(&found.seen, path) {
+        if let Some(value) = get(&found.effective_values, path) {
             set(&mut given, path, value.clone());
         }
     }

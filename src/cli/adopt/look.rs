@@ -72,8 +72,8 @@ async fn compare(store: &Store, wanted: &ChartRequest, source: &RevisionSource) 
         Ok(chart) => chart,
         Err(error) => return Some(ChartState::Unknown(format!("its chart can't be obtained: {error}"))),
     };
-    match chart.imprint() {
-        Ok(imprint) if chart.version == *recorded && imprint == source.imprint => None,
+    match chart.fingerprint() {
+        Ok(fingerprint) if chart.version == *recorded && fingerprint == source.fingerprint => None,
         Ok(_) if chart.version == *recorded => Some(ChartState::Other(format!(
             "the given chart, which has other templates or defaults under the same version {recorded}"
         ))),

@@ -60,7 +60,7 @@ pub struct Observations {
 impl AdoptReport {
     pub fn new(known: &IdentifiedReleases<'_>, described: &Description, mut seen: Observations) -> Self {
         let lines = known.releases.iter().map(|(name, found)| Line::new(name, found, described, &mut seen)).collect();
-        let left = known.strangers.iter().map(|(key, why)| Left { release: key.to_string(), why: why.clone() });
+        let left = known.unknown.iter().map(|(key, why)| Left { release: key.to_string(), why: why.clone() });
         let findings = described.findings.iter().map(|finding| {
             let word = if finding.level == Level::Error { "error" } else { "warning" };
             format!("{word}: {finding}")

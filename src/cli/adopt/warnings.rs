@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use osdpl_core::adopt::Shipped;
+use osdpl_core::adopt::DefaultCredentials;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 
@@ -27,7 +27,7 @@ pub struct Warning {
 }
 
 /// Returns all warnings, except those about passwords that can never change.
-pub fn of(shipped: &Shipped, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Warning> {
+pub fn of(shipped: &DefaultCredentials, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Warning> {
     let rotation = |service: &str, name: &str| {
         let credential = catalog.services.get(service).and_then(|service| service.credentials.get(name));
         credential.map(|credential| credential.rotation.clone()).unwrap_or_default()
@@ -75,7 +75,7 @@ mod tests {
         let one = |service: &str, name: &str, release: &str, path: &str| {
             ((service.to_owned(), name.to_owned()), (release.to_owned(), Path::parse(path).unwrap()))
         };
-        let shipped = Shipped::from([
+        let shipped = DefaultCredentials::from([
             one("keystone", "admin", "keystone", "endpoints.identity.auth.admin.password"),
             one("keystone", "database", "keystone", "endpoints.oslo_db.auth.keystone.password"),
             one("heat", "encryption_key", "heat", "conf.heat.DEFAULT.auth_encryption_key"),

@@ -140,7 +140,7 @@ impl Comparison<'_> {
             after: hidden.shown(after, path, Side::After),
             source: None,
         };
-        let chart = match &compared.verdict {
+        let chart = match &compared.result {
             ComparisonResult::Differs { chart, .. } => chart.clone(),
             ComparisonResult::Same | ComparisonResult::Owned(_) | ComparisonResult::Unknown(_) => None,
         };

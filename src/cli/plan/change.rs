@@ -36,7 +36,7 @@ pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options:
         (None, Some(Ok(values))) => (values, &release.values),
     };
     let paths = changed_paths(before, after);
-    if let Some(Comparison { verdict: ComparisonResult::Same, .. }) = preview.compared.get(name) {
+    if let Some(Comparison { result: ComparisonResult::Same, .. }) = preview.compared.get(name) {
         return Vec::new();
     }
     if paths.is_empty() {

@@ -61,7 +61,7 @@ pub(super) fn nodes(preview: &Preview) -> Vec<NodeLine> {
         gains: change.gains.clone(),
         losses: change.losses.clone(),
     };
-    preview.nodes.iter().filter(|(_, change)| change.is_seen()).map(line).collect()
+    preview.nodes.iter().filter(|(_, change)| change.changes_labels()).map(line).collect()
 }
 
 impl PlanReport {

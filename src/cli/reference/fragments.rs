@@ -141,7 +141,7 @@ pub fn checks(checks: &[file::Check]) -> String {
 pub fn certificates_data(certificates: &[file::Certificates]) -> Value {
     let one = |entry: &file::Certificates| {
         json!({
-            "field": entry.field, "when": entry.when, "secrets": entry.secrets, "keys": entry.keys, "brought": entry.brought,
+            "field": entry.field, "when": entry.when, "secrets": entry.secrets, "keys": entry.keys, "brought": entry.user_provided,
         })
     };
     certificates.iter().map(one).collect()

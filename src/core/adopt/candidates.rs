@@ -8,16 +8,16 @@ use serde_json::{Map, Value};
 use super::describe::CloudInventory;
 use osdpl_values::{Path, get};
 
-/// A field of the spec, with the values found for it.
-pub(super) type Named = (Path, Vec<Value>);
+/// A field of the spec, with the values that releases have for it.
+pub(super) type FieldCandidates = (Path, Vec<Value>);
 
 /// Collects the values that releases have where the catalogue inserts a field of the spec; the most frequent come
 /// first.
-pub(super) fn named(cloud: &CloudInventory<'_>) -> Vec<Named> {
+pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidates> {
     let mut counts: BTreeMap<Path, BTreeMap<String, (usize, Value)>> = BTreeMap::new();
     for (name, found) in &cloud.known.releases {
         for (path, source) in cloud.catalog.bodies(name).flat_map(crate::catalog::Body::whole_scalar_expressions) {
-            let (Some(field), Some(value)) = (field(&source), get(&found.seen, &path)) else { continue };
+            let (Some(field), Some(value)) = (field(&source), get(&found.effective_values, &path)) else { continue };
             if value.is_object() || value.is_array() || value.is_null() {
                 continue;
             }

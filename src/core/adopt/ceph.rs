@@ -1,4 +1,4 @@
-//! The Ceph that a running cloud uses, derived from the values of its releases, and the part of the spec that declares
+//! The Ceph that a running cloud uses, according to the values of its releases, and the part of the spec that declares
 //! it.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::SecretContent;
-use super::found::{IdentifiedReleases, InstalledRelease};
+use super::identify::{IdentifiedReleases, InstalledRelease};
 use crate::ceph::{CONFIG_MAP, Consumer, DeclaredCeph, read_declared_ceph, setting};
 use osdpl_values::{Path, get};
 
@@ -50,7 +50,7 @@ pub struct CephDeclaration {
     pub secret: (String, BTreeMap<String, SecretContent>),
     /// The Ceph that this Secret declares.
     pub declared: DeclaredCeph,
-    /// The `CephCluster` that the fsid was taken from, if `ceph.conf` has none.
+    /// The `CephCluster` whose fsid is used because `ceph.conf` has none.
     pub guessed: Option<String>,
 }
 
@@ -110,7 +110,7 @@ fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephU
     }
 }
 
-/// Returns how nova uses Ceph. With its disks elsewhere it still attaches volumes, and its pool is still named.
+/// Returns how nova uses Ceph. Even if its disks are not in Ceph, it attaches volumes, and its values name a pool.
 fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> {
     let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
     if !on_ceph && volumes.is_none() {
@@ -133,7 +133,7 @@ fn backend(found: &InstalledRelease, sections: &str, enabled: &str, driver: &str
 }
 
 fn value<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a Value> {
-    get(&found.seen, &Path::parse(path).ok()?)
+    get(&found.effective_values, &Path::parse(path).ok()?)
 }
 
 fn text<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a str> {
@@ -149,20 +149,21 @@ impl CephUses {
     /// Returns a message for everything that can't be determined.
     pub fn storage<'a>(
         &self,
-        answers: &CephState,
+        state: &CephState,
         (namespace, name): (&str, &str),
         releases: impl Iterator<Item = &'a str>,
     ) -> Result<CephDeclaration, Vec<String>> {
-        let conf = |option| answers.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
+        let conf = |option| state.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
         let reported: Vec<_> =
-            answers.clusters.iter().filter_map(|(place, fsid)| Some((place, fsid.clone()?))).collect();
+            state.clusters.iter().filter_map(|(cluster, fsid)| Some((cluster, fsid.clone()?))).collect();
         // With several Ceph clusters it is unclear which one is used.
-        let guess = || if let [(place, fsid)] = &reported[..] { Some(((*place).clone(), fsid.clone())) } else { None };
+        let guess =
+            || if let [(cluster, fsid)] = &reported[..] { Some(((*cluster).clone(), fsid.clone())) } else { None };
         let guess = if conf("fsid").is_none() { guess() } else { None };
         let fsid = conf("fsid").or_else(|| guess.as_ref().map(|(_, fsid)| fsid.clone()));
-        let lacking = self.lacking(answers, (conf("mon_host").is_some(), fsid.is_some()));
-        if !lacking.is_empty() {
-            return Err(lacking);
+        let missing = self.missing_inputs(state, (conf("mon_host").is_some(), fsid.is_some()));
+        if !missing.is_empty() {
+            return Err(missing);
         }
         let mut open = vec![("mon_host".to_owned(), conf("mon_host")), ("fsid".to_owned(), fsid)];
         for (consumer, own) in &self.consumers {
@@ -171,7 +172,7 @@ impl CephUses {
             open.push((field("user"), own.keyring.is_some().then(|| own.user.clone())));
         }
         let open = open.into_iter().filter_map(|(key, value)| Some((key, SecretContent::Open(value?))));
-        let keys = answers
+        let keys = state
             .keys
             .iter()
             .map(|(consumer, key)| (format!("{}.key", consumer.name()), SecretContent::Text(key.clone())));
@@ -184,28 +185,28 @@ impl CephUses {
                 feature: json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": name}}}),
                 secret: (name.to_owned(), contents),
                 declared,
-                guessed: guess.map(|(place, _)| place),
+                guessed: guess.map(|(cluster, _)| cluster),
             }),
         }
     }
 
     /// Returns a message for each missing input.
-    fn lacking(&self, answers: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
+    fn missing_inputs(&self, state: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
         let (namespace, map) = &self.configuration;
-        let mut lacking = Vec::new();
+        let mut missing = Vec::new();
         if !has_monitors {
-            lacking.push(format!("ConfigMap {namespace}/{map} has no ceph.conf with mon_host"));
+            missing.push(format!("ConfigMap {namespace}/{map} has no ceph.conf with mon_host"));
         }
         if !has_fsid {
-            lacking.push("its fsid is unknown (`ceph fsid` prints it)".to_owned());
+            missing.push("its fsid is unknown (`ceph fsid` prints it)".to_owned());
         }
-        for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !answers.keys.contains_key(consumer)) {
+        for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !state.keys.contains_key(consumer)) {
             if let Some((namespace, secret)) = &own.keyring {
                 let (service, user) = (consumer.name(), &own.user);
-                lacking.push(format!("Secret {namespace}/{secret} has no key of {service}'s user {user}"));
+                missing.push(format!("Secret {namespace}/{secret} has no key of {service}'s user {user}"));
             }
         }
-        lacking
+        missing
     }
 
     /// Lists the Ceph clients for messages.
@@ -225,4 +226,173 @@ impl CephUses {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::{CloudInventory, Description, identify::identify_releases};
+    use super::*;
+    use crate::observed::{ComparisonResult, ReleaseKey};
+    use crate::release::{Chart, RevisionSource};
+
+    /// Has the form of the output of `ceph auth print-key`; it is not a real key.
+    const KEY: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
+    const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
+
+    fn found(name: &str, defaults: Value) -> InstalledRelease {
+        let chart = Chart { name: name.into(), version: "1.0.0".into(), app_version: String::new() };
+        let map = |value: Value| serde_json::from_value(value).unwrap();
+        let source =
+            RevisionSource { config: map(json!({})), chart, defaults: map(defaults), fingerprint: String::new() };
+        InstalledRelease::new(ReleaseKey::new("openstack", name), 1, source)
+    }
+
+    /// Releases with images, volumes, backups and disks on Ceph, in the form of upstream's charts.
+    fn cloud() -> Vec<InstalledRelease> {
+        let rbd = json!({"rbd_store_pool": "glance.images", "rbd_store_user": "glance"});
+        let glance =
+            json!({"storage": "rbd", "conf": {"glance": {"rbd": rbd}}, "secrets": {"rbd": "images-rbd-keyring"}});
+        let driver = "cinder.volume.drivers.rbd.RBDDriver";
+        let cinder = json!({
+            "conf": {
+                "backends": {"rbd1": {"volume_driver": driver, "rbd_pool": "cinder.volumes", "rbd_user": "cinder"}},
+                "cinder": {"DEFAULT": {
+                    "enabled_backends": "lvm, rbd1", "backup_driver": "cinder.backup.drivers.ceph.CephBackupDriver",
+                    "backup_ceph_pool": "cinder.backups", "backup_ceph_user": "cinderbackup",
+                }},
+            },
+            "secrets": {"rbd": {"volume": "their-keyring", "backup": "cinder-backup-rbd-keyring"}},
+        });
+        let disks = json!({"images_type": "rbd", "images_rbd_pool": "vms", "rbd_user": "cinder"});
+        vec![
+            found("glance", glance),
+            found("cinder", cinder),
+            found("nova", json!({"conf": {"nova": {"libvirt": disks}}})),
+        ]
+    }
+
+    fn used(found: &[InstalledRelease]) -> Option<CephUses> {
+        find_ceph_uses(&identify_releases(found, &crate::files::load_catalog(None).unwrap()))
+    }
+
+    fn answers() -> CephState {
+        let keys = [Consumer::Glance, Consumer::Cinder, Consumer::CinderBackup].map(|one| (one, KEY.to_owned()));
+        let configuration = format!("[global]\ncephx = true\nfsid = {FSID}\nmon_host = 10.0.0.1:6789\n");
+        CephState { configuration: Some(configuration), keys: keys.into(), clusters: BTreeMap::new() }
+    }
+
+    fn storage(found: &[InstalledRelease], answers: &CephState) -> Result<CephDeclaration, Vec<String>> {
+        let names = found.iter().map(|found| found.key.name.as_str());
+        used(found).unwrap().storage(answers, ("openstack", "cloud-adopted-ceph"), names)
+    }
+
+    #[test]
+    fn describes_ceph_with_the_keys_in_use() {
+        let uses = used(&cloud()).unwrap();
+        assert_eq!(uses.who(), "glance, cinder, cinder-backup, nova");
+        assert_eq!(uses.configuration, ("openstack".to_owned(), "ceph-etc".to_owned()));
+        let volumes = &uses.consumers[&Consumer::Cinder];
+        assert_eq!(
+            volumes.keyring,
+            Some(("openstack".to_owned(), "their-keyring".to_owned())),
+            "the actual name of the Secret"
+        );
+
+        let storage = storage(&cloud(), &answers()).unwrap();
+        let ceph = json!({"mode": "external", "secret": {"name": "cloud-adopted-ceph"}});
+        assert_eq!(storage.feature, json!({"backend": "ceph", "ceph": ceph}));
+        let contents: Vec<String> =
+            storage.secret.1.iter().map(|(key, content)| format!("{key} {}", content.text())).collect();
+        let fsid = format!("fsid {FSID}");
+        let [backup, volumes, images] = ["cinder-backup", "cinder", "glance"].map(|name| format!("{name}.key {KEY}"));
+        let expected = [
+            &backup,
+            "cinder-backup.pool cinder.backups",
+            "cinder-backup.user cinderbackup",
+            &volumes,
+            "cinder.pool cinder.volumes",
+            "cinder.user cinder",
+            &fsid,
+            &images,
+            "glance.pool glance.images",
+            "glance.user glance",
+            "mon_host 10.0.0.1:6789",
+            "nova.pool vms",
+        ];
+        assert_eq!(contents, expected);
+        let variables = Value::Object(storage.declared.variables());
+        assert_eq!((&variables["nova"]["user"], &variables["nova"]["own"]), (&json!("cinder"), &json!(false)));
+    }
+
+    #[test]
+    fn ignores_services_that_do_not_use_ceph() {
+        let elsewhere = [
+            found("glance", json!({"storage": "pvc"})),
+            found("cinder", json!({"conf": {"cinder": {"DEFAULT": {"enabled_backends": "lvm"}}}})),
+            found("nova", json!({"conf": {"ceph": {"enabled": true}, "nova": {"libvirt": {"images_type": "qcow2"}}}})),
+        ];
+        assert_eq!(used(&elsewhere), None);
+        // With nova's disks elsewhere, nova still attaches volumes.
+        let mut mixed = cloud();
+        mixed[2] =
+            found("nova", json!({"conf": {"nova": {"libvirt": {"images_rbd_pool": "vms", "rbd_user": "cinder"}}}}));
+        assert!(storage(&mixed, &answers()).is_ok());
+        mixed[0] = found("glance", json!({"storage": "pvc"}));
+        let mut without = answers();
+        without.keys.remove(&Consumer::Glance);
+        let message = storage(&mixed, &without).err().unwrap().join("; ");
+        assert!(message.contains("key glance.key: is missing"), "{message}");
+    }
+
+    #[test]
+    fn reports_everything_that_is_missing() {
+        let messages = storage(&cloud(), &CephState::default()).err().unwrap();
+        let missing = |secret: &str, user: &str| format!("Secret openstack/{secret} has no key of {user}");
+        assert_eq!(
+            messages,
+            [
+                "ConfigMap openstack/ceph-etc has no ceph.conf with mon_host".to_owned(),
+                "its fsid is unknown (`ceph fsid` prints it)".to_owned(),
+                missing("images-rbd-keyring", "glance's user glance"),
+                missing("their-keyring", "cinder's user cinder"),
+                missing("cinder-backup-rbd-keyring", "cinder-backup's user cinderbackup"),
+            ]
+        );
+        let mut named = answers();
+        named.configuration = Some(format!("fsid = {FSID}\nmon_host = ceph-mon.ceph.svc.cluster.local:6789"));
+        let message = storage(&cloud(), &named).err().unwrap().join("; ");
+        assert!(message.contains("key mon_host: address 1 is invalid"), "{message}");
+    }
+
+    #[test]
+    fn takes_a_missing_fsid_from_the_only_ceph_cluster() {
+        let mut bare = answers();
+        bare.configuration = Some("[global]\nmon_host = 10.0.0.1:6789\n".into());
+        bare.clusters = [("rook-ceph/main".to_owned(), Some(FSID.to_owned()))].into();
+        let known = storage(&cloud(), &bare).unwrap();
+        assert_eq!(known.guessed.as_deref(), Some("rook-ceph/main"));
+        assert_eq!(known.secret.1["fsid"].text(), FSID);
+        bare.clusters.insert("rook-ceph/other".into(), Some(FSID.replace('6', "7")));
+        assert!(storage(&cloud(), &bare).is_err(), "either of two may be in use");
+        bare.configuration = answers().configuration;
+        assert_eq!(storage(&cloud(), &bare).unwrap().guessed, None);
+    }
+
+    #[test]
+    fn the_declaration_changes_no_release() {
+        let catalog = crate::files::load_catalog(None).unwrap();
+        let found = cloud();
+        let (known, storage) = (identify_releases(&found, &catalog), storage(&found, &answers()).unwrap());
+        let provide_facts = |selection: &_| crate::placeholder::facts(&catalog, selection);
+        let cloud =
+            CloudInventory::new(("openstack", "cloud"), &known, &catalog, &provide_facts).with_storage(Some(&storage));
+        let Description { spec, secrets, compared, .. } = cloud.describe();
+        assert_eq!(spec.features["storage"], storage.feature);
+        assert!(secrets["cloud-adopted-ceph"] == storage.secret.1);
+        assert_eq!(compared.len(), 3);
+        for (name, compared) in &compared {
+            assert_eq!(compared.result, ComparisonResult::Same, "{name}");
+        }
+        let glance = serde_json::to_string(&spec.services["glance"]).unwrap();
+        assert!(!glance.contains("rbd_store_pool"), "the value comes from the declaration: {glance}");
+    }
+}

@@ -10,12 +10,12 @@ use osdpl_values::{Values, changed_paths, coalesce, normalize_numbers, remove_nu
 /// A revision and the desired release. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct Comparison {
-    /// The values that templates saw.
+    /// The values that templates of the revision read.
     pub before: Values,
-    /// The values that templates would see.
+    /// The values that templates would read after an upgrade.
     pub after: Values,
     /// The result of the comparison.
-    pub verdict: ComparisonResult,
+    pub result: ComparisonResult,
 }
 
 /// Compares the source of a revision with the desired release.
@@ -33,14 +33,14 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
     let paths: Vec<String> = changed_paths(&before, &after).iter().map(ToString::to_string).collect();
     let chart = other_chart(release, source);
     let same = paths.is_empty() && chart.is_none();
-    let verdict = if same { ComparisonResult::Same } else { ComparisonResult::Differs { chart, paths } };
-    Comparison { before, after, verdict }
+    let result = if same { ComparisonResult::Same } else { ComparisonResult::Differs { chart, paths } };
+    Comparison { before, after, result }
 }
 
 /// Empties maps that contain only nulls on both sides.
 ///
-/// A removed null default leaves an empty map and an unchanged one leaves a map with a null, but templates see no
-/// difference.
+/// A removed null default leaves an empty map and an unchanged one leaves a map with a null, but templates treat both the
+/// same.
 fn clear_null_maps(one: &mut Values, other: &mut Values) {
     for (key, value) in one {
         let (Value::Object(value), Some(Value::Object(counterpart))) = (value, other.get_mut(key)) else { continue };
@@ -53,7 +53,7 @@ fn clear_null_maps(one: &mut Values, other: &mut Values) {
     }
 }
 
-/// Describes how the recorded chart differs from the desired one; properties that are unknown are ignored.
+/// Returns how the recorded chart differs from the desired one. Unknown properties are ignored.
 fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<String> {
     let recorded = &source.chart;
     if recorded.name != release.chart {
@@ -63,7 +63,7 @@ fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<Stri
     if let Some(version) = version.filter(|version| *version != recorded.version) {
         return Some(format!("the chart's version from {} to {version}", recorded.version));
     }
-    let other = release.imprint.as_ref().is_some_and(|imprint| *imprint != source.imprint);
+    let other = release.fingerprint.as_ref().is_some_and(|fingerprint| *fingerprint != source.fingerprint);
     other.then(|| {
         format!("the chart, which has other templates or defaults under the same version {}", recorded.version)
     })
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::release::Chart;
-    use crate::testing::world;
+    use crate::testing;
 
     fn map(value: Value) -> Values {
         serde_json::from_value(value).unwrap()
@@ -88,16 +88,16 @@ mod tests {
             defaults: map(
                 json!({"pod": {"replicas": 1, "lifecycle": {"timeout": 30}}, "tags": ["a"], "cache": {"key": null}}),
             ),
-            imprint: "imprint".into(),
+            fingerprint: "fingerprint".into(),
         }
     }
 
     fn result(values: Value, config: Value, change: impl FnOnce(&mut DesiredRelease)) -> String {
-        let mut release = world::release("store");
-        (release.version, release.imprint) = (Some("1.2.3".into()), Some("imprint".into()));
+        let mut release = testing::release("store");
+        (release.version, release.fingerprint) = (Some("1.2.3".into()), Some("fingerprint".into()));
         release.values = map(values);
         change(&mut release);
-        compare_release(&release, &source(config)).verdict.to_string()
+        compare_release(&release, &source(config)).result.to_string()
     }
 
     #[test]
@@ -126,9 +126,9 @@ mod tests {
         assert_eq!(differs, "it would change pod.lifecycle.timeout, pod.replicas");
         let newer = result(json!({}), json!({}), |release| release.version = Some("2.0.0".into()));
         assert_eq!(newer, "it would change the chart's version from 1.2.3 to 2.0.0");
-        let forked = result(json!({}), json!({}), |release| release.imprint = Some("other".into()));
+        let forked = result(json!({}), json!({}), |release| release.fingerprint = Some("other".into()));
         assert!(forked.starts_with("it would change the chart, which has other templates or defaults"), "{forked}");
-        let unknown = result(json!({}), json!({}), |release| (release.version, release.imprint) = (None, None));
+        let unknown = result(json!({}), json!({}), |release| (release.version, release.fingerprint) = (None, None));
         assert_eq!(unknown, "nothing would change", "an unknown desired chart counts as equal");
         let many = (0..9).map(|n| (format!("k{n}"), json!(n))).collect::<Values>();
         assert!(result(Value::Object(many), json!({}), |_| {}).ends_with("k4, k5 and 3 more"));

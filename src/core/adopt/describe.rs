@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::ceph::CephDeclaration;
 use super::fit::{Fit, score};
-use super::found::IdentifiedReleases;
-use super::openstack::runs;
-use super::residue::compute_overrides;
+use super::identify::IdentifiedReleases;
+use super::openstack::detect_openstack_release;
+use super::overrides::compute_overrides;
 use super::{Comparison, compare_release};
 use crate::api::{OpenStackDeploymentSpec, SecretKey, ValuesFrom, ValuesKind};
 use crate::catalog::Catalog;
@@ -55,26 +55,26 @@ pub struct Description {
     pub secrets: Secrets,
     /// The changes that adopting each release would make, by catalogue name.
     pub compared: BTreeMap<String, Comparison>,
-    /// The desired releases by catalogue name, including those that running releases would be upgraded to.
+    /// The desired releases of the spec, by catalogue name.
     pub wanted: BTreeMap<String, DesiredRelease>,
-    /// Releases that others need but that do not run; they are paused.
+    /// Releases that others need but that do not run. The spec pauses them.
     pub installs: Vec<String>,
     /// Problems and remarks about the spec.
     pub findings: Vec<Finding>,
 }
 
-/// Provides placeholders for unknown facts, such as credentials of releases that were not found.
-pub type Invent<'a> = &'a dyn Fn(&Selection) -> Facts;
+/// Provides placeholders for facts that are unknown, such as the credentials of releases that were not found.
+pub type FactProvider<'a> = &'a dyn Fn(&Selection) -> Facts;
 
-/// The inputs of a description, with the name and namespace of the resource.
+/// The inputs of a description: the running releases, and the name and namespace of the resource to describe.
 pub struct CloudInventory<'a> {
     name: &'a str,
     pub(super) namespace: &'a str,
     pub(super) known: &'a IdentifiedReleases<'a>,
     pub(super) catalog: &'a Catalog,
-    invent: Invent<'a>,
+    provide_facts: FactProvider<'a>,
     pub(super) storage: Option<&'a CephDeclaration>,
-    taken: BTreeMap<credentials::Name, String>,
+    adopted_credentials: BTreeMap<credentials::Name, String>,
 }
 
 impl<'a> CloudInventory<'a> {
@@ -83,9 +83,17 @@ impl<'a> CloudInventory<'a> {
         (namespace, name): (&'a str, &'a str),
         known: &'a IdentifiedReleases<'a>,
         catalog: &'a Catalog,
-        invent: Invent<'a>,
+        provide_facts: FactProvider<'a>,
     ) -> Self {
-        Self { name, namespace, known, catalog, invent, storage: None, taken: taken(known, catalog) }
+        Self {
+            name,
+            namespace,
+            known,
+            catalog,
+            provide_facts,
+            storage: None,
+            adopted_credentials: adopted_credentials(known, catalog),
+        }
     }
 
     /// Sets the Ceph that the spec declares.
@@ -115,8 +123,8 @@ impl<'a> CloudInventory<'a> {
                 let secret = format!("{}-adopted-{name}", self.name);
                 own.values_from =
                     vec![ValuesFrom { kind: ValuesKind::Secret, name: secret.clone(), key: None, optional: false }];
-                let place = (ValuesKind::Secret, secret.clone(), VALUES_KEY.to_owned());
-                facts.values_from.insert(place, Ok(rest.secret.clone()));
+                let reference = (ValuesKind::Secret, secret.clone(), VALUES_KEY.to_owned());
+                facts.values_from.insert(reference, Ok(rest.secret.clone()));
                 secrets.entry(secret).or_default().insert(VALUES_KEY.into(), SecretContent::Values(rest.secret));
             }
         }
@@ -127,7 +135,7 @@ impl<'a> CloudInventory<'a> {
             let service = desired.releases[name].service.clone();
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;
         }
-        tidy(&mut spec);
+        remove_empty_overrides(&mut spec);
         let layered = self.resolved(&spec, &facts);
         let unread = warn_unknown_keys(&spec, self.catalog, &layered);
         let desired = layered.desired;
@@ -141,7 +149,7 @@ impl<'a> CloudInventory<'a> {
             .collect();
         let mut findings = desired.findings;
         findings.extend(unread);
-        findings.extend(runs(self.known, self.catalog).warning);
+        findings.extend(detect_openstack_release(self.known, self.catalog).warning);
         Description { compared, findings, wanted: desired.releases, installs, spec, secrets }
     }
 
@@ -157,24 +165,24 @@ impl<'a> CloudInventory<'a> {
     ///
     /// Credentials of services outside of the cloud are left out; a release that uses one keeps it in its own values.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
-        let mut facts = (self.invent)(selection);
-        // Without a declared Ceph, features that need one are not tried.
+        let mut facts = (self.provide_facts)(selection);
+        // Without a declared Ceph, no feature that needs one is tried.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
-        for ((service, name), value) in self.named(selection) {
+        for ((service, name), value) in self.usable_credentials(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
         }
         facts
     }
 
     /// Returns the credentials that the spec can refer to: those of services that are part of the cloud.
-    fn named(&self, selection: &Selection) -> impl Iterator<Item = (&credentials::Name, &String)> {
+    fn usable_credentials(&self, selection: &Selection) -> impl Iterator<Item = (&credentials::Name, &String)> {
         let enabled: BTreeSet<String> = selection.services.iter().chain(selection.external.keys()).cloned().collect();
-        self.taken.iter().filter(move |((service, _), _)| enabled.contains(service))
+        self.adopted_credentials.iter().filter(move |((service, _), _)| enabled.contains(service))
     }
 
     /// Adds all adopted credentials to the spec and to one Secret per service.
     fn credentials(&self, spec: &mut OpenStackDeploymentSpec, selection: &Selection, secrets: &mut Secrets) {
-        for ((service, name), value) in self.named(selection) {
+        for ((service, name), value) in self.usable_credentials(selection) {
             let secret = format!("{}-adopted-credentials-{}", self.name, service.replace('_', "-"));
             let key = SecretKey { name: secret.clone(), key: name.clone() };
             spec.services.entry(service.clone()).or_default().credentials.insert(name.clone(), key);
@@ -184,14 +192,14 @@ impl<'a> CloudInventory<'a> {
 }
 
 /// Returns the value of each credential: from the release of its own service, else the most frequent value.
-fn taken(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
+fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
     let mut counts: BTreeMap<credentials::Name, BTreeMap<&str, usize>> = BTreeMap::new();
     for (release, found) in &known.releases {
         let service = catalog.release(release).map_or("", |(service, _)| service);
         for (path, expression) in catalog.bodies(release).flat_map(crate::catalog::Body::whole_scalar_expressions) {
             let Some((owner, name)) = credential(&expression) else { continue };
-            let Some(text) = get(&found.seen, &path).and_then(|value| value.as_str()) else { continue };
-            if is_whole(text) {
+            let Some(text) = get(&found.effective_values, &path).and_then(|value| value.as_str()) else { continue };
+            if is_single_line(text) {
                 let weight = if owner == service { known.releases.len() * 100 } else { 1 };
                 *counts.entry((owner.into(), name.into())).or_default().entry(text).or_default() += weight;
             }
@@ -212,12 +220,12 @@ pub(super) fn credential(expression: &str) -> Option<(&str, &str)> {
 }
 
 /// Whether a text can be stored as a credential: one non-empty line.
-fn is_whole(text: &str) -> bool {
+fn is_single_line(text: &str) -> bool {
     !text.is_empty() && !text.contains(['\n', '\r', '\0'])
 }
 
 /// Removes empty overrides.
-fn tidy(spec: &mut OpenStackDeploymentSpec) {
+fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     for service in spec.services.values_mut() {
         service.releases.retain(|_, release| *release != crate::api::ReleaseOverrides::default());
     }

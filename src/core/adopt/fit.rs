@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::candidates::{Named, choices, named, sets};
+use super::candidates::{FieldCandidates, choices, field_candidates, sets};
 use super::describe::{CloudInventory, distance};
-use super::openstack::runs;
+use super::openstack::detect_openstack_release;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Level;
 use crate::desired::{Facts, Selection, resolve};
@@ -16,7 +16,7 @@ use osdpl_values::{Path, changed_paths, coalesce, get, normalize_numbers, set};
 /// The feature with the storage backend.
 const STORAGE: &str = "storage";
 
-/// The score of a refusal; higher than all values together.
+/// The score of a refused spec; higher than the score of all values together.
 const REFUSED: usize = 10_000;
 
 /// The result of a trial.
@@ -39,10 +39,11 @@ pub(super) struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    /// Starts with the certain parts: the OpenStack release, and names, namespaces and versions of the releases.
+    /// Starts with the parts that are certain: the OpenStack release, and the names, namespaces and versions of the
+    /// releases.
     pub(super) fn new(cloud: &'a CloudInventory<'a>) -> Self {
         let mut spec = OpenStackDeploymentSpec {
-            openstack_release: runs(cloud.known, cloud.catalog).name,
+            openstack_release: detect_openstack_release(cloud.known, cloud.catalog).name,
             paused: true,
             ..OpenStackDeploymentSpec::default()
         };
@@ -96,8 +97,8 @@ impl<'a> Fit<'a> {
 
     /// Tries the values found for each field of the spec, then each choice of each feature.
     pub(super) fn features(&mut self) {
-        let named = named(self.cloud);
-        for (field, values) in &named {
+        let candidates = field_candidates(self.cloud);
+        for (field, values) in &candidates {
             for value in values {
                 self.attempt(&[(field, value)]);
             }
@@ -107,7 +108,7 @@ impl<'a> Fit<'a> {
             for (field, values) in choices(&feature.schema, &path) {
                 for value in &values {
                     if self.attempt(&[(&field, value)]) == Outcome::Refused {
-                        self.together((&field, value), &path, &named);
+                        self.attempt_with_another_field((&field, value), &path, &candidates);
                     }
                 }
             }
@@ -121,12 +122,12 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Tries a choice that is refused alone together with a value found for another field of its feature, such as
-    /// certificates with an issuer.
-    fn together(&mut self, choice: (&Path, &Value), feature: &Path, named: &[Named]) {
-        let open = named.iter().filter(|(field, _)| feature.covers(field) && self.value(field).is_none());
-        let beside: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
-        for one in beside {
+    /// Tries a choice that is refused alone together with a candidate for another field of its feature, such as
+    /// certificates together with an issuer.
+    fn attempt_with_another_field(&mut self, choice: (&Path, &Value), feature: &Path, candidates: &[FieldCandidates]) {
+        let open = candidates.iter().filter(|(field, _)| feature.covers(field) && self.value(field).is_none());
+        let others: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
+        for one in others {
             if self.attempt(&[one, choice]) == Outcome::Kept {
                 return;
             }
@@ -185,7 +186,7 @@ impl<'a> Fit<'a> {
     }
 }
 
-/// Counts the values to override and the services that are listed one by one.
+/// Returns the score of a spec: the number of values to override, and of services that the spec lists one by one.
 ///
 /// Errors and missing releases add a penalty. Returns `None` if a running release would be blocked.
 pub(super) fn score(
@@ -206,11 +207,11 @@ pub(super) fn score(
             Some(release) => {
                 let mut wanted = coalesce(&found.source.defaults, &release.values);
                 normalize_numbers(&mut wanted);
-                score += changed_paths(&found.seen, &wanted).len();
+                score += changed_paths(&found.effective_values, &wanted).len();
             }
         }
     }
-    // Releases that would be installed in addition.
+    // Each release that would be installed in addition is a penalty.
     score += desired.releases.keys().filter(|name| !cloud.known.releases.contains_key(*name)).count() * 100;
     Some(score)
 }

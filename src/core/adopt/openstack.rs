@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::found::IdentifiedReleases;
+use super::identify::IdentifiedReleases;
 use crate::catalog::{Catalog, Level, OpenStackRelease};
 use crate::desired::Finding;
 use osdpl_values::{Path, get};
@@ -14,8 +14,8 @@ const FIELD: &str = "spec.openstackRelease";
 /// The maximum number of tags in a message.
 const NAMED: usize = 3;
 
-/// The assumed OpenStack release of a cloud.
-pub(super) struct Runs {
+/// The OpenStack release that a cloud most likely runs.
+pub(super) struct DetectedRelease {
     /// Its name.
     pub name: String,
     /// A warning if the release is only a guess.
@@ -23,7 +23,7 @@ pub(super) struct Runs {
 }
 
 /// Returns the OpenStack release of most images; the newest one if no image matches.
-pub(super) fn runs(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> Runs {
+pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DetectedRelease {
     let mut counts: BTreeMap<&String, usize> = catalog.openstack.keys().map(|name| (name, 0)).collect();
     let mut tags: BTreeMap<String, usize> = BTreeMap::new();
     for tag in tags_of(known) {
@@ -35,13 +35,14 @@ pub(super) fn runs(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> Runs {
     let most = counts.into_iter().max_by_key(|(name, count)| (*count, *name));
     let (name, count) = most.map(|(name, count)| (name.clone(), count)).unwrap_or_default();
     let warning = (count == 0).then(|| warning(&name, tags));
-    Runs { name, warning }
+    DetectedRelease { name, warning }
 }
 
 /// Returns the tags of all images; an image with only a digest has none.
 fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let path: Path = ["images", "tags"].into_iter().collect();
-    let images = known.releases.values().filter_map(|found| get(&found.seen, &path).and_then(Value::as_object));
+    let images =
+        known.releases.values().filter_map(|found| get(&found.effective_values, &path).and_then(Value::as_object));
     let images = images.flatten().filter_map(|(_, image)| image.as_str());
     let tag = |image: &str| {
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
@@ -68,8 +69,8 @@ fn warning(guess: &str, tags: BTreeMap<String, usize>) -> Finding {
         format!("are tagged {} and the like", names.join(", "))
     };
     let message = format!(
-        "the OpenStack release can't be determined from the images, which {what}: {guess}, the newest of the catalogue, is a guess; correct it before any \
-         release is taken over"
+        "the OpenStack release can't be determined from the images, which {what}: {guess}, the newest of the catalogue, is a guess; correct it before you adopt any \
+         release"
     );
     Finding::new(Level::Warning, FIELD, message)
 }
@@ -78,7 +79,7 @@ fn warning(guess: &str, tags: BTreeMap<String, usize>) -> Finding {
 mod tests {
     use serde_json::json;
 
-    use super::super::found::{InstalledRelease, identify_releases};
+    use super::super::identify::{InstalledRelease, identify_releases};
     use super::*;
     use crate::observed::ReleaseKey;
     use crate::release::{Chart, RevisionSource};
@@ -92,9 +93,10 @@ mod tests {
             images.iter().enumerate().map(|(index, image)| (format!("i{index}"), json!(image))).collect();
         let chart = Chart { name: "front".into(), version: "1.0.0".into(), app_version: String::new() };
         let config = json!({"images": {"tags": tags}}).as_object().unwrap().clone();
-        let source = RevisionSource { config, chart, defaults: serde_json::Map::default(), imprint: String::new() };
+        let source = RevisionSource { config, chart, defaults: serde_json::Map::default(), fingerprint: String::new() };
         let found = [InstalledRelease::new(ReleaseKey::new("cloud", "front"), 1, source)];
-        let Runs { name, warning } = runs(&identify_releases(&found, &catalog), &catalog);
+        let DetectedRelease { name, warning } =
+            detect_openstack_release(&identify_releases(&found, &catalog), &catalog);
         (name, warning.map(|warning| warning.to_string()))
     }
 
@@ -113,7 +115,7 @@ mod tests {
         let guess = |what: &str| {
             let message = format!(
                 "spec.openstackRelease: the OpenStack release can't be determined from the images, which {what}: 2026.1, the newest of the catalogue, is a guess; \
-                 correct it before any release is taken over"
+                 correct it before you adopt any release"
             );
             ("2026.1".to_owned(), Some(message))
         };

@@ -1,6 +1,6 @@
 //! Detects other controllers that manage a release; two controllers would revert each other's changes.
 
-use std::collections::BTreeMap;
+use crate::observed::Labels;
 
 /// Flux labels every object of a release with the name of its `HelmRelease` (helm-controller,
 /// `postrender.OriginLabels`).
@@ -11,11 +11,9 @@ const FLUX_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
 const ARGO_LABEL: &str = "argocd.argoproj.io/instance";
 const ARGO_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 
-type Marks = BTreeMap<String, String>;
-
 /// Returns the controller of the release that `object` (`Deployment openstack/keystone-api`) belongs to, and what to
 /// do; `None` if there is none.
-pub fn find_other_controller(object: &str, labels: &Marks, annotations: &Marks) -> Option<String> {
+pub fn find_other_controller(object: &str, labels: &Labels, annotations: &Labels) -> Option<String> {
     if let Some(name) = labels.get(FLUX_NAME) {
         let namespace = labels.get(FLUX_NAMESPACE).map_or("flux-system", String::as_str);
         return Some(format!(
@@ -35,7 +33,7 @@ pub fn find_other_controller(object: &str, labels: &Marks, annotations: &Marks) 
 mod tests {
     use super::*;
 
-    fn marks(all: &[(&str, &str)]) -> Marks {
+    fn map(all: &[(&str, &str)]) -> Labels {
         all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 
@@ -43,7 +41,7 @@ mod tests {
     fn detects_flux_and_argo_cd_with_a_remedy() {
         let object = "Deployment openstack/keystone-api";
         let message = |labels: &[(&str, &str)], annotations: &[(&str, &str)]| {
-            find_other_controller(object, &marks(labels), &marks(annotations)).unwrap_or_default()
+            find_other_controller(object, &map(labels), &map(annotations)).unwrap_or_default()
         };
         let flux = message(&[(FLUX_NAME, "keystone"), (FLUX_NAMESPACE, "flux")], &[]);
         assert!(

@@ -13,11 +13,11 @@ fn catalog() -> Catalog {
 fn found(name: &str, chart: &str, defaults: Value, config: Value) -> InstalledRelease {
     let map = |value: Value| serde_json::from_value(value).unwrap();
     let chart = Chart { name: chart.into(), version: "1.0.0".into(), app_version: String::new() };
-    let source = RevisionSource { config: map(config), chart, defaults: map(defaults), imprint: String::new() };
+    let source = RevisionSource { config: map(config), chart, defaults: map(defaults), fingerprint: String::new() };
     InstalledRelease::new(ReleaseKey::new("cloud", name), 3, source)
 }
 
-/// A front and a store that a person installed.
+/// Returns a front and a store that a person installed.
 fn by_hand() -> Vec<InstalledRelease> {
     let images = json!({"tags": {"api": "example.org/front:t1"}});
     let defaults = json!({"conf": {"region": "RegionOne", "debug": false, "old": 1}, "auth": {"admin": "password"}, "images": images});
@@ -35,8 +35,8 @@ fn by_hand() -> Vec<InstalledRelease> {
 fn described(found: &[InstalledRelease]) -> Description {
     let catalog = catalog();
     let known = identify_releases(found, &catalog);
-    let invent = |_: &Selection| Facts { helm_major: 4, ..Facts::default() };
-    CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &invent).describe()
+    let provide_facts = |_: &Selection| Facts { helm_major: 4, ..Facts::default() };
+    CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &provide_facts).describe()
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn describes_a_cloud_by_presets_and_overrides() {
         spec.as_object_mut().unwrap().remove(field);
     }
     assert_eq!(spec, expected);
-    assert!(compared.values().all(|compared| compared.verdict == ComparisonResult::Same), "no value is lost");
+    assert!(compared.values().all(|compared| compared.result == ComparisonResult::Same), "no value is lost");
     let SecretContent::Text(admin) = &secrets["nimbus-adopted-credentials-store"]["admin"] else { panic!("no text") };
     assert_eq!(admin, "s3cret", "the password in use");
     let SecretContent::Values(tls) = &secrets["nimbus-adopted-front"]["values.yaml"] else { panic!("no values") };
@@ -87,13 +87,13 @@ fn keeps_credentials_of_absent_services_in_the_values() {
     let found = [found("other", "other", json!({}), json!({"conf": {"password": "theirs"}}))];
     let known = identify_releases(&found, &catalog);
     let credentials = || [("front".to_owned(), [("user".to_owned(), "placeholder".to_owned())].into())].into();
-    let invent = |_: &Selection| Facts { helm_major: 4, credentials: credentials(), ..Facts::default() };
+    let provide_facts = |_: &Selection| Facts { helm_major: 4, credentials: credentials(), ..Facts::default() };
     let Description { spec, secrets, compared, .. } =
-        CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &invent).describe();
+        CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &provide_facts).describe();
     assert!(!spec.services.contains_key("front"), "the service is not part of the cloud");
     let SecretContent::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else { panic!("no values") };
     assert_eq!(Value::Object(values.clone()), json!({"conf": {"password": "theirs"}}));
-    assert_eq!(compared["other"].verdict, ComparisonResult::Same);
+    assert_eq!(compared["other"].result, ComparisonResult::Same);
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn the_description_does_not_depend_on_the_order() {
 fn reports_releases_that_the_catalogue_does_not_know() {
     let found = by_hand();
     let known = identify_releases(&found, &catalog());
-    let strangers: Vec<_> = known.strangers.iter().map(|(key, why)| format!("{key}: {why}")).collect();
-    assert_eq!(strangers, ["cloud/blog: the catalogue has no release of chart wordpress"]);
+    let unknown: Vec<_> = known.unknown.iter().map(|(key, why)| format!("{key}: {why}")).collect();
+    assert_eq!(unknown, ["cloud/blog: the catalogue has no release of chart wordpress"]);
     assert_eq!(main_namespace(&found, &catalog()).as_deref(), Some("cloud"));
     assert_eq!(main_namespace(&[], &catalog()), None);
 }
@@ -122,7 +122,7 @@ fn prefers_the_release_with_the_catalogue_name() {
     let found = [one("another"), one("store")];
     let known = identify_releases(&found, &catalog());
     assert_eq!(known.releases["store"].key.name, "store");
-    assert_eq!(known.strangers.keys().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["another"]);
+    assert_eq!(known.unknown.keys().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["another"]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Rollout {
     ///
     /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. An invalid one, which the
     /// API server rejects, counts as 1.
-    pub fn batch_size_for(&self, nodes: i32) -> i32 {
+    pub(crate) fn batch_size_for(&self, nodes: i32) -> i32 {
         let size = match &self.batch_size {
             None => 1,
             Some(IntOrString::Int(count)) => *count,
@@ -129,7 +129,7 @@ impl RolloutPhase {
     }
 
     /// Whether some pods have been recreated, and more are to follow.
-    pub fn has_begun(self) -> bool {
+    pub(crate) fn has_begun(self) -> bool {
         match self {
             Self::Rolling | Self::Pausing | Self::Stopped => true,
             Self::Pending | Self::AwaitingApproval | Self::Waiting | Self::Complete => false,

@@ -286,7 +286,7 @@ impl Images {
     }
 }
 
-/// A schema for objects whose keys the API server must keep without validation.
+/// Returns a schema for objects whose keys the API server must keep without validation.
 pub(super) fn free_form_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
 }

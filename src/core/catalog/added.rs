@@ -1,4 +1,4 @@
-//! Catalogue files that users add in `ConfigMap`s, without a new program.
+//! Catalogue files that users add in `ConfigMap`s, without a new version of osdpl.
 //!
 //! A key is the file's path with dots instead of slashes, which keys of a `ConfigMap` can't have:
 //! `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`, `shared.topic.yaml`,
@@ -56,16 +56,16 @@ pub struct ExtendedCatalog {
 }
 
 /// One file of an addition.
-struct Given {
+struct AddedFile {
     source: String,
     key: String,
     path: String,
     text: String,
 }
 
-impl Given {
+impl AddedFile {
     /// Returns the path in the catalogue and a description of the source.
-    fn place(&self) -> (String, String) {
+    fn location(&self) -> (String, String) {
         (self.path.clone(), format!("{}, key {}", self.source, self.key))
     }
 }
@@ -79,7 +79,7 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
     let mut sorted: Vec<&Addition> = additions.iter().collect();
     sorted.sort();
     let mut refused = Vec::new();
-    let mut given: Vec<Given> = Vec::new();
+    let mut given: Vec<AddedFile> = Vec::new();
     for addition in sorted {
         match read(base, addition, &given) {
             Ok(more) => given.extend(more),
@@ -90,13 +90,13 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let files = with(base, &given);
         let errors = match Catalog::load(&files) {
             Ok(mut catalog) => {
-                catalog.added = given.iter().map(Given::place).collect();
+                catalog.added = given.iter().map(AddedFile::location).collect();
                 return Ok(ExtendedCatalog { catalog, files, rejected: refused });
             }
             Err(errors) => errors,
         };
         let Some(last) = given.last() else { return Err(errors) };
-        let mut errors_by_source = blamed(&errors, &given);
+        let mut errors_by_source = group_by_source(&errors, &given);
         if errors_by_source.is_empty() {
             // For example a cycle of releases: reject the last addition, which closed it.
             errors_by_source.insert(last.source.clone(), errors.to_string());
@@ -107,7 +107,7 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
 }
 
 /// Returns the files of one addition, or the errors that are visible without loading the catalogue.
-fn read(base: &Files, addition: &Addition, before: &[Given]) -> Result<Vec<Given>, String> {
+fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<AddedFile>, String> {
     let mut files = Vec::new();
     let mut errors = Vec::new();
     for (key, text) in &addition.data {
@@ -130,7 +130,7 @@ fn read(base: &Files, addition: &Addition, before: &[Given]) -> Result<Vec<Given
                 other.source
             ));
         }
-        files.push(Given { source: addition.source.clone(), key: key.clone(), path, text: text.clone() });
+        files.push(AddedFile { source: addition.source.clone(), key: key.clone(), path, text: text.clone() });
     }
     if errors.is_empty() { Ok(files) } else { Err(errors.join("\n")) }
 }
@@ -160,7 +160,7 @@ fn own_pins(base: &Files) -> BTreeMap<String, file::Pin> {
 }
 
 /// Parses the lock entries of an addition. Only charts without an entry may be pinned.
-fn pinned(base: &Files, text: &str, before: &[Given]) -> Result<BTreeMap<String, file::Pin>, String> {
+fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<String, file::Pin>, String> {
     let read = |text: &str| yaml::parse::<file::Lock>(LOCK, text).map(|lock| lock.charts);
     let mut known: BTreeSet<String> = own_pins(base).into_keys().collect();
     for given in before.iter().filter(|given| given.path == LOCK) {
@@ -176,7 +176,7 @@ fn pinned(base: &Files, text: &str, before: &[Given]) -> Result<BTreeMap<String,
 }
 
 /// Merges the files of the catalogue and the additions. All locks become one.
-fn with(base: &Files, given: &[Given]) -> Files {
+fn with(base: &Files, given: &[AddedFile]) -> Files {
     let mut files = base.clone();
     let mut pins: BTreeMap<String, file::Pin> = BTreeMap::new();
     for own in given {
@@ -194,12 +194,12 @@ fn with(base: &Files, given: &[Given]) -> Files {
     files
 }
 
-/// Attributes errors to the additions. Each error names the key instead of the path.
-fn blamed(errors: &Errors, given: &[Given]) -> BTreeMap<String, String> {
+/// Groups errors by the addition that causes them. Each error names the key instead of the path.
+fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, String> {
     let mut errors_by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for error in &errors.0 {
         let text = error.to_string();
-        let at = |given: &&Given| text.starts_with(&format!("{}:", given.path));
+        let at = |given: &&AddedFile| text.starts_with(&format!("{}:", given.path));
         // An error may name a file of the catalogue that the addition contradicts.
         let named = given.iter().find(at).or_else(|| given.iter().find(|given| text.contains(&given.path)));
         if let Some(own) = named {
@@ -211,4 +211,117 @@ fn blamed(errors: &Errors, given: &[Given]) -> BTreeMap<String, String> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::testing::files;
+
+    fn addition(source: &str, data: &[(&str, &str)]) -> Addition {
+        let data = data.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
+        Addition { source: format!("ConfigMap openstack/{source}"), data }
+    }
+
+    fn extended(additions: &[Addition]) -> (Catalog, Vec<String>) {
+        let ExtendedCatalog { catalog, rejected: refused, .. } = extend_catalog(&files(&[]), additions).unwrap();
+        (catalog, refused.into_iter().map(|refused| format!("{}: {}", refused.source, refused.message)).collect())
+    }
+
+    const BACK: &str = "service: back\ndescription: A test.\ngroup: openstack\nreleases:\n  back:\n    needs: [{component: front/api}]\n    components: {back/api: Deployment}\n";
+    const EDGE: &str = "preset: edge\ndescription: A test.\nservices: [back]\n";
+
+    #[test]
+    fn adds_every_kind_of_file() {
+        let (catalog, refused) = extended(&[
+            addition("a", &[("presets.edge.yaml", EDGE)]),
+            addition(
+                "b",
+                &[
+                    ("services.back.yaml", BACK),
+                    ("features.shape.yaml", "feature: shape\ndescription: x\nschema: {type: object}\ndefault: {}\n"),
+                    ("openstack.2026.2.yaml", "openstackRelease: '2026.2'\ndescription: x\nupgradesFrom: ['2026.1']\n"),
+                    ("shared.more.yaml", "shared: more\ndescription: x\nfragments: [{every: {values: {mine: 1}}}]\n"),
+                    ("keys.back.yaml", "mine: number\n"),
+                    ("lock.yaml", "charts: {back: {version: 2.0.0, repository: 'https://charts.example.org'}}\n"),
+                ],
+            ),
+        ]);
+        assert_eq!(refused, Vec::<String>::new());
+        assert!(catalog.presets.contains_key("edge") && catalog.features.contains_key("shape"));
+        assert!(catalog.openstack.contains_key("2026.2") && catalog.services.contains_key("back"));
+        assert_eq!(catalog.lock["back"].repository.as_deref(), Some("https://charts.example.org"));
+        assert_eq!(catalog.lock["front"].version, "1.0.0", "existing entries are kept");
+        let location = catalog.added.get("presets/edge.yaml").map(String::as_str);
+        assert!(location.is_some_and(|location| location.ends_with(", key presets.edge.yaml")), "{location:?}");
+        assert!(!catalog.added.contains_key("presets/small.yaml"));
+    }
+
+    #[test]
+    fn rejects_only_invalid_config_maps() {
+        let good = || addition("good", &[("services.back.yaml", BACK)]);
+        for (bad, expected) in [
+            (
+                ("presets.x.yaml", "preset: x\ndescription: x\nservcies: []\n"),
+                "key \"presets.x.yaml\":3:1: unknown field `servcies`",
+            ),
+            (
+                ("presets.x.yaml", "preset: x\ndescription: x\nservices: [bakc]\n"),
+                "key \"presets.x.yaml\": services: there is no service \"bakc\", did you mean \"back\"?",
+            ),
+            (
+                ("presets.x.yaml", "preset: other\ndescription: x\n"),
+                "key \"presets.x.yaml\": the file is named \"x\" but declares \"other\"",
+            ),
+            (
+                ("presets.small.yaml", "preset: small\ndescription: x\n"),
+                "key \"presets.small.yaml\": the catalogue already has presets/small.yaml",
+            ),
+            (("small.yaml", "preset: small\n"), "key \"small.yaml\" is not a catalogue file; write services.NAME.yaml"),
+            (
+                ("lock.yaml", "charts: {front: {version: 9.9.9}}\n"),
+                "key \"lock.yaml\": chart front is already in the lock",
+            ),
+            (("lock.yaml", "chart: {}\n"), "key \"lock.yaml\": line 1: unknown field `chart`"),
+            (
+                ("services.z.yaml", "service: z\ndescription: x\ngroup: infra\nreleases: {front: {}}\n"),
+                "key \"services.z.yaml\": release \"front\" is also in values/services/front.yaml",
+            ),
+            (
+                ("services.a.yaml", "service: a\ndescription: x\ngroup: infra\nreleases: {front: {}}\n"),
+                "values/services/front.yaml: release \"front\" is also in key \"services.a.yaml\"",
+            ),
+            (("services.back.yaml", BACK), "key \"services.back.yaml\": ConfigMap openstack/good has the same file"),
+        ] {
+            let (catalog, refused) = extended(&[addition("mine", &[bad, ("presets.edge.yaml", EDGE)]), good()]);
+            assert_eq!(refused.len(), 1, "{refused:?}");
+            assert!(
+                refused[0].starts_with(&format!("ConfigMap openstack/mine: {expected}")),
+                "{expected}\n{refused:?}"
+            );
+            assert!(catalog.services.contains_key("back") && !catalog.presets.contains_key("edge"), "all or nothing");
+        }
+    }
+
+    #[test]
+    fn rejects_dependents_and_closers_of_cycles() {
+        let bad = BACK.replace("front/api", "front/ap");
+        let (_, refused) =
+            extended(&[addition("a", &[("presets.edge.yaml", EDGE)]), addition("b", &[("services.back.yaml", &bad)])]);
+        assert_eq!(refused.len(), 2, "{refused:?}");
+        assert!(
+            refused[0].starts_with("ConfigMap openstack/a") || refused[1].contains("there is no service \"back\""),
+            "{refused:?}"
+        );
+        let ring = BACK.replace("front/api", "back/api");
+        let (catalog, refused) = extended(&[addition("a", &[("services.back.yaml", &ring)])]);
+        assert!(
+            refused[0].starts_with("ConfigMap openstack/a: releases need each other in a circle: back → back"),
+            "{refused:?}"
+        );
+        assert!(catalog.added.is_empty());
+    }
+
+    #[test]
+    fn no_additions_change_nothing() {
+        let extended = extend_catalog(&files(&[]), &[]).unwrap();
+        assert_eq!(extended.files, files(&[]));
+    }
+}

@@ -1,13 +1,10 @@
-//! Rules between the files: every name exists, and no release waits for itself.
-
-mod facts;
+//! Checks across the files of a catalogue: every name exists, and no release waits for itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::did_you_mean;
 use super::{Body, Catalog, Component, Error, Fragment, WorkloadKind};
-
-pub use facts::releases_of_facts;
+use osdpl_values::expr::{Expression, Template};
 
 /// Returns all errors between the files.
 pub fn check(catalog: &Catalog) -> Vec<Error> {
@@ -18,7 +15,7 @@ pub fn check(catalog: &Catalog) -> Vec<Error> {
     rollout(catalog, &mut errors);
     credentials(catalog, &mut errors);
     conditions(catalog, &mut errors);
-    facts::check(catalog, &mut errors);
+    check_facts(catalog, &mut errors);
     for feature in catalog.features.values() {
         let wrong = super::secrets::check(feature).into_iter();
         errors.extend(wrong.map(|problem| Error::Other { file: feature.file.clone(), problem }));
@@ -37,6 +34,7 @@ fn unknown<'a>(
     Error::Unknown { file: file.into(), field, kind, name: name.into(), hint: did_you_mean(name, candidates) }
 }
 
+/// Checks that each release and component has one owner, and that fragments name existing releases.
 fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
     let mut releases: BTreeMap<&str, &str> = BTreeMap::new();
     let mut components: BTreeMap<&Component, &str> = BTreeMap::new();
@@ -74,7 +72,7 @@ fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
         .chain(catalog.openstack.values().flat_map(|release| &release.fragments))
 }
 
-/// The result of a condition is visible, so no condition may read a secret.
+/// Checks that no condition reads a secret, because the results of conditions are visible.
 fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     let fragments = fragments(catalog).filter_map(|fragment| Some((&fragment.file, fragment.when.as_ref()?)));
     let features = catalog.features.values().map(|feature| (&feature.file, &feature.checks));
@@ -93,6 +91,7 @@ fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
+/// Checks that each component that a release refers to exists.
 fn needs(catalog: &Catalog, errors: &mut Vec<Error>) {
     let all: Vec<String> = catalog
         .services
@@ -143,6 +142,7 @@ fn rollout(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
+/// Checks the names in presets, and the releases from which an upgrade is possible.
 fn presets(catalog: &Catalog, errors: &mut Vec<Error>) {
     for preset in catalog.presets.values() {
         for name in preset.services.iter().filter(|name| !catalog.services.contains_key(*name)) {
@@ -176,14 +176,15 @@ pub fn credentials_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+/// Checks that each credential in values exists.
 fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     let known = |service: &str, name: &str| {
         catalog.services.get(service).is_some_and(|entry| entry.credentials.contains_key(name))
     };
-    let mut seen = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let mut check_body = |file: &str, field: &str, body: &Body| {
         for (service, name) in credentials_in(&body.source).filter(|(service, name)| !known(service, name)) {
-            if seen.insert((file.to_owned(), service.to_owned(), name.to_owned())) {
+            if reported.insert((file.to_owned(), service.to_owned(), name.to_owned())) {
                 let owned = catalog.services.get(service).map(|entry| entry.credentials.keys().map(String::as_str));
                 let name = format!("{service}.{name}");
                 let hint = owned.into_iter().flatten().map(|known| format!("{service}.{known}")).collect::<Vec<_>>();
@@ -222,7 +223,7 @@ fn walk<'a>(
     path: &mut Vec<&'a str>,
     done: &mut BTreeSet<&'a str>,
 ) -> Option<String> {
-    if let Some(start) = path.iter().position(|seen| *seen == name) {
+    if let Some(start) = path.iter().position(|visited| *visited == name) {
         path.push(name);
         return Some(path[start..].join(" → "));
     }
@@ -233,4 +234,145 @@ fn walk<'a>(
     let found = edges.get(name).into_iter().flatten().find_map(|next| walk(next, edges, path, done));
     path.pop();
     found
+}
+
+/// Reports expressions that read facts before they are known, or facts of a release without any. Facts are known once
+/// the release is installed.
+fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
+    for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
+        let problem = format!(
+            "the condition `{}` reads facts, which are unknown until the releases are installed; use the spec, or move it to a fragment of values",
+            when.source()
+        );
+        errors.push(Error::Other { file: file.to_owned(), problem });
+    }
+    let releases = || catalog.services.values().flat_map(|service| &service.releases);
+    let releases_with_facts: Vec<&str> =
+        releases().filter(|(_, release)| release.facts.is_some()).map(|(name, _)| name.as_str()).collect();
+    let mut check_expression = |file: &str, field: &str, expression: &str| {
+        for name in releases_of_facts(expression).filter(|name| !releases_with_facts.contains(name)) {
+            errors.push(unknown(
+                file,
+                field.to_owned(),
+                "release with facts",
+                name,
+                releases_with_facts.iter().copied(),
+            ));
+        }
+    };
+    for service in catalog.services.values() {
+        for (name, release) in &service.releases {
+            check_expression(&service.file, &format!("releases.{name}.values"), &expressions(&release.base));
+        }
+    }
+    for Fragment { file, field, when, named, every, .. } in fragments(catalog) {
+        if let Some(when) = when {
+            check_expression(file, &format!("{field}.when"), when.source());
+        }
+        let bodies = named.values().chain(every.as_ref().map(|every| &every.unfiltered));
+        bodies.for_each(|body| check_expression(file, field, &expressions(body)));
+    }
+}
+
+/// Returns every expression in a body, one per line, at any place in texts and lists.
+fn expressions(body: &Body) -> String {
+    // Parsing the values again is slow.
+    if !body.source.contains("facts") {
+        return String::new();
+    }
+    Template::expressions(&body.values()).join("\n")
+}
+
+/// Returns the conditions that decide which releases exist and whether a spec is valid.
+fn early_conditions(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expression)> {
+    let services = catalog.services.values().flat_map(|service| {
+        let releases = service.releases.values();
+        releases.map(move |release| (service.file.as_str(), release))
+    });
+    let releases = services.flat_map(|(file, release)| {
+        let needs = release.needs.iter().chain(&release.waits_for).chain(&release.alongside);
+        let needs = needs.filter_map(|need| need.when.as_ref());
+        release.when.iter().chain(needs).map(move |when| (file, when))
+    });
+    let features = catalog.features.values().map(|feature| (feature.file.as_str(), &feature.checks));
+    let presets = catalog.presets.values().map(|preset| (preset.file.as_str(), &preset.checks));
+    let checks = features.chain(presets);
+    releases.chain(checks.flat_map(|(file, checks)| checks.iter().map(move |check| (file, &check.when))))
+}
+
+/// Returns the releases whose facts an expression reads, as `facts.name` or `facts['name']`.
+pub fn releases_of_facts(expression: &str) -> impl Iterator<Item = &str> {
+    let matches = expression
+        .match_indices("facts")
+        .filter(|(start, _)| !expression[..*start].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)));
+    matches.filter_map(|(start, word)| {
+        let rest = &expression[start + word.len()..];
+        let quoted = rest.strip_prefix("['").or_else(|| rest.strip_prefix("[\""));
+        let name = quoted.or_else(|| rest.strip_prefix('.'))?;
+        let is_name = |c: char| c.is_alphanumeric() || c == '_' || quoted.is_some() && c == '-';
+        Some(&name[..name.find(|c| !is_name(c)).unwrap_or(name.len())])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::releases_of_facts;
+    use crate::catalog::Catalog;
+    use crate::testing::files;
+
+    #[test]
+    fn finds_releases_of_facts() {
+        for (expression, expected) in [
+            ("has(facts.store.network) ? facts.store.network : ''", vec!["store", "store"]),
+            ("facts['ceph-rgw'].user + facts[\"a\"].b", vec!["ceph-rgw", "a"]),
+            ("features.facts.store + artefacts.store", vec![]),
+        ] {
+            assert_eq!(releases_of_facts(expression).collect::<Vec<_>>(), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn rejects_unknown_and_early_facts() {
+        let front = files(&[])["values/services/front.yaml"].as_written().into_owned();
+        let with = |from: &str, to: &str| front.replace(from, to);
+        for (text, expected) in [
+            (
+                with("region: '${spec.region}'", "region: '${facts.store.region}'"),
+                "releases.front.values: there is no release with facts \"store\"",
+            ),
+            (
+                with(
+                    "    plainJobs",
+                    "    facts: made\n    fragments: [{when: has(facts.frnt.a), values: {a: 1}}]\n    plainJobs",
+                ),
+                "releases.front.fragments[0].when: there is no release with facts \"frnt\", did you mean \"front\"?",
+            ),
+            (
+                with("region: '${spec.region}'", "region: 'in ${facts.store.region}'"),
+                "releases.front.values: there is no release with facts \"store\"",
+            ),
+            (
+                with("region: '${spec.region}'", "region: [{name: '${facts.store.region}'}]"),
+                "releases.front.values: there is no release with facts \"store\"",
+            ),
+            (
+                with(
+                    "    plainJobs",
+                    "    facts: made\n    awaits: [{component: store/db, when: has(facts.front.a)}]\n    plainJobs",
+                ),
+                "the condition `has(facts.front.a)` reads facts, which are unknown until the releases are installed",
+            ),
+            (
+                with("    plainJobs", "    facts: made\n    when: has(facts.front.a)\n    plainJobs"),
+                "the condition `has(facts.front.a)` reads facts, which are unknown until the releases are installed",
+            ),
+            (
+                with("    plainJobs", "    facts: Made_1\n    plainJobs"),
+                "releases.front.facts: \"Made_1\" is not a valid ConfigMap name",
+            ),
+        ] {
+            let errors = Catalog::load(&files(&[("values/services/front.yaml", &text)])).unwrap_err().to_string();
+            assert!(errors.contains(expected), "{expected}\n{errors}");
+        }
+    }
 }

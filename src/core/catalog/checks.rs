@@ -1,9 +1,9 @@
 //! Checks across the values of releases: `values/couplings.yaml` and `values/rules.yaml`.
 
-mod apart;
 mod coupling;
 mod pool;
 mod rule;
+mod separate_servers;
 mod shared;
 
 use std::collections::BTreeMap;
@@ -11,39 +11,39 @@ use std::collections::BTreeMap;
 use super::{Error, Files, Service};
 use osdpl_values::Path;
 
-pub use apart::SeparateServers;
 pub use coupling::{EqualSetting, SettingPath};
 pub use pool::ConnectionPool;
 pub use rule::Rule;
+pub use separate_servers::SeparateServers;
 pub use shared::SharedClaim;
 
 /// The tables of checks.
 #[derive(Debug, Default)]
-pub struct Judgements {
+pub struct CrossChecks {
     /// Settings that must be equal in several charts.
     pub couplings: Vec<EqualSetting>,
     /// Conditions on values.
     pub rules: Vec<Rule>,
-    /// Pods that keep connections to the database.
+    /// Pods that keep pools of connections to the database.
     pub pools: Vec<ConnectionPool>,
     /// Servers that must run on separate nodes.
-    pub apart: Vec<SeparateServers>,
+    pub separate_servers: Vec<SeparateServers>,
     /// Volume claims that pods on several nodes mount at once.
     pub shared: Vec<SharedClaim>,
     /// Suffixes of the names of provisioners whose volumes only one node can mount.
     pub unshared: Vec<String>,
 }
 
-/// The state of reading the tables.
+/// The releases that the tables may name, and the errors found so far.
 struct Reader<'a> {
     services: &'a BTreeMap<String, Service>,
     errors: &'a mut Vec<Error>,
 }
 
 /// Reads the tables. Errors are added to `errors`.
-pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: &mut Vec<Error>) -> Judgements {
+pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: &mut Vec<Error>) -> CrossChecks {
     let mut reader = Reader { services, errors };
-    Judgements { couplings: coupling::read(files, &mut reader), ..rule::read(files, &mut reader) }
+    CrossChecks { couplings: coupling::read(files, &mut reader), ..rule::read(files, &mut reader) }
 }
 
 impl Reader<'_> {

@@ -9,14 +9,14 @@
 //! | `values/lock.yaml` | [`Lock`] |
 //! | `values/drift.yaml` | [`Drift`] |
 //! | `values/nodes.yaml` | [`Nodes`] |
-//! | `values/couplings.yaml` | `Coupling` |
+//! | `values/couplings.yaml` | [`super::EqualSetting`] |
 //! | `values/rules.yaml` | [`super::Rule`] |
 //! | `values/keys/<chart>.json` | [`super::KeyTree`] |
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
 //! `when` and `${…}` are CEL over `spec`, `features`, `openstack`, `services` and `releases`. Values may also use
 //! `credentials`, `ceph` (see [`crate::ceph::variables`]), `facts` (recorded by Jobs of releases, see
-//! [`Release::facts`]) and `release`. `src/expr/functions.rs` lists the functions beyond CEL's own. `secret(ref)`, only
+//! [`Release::facts`]) and `release`. `osdpl_values::expr` adds functions to those of CEL. `secret(ref)`, only
 //! in values, reads a key of a Secret that the spec references in a field which the feature's schema marks with
 //! `x-osdpl-secret: true` (an object with the required strings `name` and `key`).
 
@@ -39,7 +39,7 @@ pub use service::{
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Fragment {
-    /// The reason.
+    /// The reason for the values.
     #[serde(default)]
     pub why: String,
     /// A CEL condition; unconditional if unset.
@@ -50,14 +50,14 @@ pub struct Fragment {
     pub releases: BTreeMap<String, Body>,
     /// Values for every release. Keys that its chart does not have are dropped.
     #[serde(default)]
-    pub every: Option<Every>,
+    pub every: Option<EveryRelease>,
 }
 
 /// Conditional values for one release.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OwnFragment {
-    /// The reason.
+    /// The reason for the values.
     #[serde(default)]
     pub why: String,
     /// A CEL condition; unconditional if unset.
@@ -86,11 +86,11 @@ pub struct Body {
 /// Values for every release.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Every {
-    /// Only releases of this group.
+pub struct EveryRelease {
+    /// The group of releases; all groups if unset.
     #[serde(default)]
     pub group: Option<Group>,
-    /// Excludes these releases.
+    /// The releases to exclude.
     #[serde(default)]
     pub except: Vec<String>,
     /// Helm values. A chart only gets the keys that it has.
@@ -179,11 +179,11 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Only reported on request, and harmless.
+    /// A remark, which is reported only on request.
     Note,
-    /// Reported, but not blocking.
+    /// A problem that does not reject the resource.
     Warning,
-    /// Rejected.
+    /// A problem that rejects the resource.
     Error,
 }
 

@@ -17,7 +17,7 @@ impl Catalog {
         self.providers.get(component).map(|(service, release)| (service.as_str(), release.as_str()))
     }
 
-    /// Returns every body that could set values of a release, whatever the spec.
+    /// Returns every body that sets values of a release with some spec.
     pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
         let own = self.release(release).map(|(_, entry)| entry);
         let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);
@@ -47,7 +47,8 @@ impl Catalog {
         own_fragments.any(any) || releases.map(|release| &release.base).any(has)
     }
 
-    /// Returns a digest over everything that could set values of a release, whatever the spec. More can be added to it.
+    /// Returns a digest over everything in the catalogue that may set values of a release. The caller can add more to it.
+    ///
     /// It changes with the catalogue, never with a spec.
     pub(crate) fn release_digest(&self, release: &str) -> Digest {
         self.release_index.digest(release, || {

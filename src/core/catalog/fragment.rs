@@ -1,4 +1,4 @@
-//! Conditional values. They are stored as texts, because a cloud evaluates only a part of the catalogue.
+//! Conditional values. They are stored as texts and parsed when they are used, because a cloud uses only a part of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -36,14 +36,14 @@ impl Fragment {
 /// The releases and charts that values for every release apply to.
 #[derive(Debug, Default)]
 pub struct ReleaseIndex {
-    releases: BTreeMap<String, Reached>,
+    releases: BTreeMap<String, IndexedRelease>,
     /// The known keys of the charts.
     pub keys: Keys,
 }
 
 #[derive(Debug)]
-struct Reached {
-    index: usize,
+struct IndexedRelease {
+    position: usize,
     service: String,
     chart: String,
     group: Group,
@@ -56,9 +56,9 @@ impl ReleaseIndex {
         let mut releases = BTreeMap::new();
         for (service, entry) in services {
             for (name, release) in &entry.releases {
-                let (index, service, chart) = (releases.len(), service.clone(), release.chart.clone());
-                let reached = Reached { index, service, chart, group: entry.group, digest: OnceLock::new() };
-                releases.entry(name.clone()).or_insert(reached);
+                let (position, service, chart) = (releases.len(), service.clone(), release.chart.clone());
+                let release = IndexedRelease { position, service, chart, group: entry.group, digest: OnceLock::new() };
+                releases.entry(name.clone()).or_insert(release);
             }
         }
         Self { releases, keys }
@@ -72,7 +72,7 @@ impl ReleaseIndex {
     /// Returns the cached digest of a release. It is computed once.
     pub(super) fn digest(&self, release: &str, make: impl FnOnce() -> Digest) -> Digest {
         match self.releases.get(release) {
-            Some(reached) => reached.digest.get_or_init(make).clone(),
+            Some(release) => release.digest.get_or_init(make).clone(),
             None => make(),
         }
     }
@@ -85,31 +85,32 @@ pub struct ValuesForEvery {
     pub unfiltered: Body,
     group: Option<Group>,
     except: Vec<String>,
-    reach: Arc<ReleaseIndex>,
+    release_index: Arc<ReleaseIndex>,
     /// The filtered values per release index, computed on demand.
     bodies: Box<[OnceLock<Option<Box<Body>>>]>,
 }
 
 impl ValuesForEvery {
     /// Creates the values from a file's entry.
-    pub fn new(entry: file::Every, reach: &Arc<ReleaseIndex>) -> Self {
-        let file::Every { group, except, values } = entry;
-        let bodies = reach.releases.values().map(|_| OnceLock::new()).collect();
-        Self { unfiltered: Body::new(&values.into(), Vec::new()), group, except, reach: Arc::clone(reach), bodies }
+    pub fn new(entry: file::EveryRelease, release_index: &Arc<ReleaseIndex>) -> Self {
+        let file::EveryRelease { group, except, values } = entry;
+        let bodies = release_index.releases.values().map(|_| OnceLock::new()).collect();
+        let unfiltered = Body::new(&values.into(), Vec::new());
+        Self { unfiltered, group, except, release_index: Arc::clone(release_index), bodies }
     }
 
     /// Returns the values for a release; `None` if none are left.
     pub fn body(&self, release: &str) -> Option<&Body> {
-        let Reached { index, chart, group, .. } = self.reach.releases.get(release)?;
+        let IndexedRelease { position, chart, group, .. } = self.release_index.releases.get(release)?;
         if self.group.is_some_and(|wanted| wanted != *group) || self.except.iter().any(|other| other == release) {
             return None;
         }
         let filtered = || {
-            let tree = self.reach.keys.get(chart)?;
+            let tree = self.release_index.keys.get(chart)?;
             let known = tree.filter_known(&self.unfiltered.values());
             (!known.is_empty()).then(|| Box::new(Body::new(&known.into(), Vec::new())))
         };
-        self.bodies.get(*index)?.get_or_init(filtered).as_deref()
+        self.bodies.get(*position)?.get_or_init(filtered).as_deref()
     }
 }
 
@@ -137,7 +138,7 @@ impl Body {
         serde_json::Deserializer::from_str(&self.source).into_iter().find_map(Result::ok).unwrap_or_default()
     }
 
-    /// Compiles every expression, and keeps none.
+    /// Compiles every expression to check it, without keeping the result.
     ///
     /// # Errors
     /// For the first wrong expression, with its path.
@@ -168,7 +169,7 @@ impl Body {
         Ok(self.template.get_or_init(|| template))
     }
 
-    /// Returns every expression that is a whole scalar, with its path. A credential can be read back from there.
+    /// Returns every expression that is a whole scalar, with its path. From such a path a credential can be read back.
     pub fn whole_scalar_expressions(&self) -> Vec<(Path, String)> {
         Template::whole_scalar_expressions(&self.values())
     }
@@ -178,6 +179,6 @@ impl Body {
 ///
 /// # Errors
 /// For the first invalid path.
-pub fn parse_paths(texts: Vec<String>) -> Result<Vec<(String, Path)>, PathError> {
+pub(super) fn parse_paths(texts: Vec<String>) -> Result<Vec<(String, Path)>, PathError> {
     texts.into_iter().map(|text| Path::parse(&text).map(|path| (text, path))).collect()
 }

@@ -66,7 +66,8 @@ impl Keys {
 }
 
 impl Chart {
-    /// Built-in trees are verified by tests. If one could not be parsed, the chart's keys would count as unknown.
+    /// Returns the tree, which is parsed on first use. Tests verify the built-in trees; if one could not be parsed, the
+    /// chart's keys would count as unknown.
     fn tree(&self) -> Option<&KeyTree> {
         self.tree.get_or_init(|| self.text.read("").ok()).as_ref()
     }
@@ -75,7 +76,7 @@ impl Chart {
 /// The keys of a chart. Leaves have a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTree {
-    /// The type of a default that none of the following variants represents.
+    /// A default of this type that none of the following variants represents.
     Leaf(KeyType),
     /// A short string.
     Text(Box<str>),
@@ -87,7 +88,7 @@ pub enum KeyTree {
     Map(Box<[(Box<str>, KeyTree)]>),
     /// A list with entries, by their names ([`entry_name`]).
     List(Box<[Box<str>]>),
-    /// A key that the templates read, with everything below it, and that has no default.
+    /// A key without default that the templates read, with everything below it.
     ReadOnly,
 }
 
@@ -119,13 +120,13 @@ impl KeyTree {
 
     /// Returns the chart's default, if the tree has all of it.
     pub fn default(&self) -> Option<Value> {
-        self.is_whole().then(|| self.outline())
+        self.is_complete().then(|| self.outline())
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         match self {
             Self::Leaf(kind) => matches!(kind, KeyType::Map | KeyType::List | KeyType::Null),
-            Self::Map(map) => map.iter().all(|(_, tree)| tree.is_whole()),
+            Self::Map(map) => map.iter().all(|(_, tree)| tree.is_complete()),
             Self::Text(_) | Self::Number(_) | Self::Boolean(_) | Self::ReadOnly => true,
             Self::List(_) => false,
         }

@@ -1,4 +1,4 @@
-//! Loads a [`Catalog`] from texts: parses every file, checks users' expressions, and collects every error.
+//! Loads a [`Catalog`] from texts: parses every file, checks the expressions in users' files, and collects every error.
 
 mod feature;
 mod service;
@@ -24,10 +24,10 @@ impl Catalog {
     /// All errors of all files. Expressions in built-in files are not checked ([`super::Text::BuiltIn`]), nor are the
     /// rules between files if all files are built in.
     pub fn load(files: &Files) -> Result<Self, Errors> {
-        let mut loader = Loader { files, errors: Vec::new(), is_given: true, reach: Arc::default() };
+        let mut loader = Loader { files, errors: Vec::new(), is_user_provided: true, release_index: Arc::default() };
         let catalog = loader.load();
-        let is_given = files.values().any(|text| matches!(text, Text::UserProvided(_)));
-        if loader.errors.is_empty() && is_given {
+        let is_user_provided = files.values().any(|text| matches!(text, Text::UserProvided(_)));
+        if loader.errors.is_empty() && is_user_provided {
             loader.errors = check::check(&catalog);
         }
         if loader.errors.is_empty() { Ok(catalog) } else { Err(Errors(loader.errors)) }
@@ -38,16 +38,16 @@ struct Loader<'a> {
     files: &'a Files,
     errors: Vec<Error>,
     /// Whether the current file is provided by a user.
-    is_given: bool,
+    is_user_provided: bool,
     /// The releases and charts that fragments for every release apply to.
-    reach: Arc<ReleaseIndex>,
+    release_index: Arc<ReleaseIndex>,
 }
 
 impl Loader<'_> {
     fn load(&mut self) -> Catalog {
         let keys = self.keys();
         let services = self.folder("values/services/", Self::service);
-        self.reach = Arc::new(ReleaseIndex::new(&services, keys));
+        self.release_index = Arc::new(ReleaseIndex::new(&services, keys));
         let providers = find::providers(&services);
         let shared = self.folder("values/shared/", Self::shared).into_values().flatten().collect();
         let presets = self.folder("presets/", Self::preset);
@@ -60,9 +60,8 @@ impl Loader<'_> {
             fields: tolerated.fields.into_keys().collect(),
         };
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
-        let reach = Arc::clone(&self.reach);
         let mut rule_errors = Vec::new();
-        let judgements = checks::read(self.files, &services, &mut rule_errors);
+        let cross_checks = checks::read(self.files, &services, &mut rule_errors);
         // Rules name releases. If a service could not be read, all rules about it would be reported as wrong.
         if services.len() == self.names("values/services/", &[".yaml"]).len() {
             self.errors.append(&mut rule_errors);
@@ -74,12 +73,12 @@ impl Loader<'_> {
             openstack,
             shared,
             lock,
-            release_index: reach,
+            release_index: Arc::clone(&self.release_index),
             providers,
             tolerated,
             roles,
             rollout,
-            cross_checks: judgements,
+            cross_checks,
             added: BTreeMap::new(),
         }
     }
@@ -122,7 +121,7 @@ impl Loader<'_> {
 
     fn parse<T: DeserializeOwned>(&mut self, path: &str) -> Option<T> {
         let text = self.files.get(path)?;
-        self.is_given = matches!(text, Text::UserProvided(_));
+        self.is_user_provided = matches!(text, Text::UserProvided(_));
         text.read(path).map_err(|error| self.errors.push(error.into())).ok()
     }
 
@@ -150,7 +149,7 @@ impl Loader<'_> {
     fn feature(&mut self, name: &str, entry: file::Feature) -> Feature {
         self.check_name("values/features/", name, &entry.feature);
         let path = format!("values/features/{name}.yaml");
-        if self.is_given {
+        if self.is_user_provided {
             let wrong = feature::problems(&entry.schema, &entry.default).into_iter();
             self.errors.extend(wrong.map(|problem| Error::Other { file: path.clone(), problem }));
         }
@@ -177,14 +176,14 @@ impl Loader<'_> {
 
     fn fragment(&mut self, path: &str, field: String, entry: file::Fragment) -> Fragment {
         let when = self.condition(path, &format!("{field}.when"), entry.when);
-        let every = entry.every.map(|every| ValuesForEvery::new(every, &self.reach));
-        if let Some(every) = every.as_ref().filter(|_| self.is_given) {
+        let every = entry.every.map(|every| ValuesForEvery::new(every, &self.release_index));
+        if let Some(every) = every.as_ref().filter(|_| self.is_user_provided) {
             self.expressions(path, &format!("{field}.every"), &every.unfiltered);
         }
         let mut named = BTreeMap::new();
         for (release, body) in entry.releases {
             let field = format!("{field}.releases.{release}");
-            if self.is_given && every.as_ref().is_some_and(|every| every.body(&release).is_some()) {
+            if self.is_user_provided && every.as_ref().is_some_and(|every| every.body(&release).is_some()) {
                 let problem = format!(
                     "{field}: the release is also in `every`; split the fragment into two, of which the later one wins"
                 );
@@ -198,7 +197,7 @@ impl Loader<'_> {
     fn checks(&mut self, path: &str, entries: Vec<file::Check>) -> Vec<Check> {
         let mut checks = Vec::new();
         for (index, entry) in entries.into_iter().enumerate() {
-            if self.is_given {
+            if self.is_user_provided {
                 self.message(path, &format!("checks[{index}].message"), &entry.message);
             }
             if let Some(when) = self.condition(path, &format!("checks[{index}].when"), Some(entry.when)) {
@@ -211,12 +210,12 @@ impl Loader<'_> {
     /// Checks the expressions in a check's message. The message is reported before anything of the cloud is known, and
     /// everybody can read it.
     fn message(&mut self, path: &str, field: &str, message: &str) {
-        let whole = Values::from_iter([("message".to_owned(), message.into())]);
-        if let Err((_, error)) = Template::compile(whole.clone()) {
+        let values = Values::from_iter([("message".to_owned(), message.into())]);
+        if let Err((_, error)) = Template::compile(values.clone()) {
             let near = error.expression().to_owned();
             return self.expression(path, field, &near, error);
         }
-        for expression in Template::expressions(&whole).iter().map(|source| Expression::lazy(source)) {
+        for expression in Template::expressions(&values).iter().map(|source| Expression::lazy(source)) {
             let problem = match (expression.is_secret(), expression.uses_variable("facts")) {
                 (true, _) => "a secret, but everybody can read the message",
                 (_, true) => "facts, which are unknown until the releases are installed",
@@ -233,8 +232,8 @@ impl Loader<'_> {
             let field = format!("certificates[{index}]");
             let when = self.condition(path, &format!("{field}.when"), entry.when);
             let secrets = self.body(path, &field, Values::from_iter([("secrets".into(), entry.secrets)]), Vec::new());
-            let file::Certificates { field, keys, brought, .. } = entry;
-            certificates.push(Certificates { when, field, secrets, keys, user_provided: brought });
+            let file::Certificates { field, keys, user_provided, .. } = entry;
+            certificates.push(Certificates { when, field, secrets, keys, user_provided });
         }
         certificates
     }
@@ -255,7 +254,7 @@ impl Loader<'_> {
 
     fn condition(&mut self, path: &str, field: &str, text: Option<String>) -> Option<Expression> {
         let text = text?;
-        if self.is_given
+        if self.is_user_provided
             && let Err(error) = Expression::compile(&text)
         {
             self.expression(path, field, &text, error);
@@ -269,7 +268,7 @@ impl Loader<'_> {
             Vec::new()
         });
         let body = Body::new(&values.into(), unset);
-        if self.is_given {
+        if self.is_user_provided {
             self.expressions(path, field, &body);
         }
         body

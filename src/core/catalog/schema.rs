@@ -1,13 +1,12 @@
 //! Validates values against structural schemas, the part of JSON schema that custom resource definitions support.
-//! Callers write the messages.
 
-mod mistyped;
-mod words;
+mod messages;
+mod type_messages;
 
 use serde_json::{Map, Value};
 
-pub use mistyped::parse_boolean_word;
-pub use words::{field_description, violation_message};
+pub use messages::{field_description, violation_message};
+pub use type_messages::parse_boolean_word;
 
 /// A violation of a schema.
 #[derive(Debug, PartialEq)]
@@ -60,7 +59,7 @@ pub enum ViolationKind<'a> {
 pub enum Nulls {
     /// Nulls are dropped, as the API server does except in lists and free-form maps.
     Dropped,
-    /// A null is a value without a type, because nothing has dropped it.
+    /// Nulls are kept, and match no type.
     Kept,
 }
 
@@ -79,9 +78,11 @@ pub fn field_path(field: &str, key: &str) -> String {
     if key.contains('.') { format!("{field}{dot}\"{key}\"") } else { format!("{field}{dot}{key}") }
 }
 
-/// A location, in both notations.
+/// The path of a value in the spec.
 struct Location {
+    /// With the indexes of lists and the keys of maps, as in `nodes[0].name`.
     field: String,
+    /// Without them, in the notation of `kubectl explain`.
     explained: String,
 }
 

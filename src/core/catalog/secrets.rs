@@ -1,7 +1,7 @@
 //! Secret references in features: fields in which a feature's schema lets the spec name a key of a Secret.
 //!
-//! Such a field is an object with the strings `name` and `key`, and its schema is marked with [`MARK`]. Only marked
-//! fields are read from the cluster, so that no other text of a spec can become a reference.
+//! Such a field is an object with the strings `name` and `key`, and its schema is marked with [`MARK`]. Only Secrets
+//! in marked fields are read from the cluster.
 
 use serde_json::Value;
 

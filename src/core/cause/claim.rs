@@ -11,7 +11,7 @@ pub(super) struct Waiting<'a> {
     pub(super) stuck: bool,
 }
 
-/// The first unbound claim of a pod that keeps the pod from being scheduled.
+/// Returns the first unbound claim of a pod that keeps the pod from being scheduled.
 pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) -> Option<Waiting<'a>> {
     let scheduler = pod.cause.as_ref().map(|cause| cause.message.as_str()).unwrap_or_default();
     pod.claims.iter().find_map(|name| {
@@ -66,7 +66,7 @@ fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     })
 }
 
-/// The commands that delete a claim which cannot be bound.
+/// Returns the commands that delete a claim which cannot be bound.
 fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     let set = (pod.owner.kind == OwnerKind::StatefulSet).then_some(pod.owner.name.as_str());
     match set.filter(|set| pod_of(claim, set).is_some()) {
@@ -75,8 +75,8 @@ fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     }
 }
 
-/// The commands that delete a `StatefulSet` and its pending claims, because neither the class of a claim nor claim
-/// templates can be changed.
+/// Returns the commands that delete a `StatefulSet` and its pending claims, because neither the class of a claim nor
+/// claim templates can be changed.
 ///
 /// Pods with bound claims keep running.
 pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace: &str, set: &str) -> String {
@@ -100,12 +100,12 @@ pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace:
     format!("{set}; {kubectl} pvc {claims} --wait=false; {kubectl} pod {}", pods.join(" "))
 }
 
-/// The pod of a `StatefulSet` that a claim belongs to: the claim's name is `<template>-<set>-<ordinal>`.
+/// Returns the pod of a `StatefulSet` that a claim belongs to: the claim's name is `<template>-<set>-<ordinal>`.
 fn pod_of<'a>(claim: &'a Claim, set: &str) -> Option<&'a str> {
     let ordinal = claim.name.rsplit_once('-').map(|(_, ordinal)| ordinal)?;
-    let digits = !ordinal.is_empty() && ordinal.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = !ordinal.is_empty() && ordinal.bytes().all(|byte| byte.is_ascii_digit());
     let template_len = claim.name.len().checked_sub(set.len() + 1 + ordinal.len())?;
     let (template, pod) = claim.name.split_at_checked(template_len)?;
     let of_set = pod.strip_prefix(set)?.strip_prefix('-') == Some(ordinal);
-    (digits && of_set && template.ends_with('-')).then_some(pod)
+    (is_number && of_set && template.ends_with('-')).then_some(pod)
 }

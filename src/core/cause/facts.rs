@@ -16,8 +16,8 @@ pub struct Facts<'a> {
     pub classes: Option<BTreeMap<&'a str, &'a Class>>,
     /// Whether each node is ready or may recover soon, by name; `None` if nodes cannot be read.
     pub nodes: Option<BTreeMap<&'a str, bool>>,
-    /// The nodes that may recover soon: their pods count as running.
-    pub awaited: BTreeSet<&'a str>,
+    /// The nodes that may recover soon. Their pods count as running.
+    pub recovering_nodes: BTreeSet<&'a str>,
     /// Missing mounted objects by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
     /// Why the pods of a workload or Job cannot be created, according to its controller.
@@ -30,15 +30,15 @@ pub struct Facts<'a> {
 
 /// Why a pod is not ready, and the objects to inspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// Why.
+pub struct Explanation {
+    /// The reason.
     pub trouble: Issue,
     /// The objects to inspect, the pod first.
-    pub look: Vec<CauseObject>,
+    pub inspect: Vec<CauseObject>,
 }
 
 impl Facts<'_> {
-    /// The node of a pod, if that node is not ready.
+    /// Returns the node of a pod, if that node is not ready.
     pub fn lost_node<'p>(&self, pod: &'p UnreadyPod) -> Option<&'p str> {
         let node = pod.node.as_deref()?;
         (self.nodes.as_ref()?.get(node) == Some(&false)).then_some(node)
@@ -46,26 +46,28 @@ impl Facts<'_> {
 
     /// Whether a pod is on a node that may recover soon.
     pub fn is_on_recovering_node(&self, pod: &UnreadyPod) -> bool {
-        pod.node.as_deref().is_some_and(|node| self.awaited.contains(node))
+        pod.node.as_deref().is_some_and(|node| self.recovering_nodes.contains(node))
     }
 
-    /// Why a pod is not ready, if it is known.
-    pub fn explain(&self, namespace: &str, pod: &UnreadyPod) -> Option<Told> {
-        let look = vec![object("Pod", namespace, &pod.name)];
-        let mut report = Told { trouble: pod.trouble()?, look };
+    /// Returns why a pod is not ready, if it is known.
+    pub fn explain(&self, namespace: &str, pod: &UnreadyPod) -> Option<Explanation> {
+        let inspect = vec![object("Pod", namespace, &pod.name)];
+        let mut explanation = Explanation { trouble: pod.trouble()?, inspect };
         if let Some(waiting) = claim::waiting(self, namespace, pod) {
-            report.trouble = Issue { stuck: waiting.stuck, message: format!("{}: {}", pod.name, waiting.message) };
-            report.look.push(object("PersistentVolumeClaim", namespace, waiting.claim));
+            explanation.trouble = Issue { stuck: waiting.stuck, message: format!("{}: {}", pod.name, waiting.message) };
+            explanation.inspect.push(object("PersistentVolumeClaim", namespace, waiting.claim));
         }
         if let Some(absent) = self.absent.get(pod.uid.as_str()).filter(|absent| !absent.is_empty()) {
             let names: Vec<_> = absent.iter().map(ToString::to_string).collect();
             let message = format!("{}: it mounts objects that do not exist: {}", pod.name, names.join(", "));
-            report.trouble = Issue { stuck: true, message };
-            report.look.extend(absent.iter().map(|mount| object(&format!("{:?}", mount.kind), namespace, &mount.name)));
+            explanation.trouble = Issue { stuck: true, message };
+            explanation
+                .inspect
+                .extend(absent.iter().map(|mount| object(&format!("{:?}", mount.kind), namespace, &mount.name)));
         }
         if let Some(log) = self.logs.get(pod.uid.as_str()) {
-            report.trouble.message = format!("{}; its log ends: {log}", report.trouble.message);
+            explanation.trouble.message = format!("{}; its log ends: {log}", explanation.trouble.message);
         }
-        Some(report)
+        Some(explanation)
     }
 }

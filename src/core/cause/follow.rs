@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Chain, Input, Link, Told, object, place};
+use super::{Chain, Explanation, Input, Link, OwnerRef, object, owner_of_workload};
 use crate::api::CauseObject;
 use crate::catalog::{Component, WorkloadKind};
 use crate::health::job::RELEASE_GROUP;
@@ -13,13 +13,13 @@ use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 /// The reason of a dependency that was never created.
 const NOT_FOUND: &str = "it does not exist";
 
-/// The reason of a dependency that helm created.
+/// The reason of a dependency that helm created and that does not exist any more.
 const DELETED: &str = "it was deleted";
 
-/// The reason of a node.
+/// The reason of a node that is not ready.
 const NOT_READY: &str = "NotReady";
 
-/// An object whose cause is searched.
+/// An object in the search for a root cause.
 #[derive(Clone, Copy)]
 enum Suspect<'a> {
     Workload(&'a Workload, Option<&'a str>),
@@ -33,36 +33,36 @@ enum Suspect<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Why a workload is not ready, if it has unready pods or its pods cannot be created.
+    /// Returns why a workload is not ready, if it has unready pods or its pods cannot be created.
     pub fn workload_chain(&self, workload: &'a Workload) -> Option<Chain> {
-        self.has_reason(&place(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
+        self.has_reason(&owner_of_workload(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
     }
 
-    /// A chain to each lost node that has a pod of the workload.
+    /// Returns a chain to each lost node that has a pod of the workload.
     pub fn lost_node_chains(&self, workload: &'a Workload) -> Vec<Chain> {
-        let lost = self.pods.get(&place(workload)).into_iter().flatten();
+        let lost = self.pods.get(&owner_of_workload(workload)).into_iter().flatten();
         let lost = lost.filter(|pod| pod.node.as_ref().is_some_and(|node| workload.lost_nodes.contains(node)));
         lost.map(|pod| self.follow(Suspect::Workload(workload, None), Some(pod))).collect()
     }
 
-    /// Why a Job is not complete, if it has an unready pod or its pod cannot be created.
+    /// Returns why a Job is not complete, if it has an unready pod or its pod cannot be created.
     pub fn job_chain(&self, job: &'a ObservedJob) -> Option<Chain> {
-        self.has_reason(&of_job(job)).then(|| self.follow(Suspect::Job(job), None))
+        self.has_reason(&owner_of_job(job)).then(|| self.follow(Suspect::Job(job), None))
     }
 
-    fn has_reason(&self, place: &super::OwnerRef<'_>) -> bool {
-        self.facts.rejections.contains_key(place) || self.pods.get(place).is_some_and(|pods| !pods.is_empty())
+    fn has_reason(&self, owner: &OwnerRef<'_>) -> bool {
+        self.facts.rejections.contains_key(owner) || self.pods.get(owner).is_some_and(|pods| !pods.is_empty())
     }
 
-    /// Why a pod is not ready; `None` if it is ready or its owner is unknown.
+    /// Returns why a pod is not ready; `None` if it is ready or its owner is unknown.
     pub fn pod_chain(&self, namespace: &str, name: &str) -> Option<Chain> {
-        let of = |place: &super::OwnerRef<'_>| place.0 == namespace;
-        let mut all = self.pods.iter().filter(|(place, _)| of(place));
+        let is_in_namespace = |owner: &OwnerRef<'_>| owner.0 == namespace;
+        let mut all = self.pods.iter().filter(|(owner, _)| is_in_namespace(owner));
         let (owner, pod) = all.find_map(|(owner, pods)| Some((owner, *pods.iter().find(|pod| pod.name == name)?)))?;
-        let workload = self.workloads.iter().copied().find(|workload| place(workload) == *owner);
+        let workload = self.workloads.iter().copied().find(|workload| owner_of_workload(workload) == *owner);
         let suspect = match workload {
             Some(workload) => Suspect::Workload(workload, None),
-            None => Suspect::Job(self.jobs.iter().copied().find(|job| of_job(job) == *owner)?),
+            None => Suspect::Job(self.jobs.iter().copied().find(|job| owner_of_job(job) == *owner)?),
         };
         Some(self.follow(suspect, Some(pod)))
     }
@@ -74,13 +74,14 @@ impl<'a> Input<'a> {
         loop {
             let next = pod.and_then(|pod| self.next(suspect, pod));
             let Some(next) = next else {
-                let Why { trouble, look } = self.why(suspect, pod, given.is_some() && links.len() == 1);
+                let RootReason { trouble, inspect } =
+                    self.root_reason(suspect, pod, given.is_some() && links.len() == 1);
                 let stuck = trouble.as_ref().is_some_and(|trouble| trouble.stuck);
                 return Chain {
                     links,
                     why: trouble.map(|trouble| trouble.message),
                     stuck,
-                    inspect: look,
+                    inspect,
                     release: release(suspect),
                 };
             };
@@ -95,7 +96,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The dependency that a pod waits for. A lost node comes first.
+    /// Returns the dependency that a pod waits for. A lost node comes first.
     fn next(&self, suspect: Suspect<'a>, pod: &'a UnreadyPod) -> Option<Suspect<'a>> {
         let node = self.facts.lost_node(pod).map(Suspect::Node);
         node.or_else(|| {
@@ -103,18 +104,18 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// The most relevant pod, limited to the node if one is given.
+    /// Returns the most relevant pod, limited to the node if one is given.
     fn pod(&self, suspect: Suspect<'a>) -> Option<&'a UnreadyPod> {
-        let (place, node) = match suspect {
-            Suspect::Workload(workload, node) => (place(workload), node),
-            Suspect::Job(job) => (of_job(job), None),
+        let (owner, node) = match suspect {
+            Suspect::Workload(workload, node) => (owner_of_workload(workload), node),
+            Suspect::Job(job) => (owner_of_job(job), None),
             Suspect::Absent(..) | Suspect::Gone(..) | Suspect::Node(_) => return None,
         };
-        let pods = self.pods.get(&place)?;
+        let pods = self.pods.get(&owner)?;
         pods.iter().copied().find(|pod| node.is_none() || pod.node.as_deref() == node)
     }
 
-    /// The object behind an unmet dependency. Dependencies without any information count as met.
+    /// Returns the object behind an unmet dependency. Dependencies without any information count as met.
     fn unmet_dependency(
         &self,
         affected_object: Suspect<'a>,
@@ -154,7 +155,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The running Job of the release: helm creates hooks one after the other, so a missing Job waits for it.
+    /// Returns the running Job of the release: helm creates hooks one after the other, so a missing Job waits for it.
     fn running_hook(&self, affected_object: Suspect<'a>) -> Option<Suspect<'a>> {
         let own = release(affected_object)?;
         let runs = |job: &&&ObservedJob| !job.complete && job.namespace == own.namespace && job.release == own.name;
@@ -163,7 +164,7 @@ impl<'a> Input<'a> {
         others.next()
     }
 
-    /// The workload whose pods have these labels, by upstream's three labels.
+    /// Returns the workload whose pods have these labels, by upstream's three labels.
     fn labelled(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Option<&'a Workload> {
         let component =
             Component { application: labels.get("application")?.clone(), component: labels.get("component")?.clone() };
@@ -173,11 +174,11 @@ impl<'a> Input<'a> {
         found.find(|workload| release.is_none_or(|release| workload.release == *release))
     }
 
-    /// The reason of a root cause.
+    /// Returns the reason of a root cause.
     ///
-    /// A stored reason of a workload or Job belongs to its most relevant pod, so for pod `given` the reason is taken
-    /// from the pod.
-    fn why(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> Why {
+    /// The stored reason of a workload or Job belongs to its most relevant pod. If the caller chose another pod (`given`),
+    /// the reason is taken from that pod.
+    fn root_reason(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> RootReason {
         let namespace = link(suspect).object.namespace;
         let own = pod.and_then(|pod| self.facts.explain(&namespace, pod));
         let kept = match suspect {
@@ -188,22 +189,24 @@ impl<'a> Input<'a> {
                 Some(Issue { stuck: true, message: assess(workload).reason })
             }
             Suspect::Workload(workload, _) => {
-                let refused = self.facts.rejections.get(&place(workload)).filter(|_| !given);
+                let refused = self.facts.rejections.get(&owner_of_workload(workload)).filter(|_| !given);
                 refused.map(|message| Issue { stuck: true, message: (*message).to_owned() })
             }
             Suspect::Job(job) => job.trouble.clone().filter(|_| !given),
         };
-        let (trouble, look) = own.map_or((None, Vec::new()), |Told { trouble, look }| (Some(trouble), look));
-        Why { trouble: kept.or(trouble), look }
+        let (trouble, inspect) =
+            own.map_or((None, Vec::new()), |Explanation { trouble, inspect }| (Some(trouble), inspect));
+        RootReason { trouble: kept.or(trouble), inspect }
     }
 }
 
-struct Why {
+/// The reason of a root cause, and the objects to inspect.
+struct RootReason {
     trouble: Option<Issue>,
-    look: Vec<CauseObject>,
+    inspect: Vec<CauseObject>,
 }
 
-fn of_job(job: &ObservedJob) -> super::OwnerRef<'_> {
+fn owner_of_job(job: &ObservedJob) -> OwnerRef<'_> {
     (&job.namespace, OwnerKind::Job, &job.name)
 }
 
@@ -216,10 +219,10 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
     }
 }
 
-/// The deleted workload with these pod labels, if it belongs to the release itself: helm created it before anything
-/// could wait for it.
+/// Returns the deleted workload with these pod labels, if it belongs to the release itself: helm created it before
+/// anything could wait for it.
 ///
-/// Pods of other releases may have been created by anyone.
+/// Nothing is known about pods of other releases, because anyone may have created them.
 fn gone<'a>(
     affected_object: Suspect<'a>,
     namespace: &'a str,

@@ -7,7 +7,7 @@ use super::Chain;
 use crate::api::CauseObject;
 use crate::observed::{Cause, ReleaseKey};
 
-/// An object that is not ready, with the path to its root cause.
+/// An object that is not ready, and the path to its root cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffectedObject {
     /// Its release.
@@ -16,7 +16,8 @@ pub struct AffectedObject {
     pub chain: Chain,
 }
 
-/// The root causes, each once. Causes that cannot recover come first, then those with the most affected objects.
+/// Returns the root causes, each once. Causes that cannot recover come first, then those with the most affected
+/// objects.
 pub fn group_by_root_cause<'a>(affected: impl IntoIterator<Item = &'a AffectedObject>) -> Vec<Cause> {
     let mut roots: BTreeMap<String, Cause> = BTreeMap::new();
     for AffectedObject { release, chain } in affected {
@@ -42,7 +43,7 @@ pub fn group_by_root_cause<'a>(affected: impl IntoIterator<Item = &'a AffectedOb
     causes
 }
 
-/// The root cause itself and further objects to inspect.
+/// Returns the root cause itself and further objects to inspect.
 fn objects(chain: &Chain) -> Vec<CauseObject> {
     chain.links.last().map(|link| link.object.clone()).into_iter().chain(chain.inspect.iter().cloned()).collect()
 }

@@ -50,7 +50,7 @@ impl Cluster {
         self
     }
 
-    /// A pod in its init container with these dependencies.
+    /// Adds a pod in its init container with these dependencies.
     fn waits(self, kind: &str, owner: &str, node: &str, environment: &Value) -> Self {
         let mut all = json!({"DEPENDENCY_SERVICE": ""});
         all.as_object_mut().unwrap().extend(environment.as_object().unwrap().clone());
@@ -82,7 +82,7 @@ impl Cluster {
         self
     }
 
-    /// An unscheduled pod with these claims and this message of the scheduler.
+    /// Adds an unscheduled pod with these claims and this message of the scheduler.
     fn unschedulable(self, kind: &str, owner: &str, claims: &[&str], scheduler: &str) -> Self {
         let volumes: Vec<_> = claims.iter().map(|name| json!({"persistentVolumeClaim": {"claimName": name}})).collect();
         let condition =
@@ -90,12 +90,12 @@ impl Cluster {
         self.pod(kind, owner, "", &json!({"volumes": volumes}), &json!({"conditions": [condition]}))
     }
 
-    /// The cause of the first workload, and whether it cannot recover.
+    /// Returns the cause of the first workload, and whether it cannot recover.
     fn workload_cause(&self) -> (String, bool) {
         self.cause(|scene| scene.workload_chain(scene.workloads[0]))
     }
 
-    /// The cause of the first Job, and whether it cannot recover.
+    /// Returns the cause of the first Job, and whether it cannot recover.
     fn job_cause(&self) -> (String, bool) {
         self.cause(|scene| scene.job_chain(scene.jobs[0]))
     }
@@ -144,17 +144,17 @@ fn follows_pods_on_the_same_node() {
 #[test]
 fn follows_services_and_skips_ready_ones() {
     let environment = json!({"DEPENDENCY_SERVICE": "n:cache,n:server"});
-    let world = |ready| {
+    let fixture = |ready| {
         Cluster::default()
             .workload(StatefulSet, "keystone/api", 0)
             .workload(StatefulSet, "memcached/cache", 1)
             .workload(StatefulSet, "mariadb/server", ready)
             .waits("StatefulSet", "api", "n1", &environment)
     };
-    let cause = world(0).pulls("StatefulSet", "server", "n2").workload_cause();
+    let cause = fixture(0).pulls("StatefulSet", "server", "n2").workload_cause();
     assert_eq!(cause, ("waits for mariadb/server: server-0: ImagePullBackOff quay.io/none:1".to_owned(), true));
-    assert_eq!(world(0).workload_cause().0, "waits for mariadb/server");
-    assert_eq!(world(1).workload_cause().0, "api-0: waits in init container init");
+    assert_eq!(fixture(0).workload_cause().0, "waits for mariadb/server");
+    assert_eq!(fixture(1).workload_cause().0, "api-0: waits in init container init");
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn missing_dependencies_are_root_causes() {
         ("DEPENDENCY_JOBS", "db-sync", "waits for Job db-sync"),
         ("DEPENDENCY_POD_JSON", "nonsense", "api-0: waits in init container init"),
     ] {
-        let world = Cluster::default().workload(StatefulSet, "keystone/api", 0).job("db-sync");
-        let cause = world.waits("StatefulSet", "api", "n1", &json!({variable: value})).workload_cause();
+        let fixture = Cluster::default().workload(StatefulSet, "keystone/api", 0).job("db-sync");
+        let cause = fixture.waits("StatefulSet", "api", "n1", &json!({variable: value})).workload_cause();
         assert_eq!(cause.0, expected, "{variable}");
     }
 }
@@ -187,23 +187,23 @@ fn reports_cycles_once() {
 #[test]
 fn reports_deleted_workloads_of_the_same_release() {
     let environment = json!({"DEPENDENCY_SERVICE": "n:server"});
-    let world = |release: &str| {
-        let mut world = Cluster::default().job("nova-wait").waits("Job", "nova-wait", "n1", &environment);
+    let fixture = |release: &str| {
+        let mut fixture = Cluster::default().job("nova-wait").waits("Job", "nova-wait", "n1", &environment);
         let labels = json!({"application": "nova", "component": "server", "release_group": release});
-        world.services.push(("server".into(), serde_json::from_value(labels).unwrap()));
-        world.job_cause()
+        fixture.services.push(("server".into(), serde_json::from_value(labels).unwrap()));
+        fixture.job_cause()
     };
-    assert_eq!(world("nova"), ("waits for nova/server: it was deleted".to_owned(), true));
-    assert_eq!(world("other"), ("nova-wait-0: waits in init container init".to_owned(), false));
+    assert_eq!(fixture("nova"), ("waits for nova/server: it was deleted".to_owned(), true));
+    assert_eq!(fixture("other"), ("nova-wait-0: waits in init container init".to_owned(), false));
 }
 
 #[test]
 fn lost_node_takes_precedence_over_pod_errors() {
-    let mut world = Cluster::default()
+    let mut fixture = Cluster::default()
         .workload(DaemonSet, "libvirt/libvirt", 2)
         .pulls("DaemonSet", "libvirt", "n3")
         .claim("c", None, "Pending");
-    assert!(world.workload_cause().0.starts_with("libvirt-0: ImagePullBackOff"));
-    world.lost.push("n3".into());
-    assert_eq!(world.workload_cause(), ("waits for node n3: NotReady".to_owned(), false));
+    assert!(fixture.workload_cause().0.starts_with("libvirt-0: ImagePullBackOff"));
+    fixture.lost.push("n3".into());
+    assert_eq!(fixture.workload_cause(), ("waits for node n3: NotReady".to_owned(), false));
 }

@@ -1,4 +1,4 @@
-//! The state of the Ceph that the spec declares.
+//! The Ceph that the spec declares, and whether it is ready.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ pub struct DeclaredCeph {
     /// The gateways of the object store, or the reason why they are unknown; `None` if the spec has no object store.
     pub gateway: Option<Result<Gateway, NotReady>>,
     /// Users that desired releases need and the Secret lacks, in the order of [`Consumer::ALL`].
-    pub lacking: Vec<SecretError>,
+    pub missing_users: Vec<SecretError>,
     /// A problem that does not affect running releases.
     pub warning: Option<NotReady>,
-    /// Every word of the Secret that may be a key, including malformed ones. They must never be shown.
+    /// Every word of the Secret that may be a key, including malformed keys. They must never be shown.
     pub secrets: Vec<Secret>,
 }
 
@@ -49,27 +49,27 @@ pub enum NotReady {
     Occupied(String),
     /// It is not the Ceph that the charts use.
     #[error(
-        "the described Ceph is {found}, but the cloud's images, volumes and instances are in {held} (ConfigMap {map}): nothing is changed; correct the description, or delete that ConfigMap to start with an empty Ceph"
+        "the described Ceph is {found}, but the cloud's images, volumes and instances are in {in_use} (ConfigMap {map}): nothing is changed; correct the description, or delete that ConfigMap to start with an empty Ceph"
     )]
     OtherCeph {
         /// The fsid in the description.
         found: String,
         /// The fsid that the charts use.
-        held: String,
+        in_use: String,
         /// The ConfigMap with the fsid that the charts use.
         map: String,
     },
 }
 
 impl DeclaredCeph {
-    /// Creates one that lacks nothing, or that is unknown.
+    /// Creates a Ceph without gateways from its settings, or from the reason why they can't be read.
     pub fn of(settings: Result<Ceph, NotReady>) -> Self {
         let keys = settings.iter().flat_map(Ceph::keys);
         let secrets = keys.map(|key| Secret(key.reveal().to_owned())).collect();
-        Self { settings, cluster: None, gateway: None, lacking: Vec::new(), warning: None, secrets }
+        Self { settings, cluster: None, gateway: None, missing_users: Vec::new(), warning: None, secrets }
     }
 
-    /// Creates one from Rook's objects.
+    /// Creates a Ceph from Rook's objects.
     pub fn from_rook((read, cluster): (Result<Ceph, NotReady>, Option<Cluster>)) -> Self {
         let warning = cluster.as_ref().and_then(Cluster::not_ready_reason);
         Self { cluster, warning, ..Self::of(read) }
@@ -77,9 +77,9 @@ impl DeclaredCeph {
 
     /// Returns the most important reason why it is not ready for every release that needs it.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
-        let lacking = || self.lacking.first().cloned().map(NotReady::from);
+        let missing_users = || self.missing_users.first().cloned().map(NotReady::from);
         let gateway = || self.gateway.as_ref()?.as_ref().err().cloned();
-        self.settings.as_ref().err().cloned().or_else(lacking).or_else(|| self.warning.clone()).or_else(gateway)
+        self.settings.as_ref().err().cloned().or_else(missing_users).or_else(|| self.warning.clone()).or_else(gateway)
     }
 
     /// Sets the gateways.
@@ -138,13 +138,13 @@ pub fn read_declared_ceph<'a>(
     // If a Secret has the keys of both layouts, the documented one has more information.
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
-    let lacking = read.as_ref().map(|ceph| lacking(ceph, releases)).unwrap_or_default();
+    let missing_users = read.as_ref().map(|ceph| missing_users(ceph, releases)).unwrap_or_default();
     let gateway = store.map(|store| Gateway::external(object, &data).map_err(NotReady::from)?.published_by(store));
-    DeclaredCeph { lacking, secrets: possible_keys(&data), ..DeclaredCeph::of(read.map_err(NotReady::from)) }
+    DeclaredCeph { missing_users, secrets: possible_keys(&data), ..DeclaredCeph::of(read.map_err(NotReady::from)) }
         .with_gateway(gateway)
 }
 
-fn lacking<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<SecretError> {
+fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<SecretError> {
     let needed = releases.filter_map(|release| match release {
         "glance" => Some(Consumer::Glance),
         "cinder" => Some(Consumer::Cinder),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Gateway, Layout, Monitors, Pool, Url, User};
 
-/// Returns a placeholder Ceph. Every name in it says that it is a placeholder, wherever it is shown.
+/// Returns a placeholder Ceph. Every name in it contains the word placeholder, so that a reader recognizes it.
 pub fn example() -> Ceph {
     let key = CephxKey::placeholder();
     let user = |consumer: Consumer| {

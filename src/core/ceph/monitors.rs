@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::ValueError;
 
-/// The monitors' addresses in the format of `mon_host`, sorted, so that another order in the source is not a change.
+/// The monitors' addresses in the format of `mon_host`. They are sorted, so that another order is not a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitors(Vec<String>);
 
@@ -27,9 +27,7 @@ impl Monitors {
         found.dedup();
         if found.is_empty() { Err(ValueError::Empty) } else { Ok(Self(found)) }
     }
-}
 
-impl Monitors {
     /// Returns an address reserved for documentation (RFC 5737).
     pub(super) fn example() -> Self {
         Self(vec!["192.0.2.1:6789".into()])

@@ -36,32 +36,33 @@ pub struct Object {
 }
 
 impl Object {
-    /// Returns an error if the existing data belongs to another Ceph: a cloud that is switched to it loses access to
-    /// all its data.
-    pub fn other_ceph_error(&self, held: &BTreeMap<String, String>) -> Option<NotReady> {
-        let of =
+    /// Returns an error if the existing data belongs to another Ceph. If the charts switched to the described Ceph, the
+    /// cloud would lose access to all its data.
+    pub fn other_ceph_error(&self, existing: &BTreeMap<String, String>) -> Option<NotReady> {
+        let fsid =
             |data: &BTreeMap<String, String>| data.get("ceph.conf").and_then(|text| fsid_of(text)).map(str::to_owned);
-        let (found, held) = (of(&self.data)?, of(held)?);
+        let (found, in_use) = (fsid(&self.data)?, fsid(existing)?);
         let map = format!("{}/{}", self.namespace, self.name);
-        (found != held).then_some(NotReady::OtherCeph { found, held, map })
+        (found != in_use).then_some(NotReady::OtherCeph { found, in_use, map })
     }
 
-    /// Whether a foreign object has equivalent data, as in an adopted cloud, so that it may be kept. Charts only read
-    /// `key` of the Secrets that upstream's Jobs write; the keyring file is the operator's own.
-    pub fn is_equivalent_to(&self, held: &BTreeMap<String, String>) -> bool {
+    /// Whether an object that someone else made has equivalent data and may be kept, as in an adopted cloud.
+    ///
+    /// Of the Secrets that upstream's Jobs write, charts read only `key`. The keyring file is an addition of osdpl.
+    pub fn is_equivalent_to(&self, existing: &BTreeMap<String, String>) -> bool {
         let conf = |data: &BTreeMap<String, String>| {
             let text = data.get("ceph.conf")?;
             Some((Monitors::parse(setting(text, "mon_host")?).ok()?, fsid_of(text).map(str::to_ascii_lowercase)))
         };
         match self.kind {
-            Kind::ConfigMap => {
-                conf(&self.data).zip(conf(held)).is_some_and(|((monitors, fsid), (held_monitors, of))| {
-                    monitors == held_monitors && (of.is_none() || of == fsid)
-                })
-            }
+            Kind::ConfigMap => conf(&self.data).zip(conf(existing)).is_some_and(
+                |((monitors, fsid), (existing_monitors, existing_fsid))| {
+                    monitors == existing_monitors && (existing_fsid.is_none() || existing_fsid == fsid)
+                },
+            ),
             Kind::Secret if self.name != Consumer::Nova.keyring() => {
                 let key = |data: &BTreeMap<String, String>| data.get("key").map(|key| key.trim().to_owned());
-                key(held).is_some() && key(held) == key(&self.data)
+                key(existing).is_some() && key(existing) == key(&self.data)
             }
             Kind::Secret | Kind::Opaque => false,
         }
@@ -120,7 +121,7 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
 /// reverted.
 pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let names = ceph.admin.iter().flat_map(|_| Consumer::ALL).map(Consumer::keyring);
-    let place = |name: &'static str| {
+    let in_each_namespace = |name: &'static str| {
         ALL.iter().filter_map(|release| releases.get(release)).map(move |namespace| Object {
             kind: Kind::Secret,
             namespace: (*namespace).to_owned(),
@@ -128,7 +129,7 @@ pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<
             data: BTreeMap::new(),
         })
     };
-    names.flat_map(place).collect()
+    names.flat_map(in_each_namespace).collect()
 }
 
 /// Returns the objects that releases may mount, whatever their values, without data. `releases` maps the catalogue's

@@ -5,8 +5,8 @@
 //! Rook's `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints`, its Secret `rook-ceph-mon`, and the Secrets
 //! `rook-ceph-client-<name>` that it creates for `CephClient`s.
 
-mod answers;
 mod cluster;
+mod read;
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use super::Consumer;
 pub const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 
 /// The Secret in which Rook stores `client.admin`'s key (`ceph-username`, `ceph-secret`).
-pub const MONITORS: &str = "rook-ceph-mon";
+const MONITORS: &str = "rook-ceph-mon";
 
 /// The feature's settings for Rook.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,18 +137,19 @@ pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consum
     releases.flat_map(of).collect()
 }
 
+/// Returns the name of a consumer's Ceph user. Nova uses cinder's.
 pub(super) fn user(consumer: Consumer) -> &'static str {
     if consumer == Consumer::Nova { Consumer::Cinder.user() } else { consumer.user() }
 }
 
-/// Returns a file system whose data and metadata pools are like this one.
+/// Returns a file system whose data and metadata pools have the settings of this pool.
 fn filesystem(pool: &Value) -> Value {
     let mut data = pool.clone();
     data["name"] = "data".into();
     let metadata = json!({"failureDomain": pool["failureDomain"], "replicated": pool["replicated"]});
     json!({
         "metadataPool": metadata, "dataPools": [data], "metadataServer": {"activeCount": 1, "activeStandby": true},
-        // As for pools: the data outlives the object.
+        // Keep the data when the object is deleted, as for pools.
         "preserveFilesystemOnDelete": true,
     })
 }
@@ -170,7 +171,7 @@ fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
     json!({"mon": "profile rbd", "osd": osd.join(", "), "mgr": own.join(", ")})
 }
 
-/// Whether `live` contains everything in `wanted`. Additions of Rook and the API server are ignored.
+/// Whether `live` contains everything in `wanted`. Fields that Rook or the API server added are ignored.
 pub fn contains(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => {

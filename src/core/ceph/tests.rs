@@ -2,7 +2,7 @@ use base64::Engine as _;
 
 use super::*;
 
-/// A key in Ceph's format that declares a secret of `length` bytes and contains `written` bytes.
+/// Returns a key in Ceph's format that declares a secret of `length` bytes and contains `written` bytes.
 fn key(kind: u8, length: u8, written: usize) -> String {
     let mut bytes = vec![kind, 0, 1, 2, 3, 4, 5, 6, 7, 8, length, 0];
     bytes.extend(std::iter::repeat_n(0xA7, written));
@@ -229,7 +229,7 @@ fn redacts_keys_in_debug_output() {
     assert!(!shown.contains(&aes()) && shown.contains("[redacted]"), "{shown}");
 }
 
-/// The documented Secret with additional keys.
+/// Returns the documented Secret with additional keys.
 fn with(pairs: &[(&str, &str)]) -> Result<Ceph, SecretError> {
     external("openstack/ceph", &good().into_iter().chain(data(pairs)).collect())
 }
@@ -253,21 +253,21 @@ fn rejects_two_keys_for_one_user() {
 
 #[test]
 fn variables_have_digests_and_no_keys() {
-    let seen = |pairs: &[(&str, &str)]| variables(&with(pairs).unwrap());
-    let before = seen(&[("nova.pool", "vms")]);
+    let variables_of = |pairs: &[(&str, &str)]| variables(&with(pairs).unwrap());
+    let before = variables_of(&[("nova.pool", "vms")]);
     assert_eq!(before["cinder"]["user"], "volumes");
     assert_eq!((&before["glance"]["pool"], &before["nova"]["own"]), (&"glance.images".into(), &false.into()));
     assert_eq!(before["libvirt"]["secret"], "cinder-volume-rbd-keyring");
     let text = serde_json::to_string(&before).unwrap();
     assert!(!text.contains(&aes()) && !text.contains(&key(2, 32, 32)), "{text}");
-    let digests = |seen: &osdpl_values::Values| {
-        let digest = |name: &str| seen[name]["digest"].clone();
+    let digests = |variables: &osdpl_values::Values| {
+        let digest = |name: &str| variables[name]["digest"].clone();
         ["glance", "cinder", "nova", "libvirt"].map(digest)
     };
     let old = digests(&before);
-    let moved = digests(&seen(&[("nova.pool", "vms"), ("mon_host", "10.0.0.9")]));
+    let moved = digests(&variables_of(&[("nova.pool", "vms"), ("mon_host", "10.0.0.9")]));
     assert_eq!(moved.each_ref().map(|one| old.contains(one)), [false, false, false, true], "libvirt has no ceph.conf");
-    let rotated = digests(&seen(&[("nova.pool", "vms"), ("cinder.key", &key(1, 32, 32))]));
+    let rotated = digests(&variables_of(&[("nova.pool", "vms"), ("cinder.key", &key(1, 32, 32))]));
     assert_eq!(rotated.each_ref().map(|one| old.contains(one)), [true, false, false, false], "glance has its own key");
 }
 
@@ -276,13 +276,13 @@ fn reports_missing_users_and_collects_secrets() {
     let read = |data: Data| {
         read_declared_ceph("openstack/ceph", Ok(data), ["glance", "libvirt", "keystone"].into_iter(), None)
     };
-    let lacking = read(good());
+    let incomplete = read(good());
     assert_eq!(
-        lacking.not_ready_reason().unwrap().to_string(),
+        incomplete.not_ready_reason().unwrap().to_string(),
         "Secret openstack/ceph, key nova.pool: is missing; add it"
     );
-    assert_eq!(lacking.missing_reason("nova"), lacking.not_ready_reason().map(|trouble| trouble.to_string()));
-    assert_eq!(lacking.missing_reason("glance"), None);
+    assert_eq!(incomplete.missing_reason("nova"), incomplete.not_ready_reason().map(|trouble| trouble.to_string()));
+    assert_eq!(incomplete.missing_reason("glance"), None);
     let half = key(1, 16, 9);
     let broken = read(good().into_iter().chain(data(&[("nova.key", &half)])).collect());
     let secrets: Vec<&str> = broken.secrets.iter().map(|secret| secret.0.as_str()).collect();

@@ -21,14 +21,14 @@ pub struct Certificate {
     pub hosts: Vec<String>,
     /// The keys of the Secret.
     pub keys: CertificateKeys,
-    /// Whether the user must create it; then it is reported if it is missing.
-    pub brought: bool,
+    /// Whether the user must create it. If so, it is reported while it is missing.
+    pub user_provided: bool,
 }
 
 /// A Secret as the catalogue describes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Named {
+struct SecretEntry {
     name: String,
     namespace: String,
     #[serde(default)]
@@ -43,15 +43,17 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
         if !holds(entry.when.as_ref(), scope, &entry.field, findings) {
             continue;
         }
-        match named(entry, scope) {
-            Ok(named) => found.extend(named.into_iter().map(|Named { name, namespace, hosts }| Certificate {
-                field: entry.field.clone(),
-                namespace,
-                name,
-                hosts,
-                keys: entry.keys.clone(),
-                brought: entry.user_provided,
-            })),
+        match evaluate_secrets(entry, scope) {
+            Ok(secrets) => {
+                found.extend(secrets.into_iter().map(|SecretEntry { name, namespace, hosts }| Certificate {
+                    field: entry.field.clone(),
+                    namespace,
+                    name,
+                    hosts,
+                    keys: entry.keys.clone(),
+                    user_provided: entry.user_provided,
+                }));
+            }
             Err(problem) => findings.push(refused(
                 entry.field.clone(),
                 format!("the certificates can't be determined: {problem}; report this bug of the catalogue"),
@@ -61,7 +63,8 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
     found
 }
 
-fn named(entry: &Certificates, scope: &Scope) -> Result<Vec<Named>, String> {
+/// Evaluates the list of Secrets.
+fn evaluate_secrets(entry: &Certificates, scope: &Scope) -> Result<Vec<SecretEntry>, String> {
     let layer = entry.secrets.layer(Origin::Derived("certificates".into()), scope);
     let mut layer = layer.map_err(|(path, error)| format!("{path}: {error}"))?;
     let secrets = layer.values.remove("secrets").unwrap_or_default();

@@ -8,8 +8,8 @@ use crate::catalog::{Catalog, Level};
 use crate::observed::{Claim, ClaimPhase, ReleaseKey};
 use osdpl_values::leaves;
 
-/// The names of the bound claims, by release and class. A claim that was never bound holds no data, so its class does
-/// not matter.
+/// The names of the bound claims, by release and class. A claim that was never bound contains no data, so its class
+/// does not matter.
 pub type ClaimClasses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
 /// Returns the classes of the bound claims of `releases`.
@@ -25,7 +25,7 @@ pub fn collect_claim_classes(claims: &[Claim], releases: &BTreeMap<String, Relea
     found
 }
 
-/// Returns the class that a release keeps, independent of the spec: the class of its claims, if all have the same.
+/// Returns the class that a release keeps whatever the spec sets: the class of its claims, if all have the same.
 pub(super) fn kept<'a>(classes: &'a ClaimClasses, name: &str) -> Option<&'a String> {
     let classes = classes.get(name).filter(|classes| classes.len() == 1)?;
     classes.keys().next()
@@ -68,6 +68,7 @@ pub(super) fn finding(
     })
 }
 
+/// Describes the claims of a release with several classes.
 fn several(name: &str, classes: &BTreeMap<String, Vec<String>>) -> String {
     let each: Vec<_> = classes.iter().map(|(class, claims)| format!("{class} ({})", claims.join(", "))).collect();
     format!("the claims of {name} keep the classes that they have: {}", each.join(", "))

@@ -10,14 +10,14 @@ use crate::scrub::Scrubber;
 use osdpl_values::{Values, merge};
 
 /// Merges the features of a spec.
-pub fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
+pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     let mut features: Values =
         catalog.features.iter().map(|(name, feature)| (name.clone(), feature.default.clone())).collect();
     for preset in spec.presets.iter().filter_map(|name| catalog.presets.get(name)) {
         merge(&mut features, preset.features.clone());
     }
     for (name, wanted) in &spec.features {
-        // Unknown names are reported by `names`.
+        // The module `names` reports unknown names.
         let Some(feature) = catalog.features.get(name) else { continue };
         let before = findings.len();
         validate_feature(&feature.schema, wanted, &format!("spec.features.{name}"), findings);

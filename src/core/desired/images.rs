@@ -1,4 +1,4 @@
-//! `spec.images`: registry mirrors, digests and the pull policy, over whatever images the charts and the catalogue name.
+//! `spec.images`: registry mirrors, digests and the pull policy for the images of charts and catalogue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::catalog::{Level, did_you_mean};
 use osdpl_values::{self as values, Layer, Origin, Path, Values, canonical, get, merge_layers};
 
 /// Returns the layer of `spec.images` over `below`; `None` if the field sets nothing.
-pub fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>) -> Option<Layer> {
+pub(super) fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>) -> Option<Layer> {
     let mut values = Values::new();
     if let Some(policy) = &images.pull_policy {
         values.insert("images".into(), json!({ "pull_policy": policy }));
@@ -38,8 +38,8 @@ fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> 
     tags
 }
 
-/// Returns the digest of the final images; when it changes, the release runs other programs.
-pub fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
+/// Returns the digest of the final images. If it changes, the release runs other programs.
+pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
     tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));
     if let Some(Value::Object(set)) = get(values, &["images", "tags"].into_iter().collect()) {
@@ -63,7 +63,7 @@ fn rewritten(images: &Images, image: &str) -> Option<String> {
 }
 
 /// Warns about digests for texts that can't be an image of a chart: an image has a registry or path, and a tag.
-pub fn check_names(images: &Images) -> Vec<Finding> {
+pub(super) fn check_names(images: &Images) -> Vec<Finding> {
     let finding = |image: &String| {
         Finding::new(
             Level::Warning,
@@ -83,8 +83,8 @@ fn is_image(text: &str) -> bool {
 }
 
 /// Warns about digests that no release uses, if the images of all releases are known.
-pub fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
-    // A chart that is not available has no version or no images here.
+pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
+    // The facts about a chart that is not available contain no version or no images.
     let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
     let lacks_values =
         |release: &DesiredRelease| release.blocked.as_ref().is_some_and(|why| why.reason == reason::INPUTS);

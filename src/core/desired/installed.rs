@@ -1,6 +1,6 @@
-//! Installed releases: how they are identified, and why they can't be renamed or moved.
+//! Identifies installed releases, and rejects changes of their names and namespaces.
 //!
-//! A release can't be moved: under another name or namespace helm would install a second one beside it, with empty
+//! A release can't be moved: under another name or namespace helm would install a second one with empty
 //! databases, and the first would look like a release that is no longer desired. The API server can't validate this,
 //! because it does not know what is installed. So such a change is refused here for that one release, and the rest of
 //! the cloud is reconciled as if the change had not been requested.
@@ -28,16 +28,16 @@ pub struct RejectedMoves {
 /// (`names`), the release's own name.
 pub fn identify_release(
     key: &ReleaseKey,
-    seen: &ObservedRelease,
+    record: &ObservedRelease,
     names: &BTreeMap<ReleaseKey, String>,
     catalog: &Catalog,
 ) -> Option<String> {
     let known = |name: &&String| catalog.release(name).is_some();
-    let chart = seen.body.as_ref().map(|body| body.chart.as_str()).unwrap_or_default();
+    let chart = record.body.as_ref().map(|body| body.chart.as_str()).unwrap_or_default();
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
     let mut of_chart = releases().filter(|(_, release)| release.chart == chart).map(|(name, _)| name);
     let only = of_chart.next().filter(|_| of_chart.next().is_none());
-    let label = seen.release.as_ref().filter(known);
+    let label = record.release.as_ref().filter(known);
     label.or(only).or_else(|| names.get(key)).or(Some(&key.name).filter(known)).cloned()
 }
 
@@ -48,21 +48,21 @@ pub fn reject_moves(
     catalog: &Catalog,
     observed: &Observed,
 ) -> Option<RejectedMoves> {
-    let is_ours = |seen: &ObservedRelease| seen.attempt.is_some() && seen.status != Status::Uninstalled;
-    let mut anchored = RejectedMoves { spec: spec.clone(), refused: BTreeMap::new() };
+    let is_ours = |record: &ObservedRelease| record.attempt.is_some() && record.status != Status::Uninstalled;
+    let mut rejected = RejectedMoves { spec: spec.clone(), refused: BTreeMap::new() };
     for (name, key) in &selection.releases {
         let Some((service, _)) = catalog.release(name) else { continue };
-        let here = observed.releases.get(key).filter(|seen| is_ours(seen));
-        let is_same = |seen: &ObservedRelease| seen.release.as_ref() == Some(name);
+        let here = observed.releases.get(key).filter(|record| is_ours(record));
+        let is_same = |record: &ObservedRelease| record.release.as_ref() == Some(name);
         if here.is_some_and(is_same) {
             continue;
         }
-        let installed = observed.releases.iter().find(|(_, seen)| is_ours(seen) && is_same(seen));
-        let other = here.and_then(|seen| seen.release.as_ref());
+        let installed = observed.releases.iter().find(|(_, record)| is_ours(record) && is_same(record));
+        let other = here.and_then(|record| record.release.as_ref());
         let field = format!("spec.services.{service}.releases.{name}");
         let message = match (installed, other) {
             (Some((actual, _)), _) => {
-                anchor(&mut anchored.spec, service, name, actual);
+                keep_identity(&mut rejected.spec, service, name, actual);
                 let home = super::select::home_namespace(&selection.namespace, catalog, service, name);
                 move_message(&field, name, actual, key, home)
             }
@@ -71,12 +71,13 @@ pub fn reject_moves(
             ),
             (None, None) => continue,
         };
-        anchored.refused.insert(name.clone(), Blocked { reason: reason::INVALID.into(), message });
+        rejected.refused.insert(name.clone(), Blocked { reason: reason::INVALID.into(), message });
     }
-    (!anchored.refused.is_empty()).then_some(anchored)
+    (!rejected.refused.is_empty()).then_some(rejected)
 }
 
-fn anchor(spec: &mut OpenStackDeploymentSpec, service: &str, release: &str, actual: &ReleaseKey) {
+/// Sets the actual name and namespace of a release in the spec.
+fn keep_identity(spec: &mut OpenStackDeploymentSpec, service: &str, release: &str, actual: &ReleaseKey) {
     let overrides = spec.services.entry(service.to_owned()).or_default();
     let overrides = overrides.releases.entry(release.to_owned()).or_default();
     overrides.name = Some(actual.name.clone());
@@ -96,11 +97,138 @@ fn move_message(field: &str, release: &str, actual: &ReleaseKey, wanted: &Releas
     add("name", &actual.name, &wanted.name, release);
     let (fields, remedies) = (fields.join(", "), remedies.join(" and "));
     format!(
-        "{fields}: {release} is installed as helm release {actual} and can't become {wanted}: it would be left running beside a new and empty \
-         one, because volume claims do not move; {remedies}, or, to start over there, set the service's `enabled` to false first, let the \
-         release be uninstalled, and enable it then"
+        "{fields}: {release} is installed as helm release {actual} and can't become {wanted}: it would keep running next to a new and empty \
+         one, because volume claims do not move; {remedies}, or, to start over there, set the service's `enabled` to false first, wait \
+         until the release is uninstalled, and enable it then"
     )
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::desired::select;
+    use crate::observed::{Attempt, Liveness, RecordBody};
+
+    fn catalog() -> Catalog {
+        Catalog::load(&crate::testing::files(&[])).unwrap()
+    }
+
+    /// Returns a release made by osdpl of this chart, labelled or not.
+    fn installed_release(label: Option<&str>, chart: &str) -> ObservedRelease {
+        ObservedRelease {
+            status: Status::Deployed,
+            revision: 1,
+            release: label.map(Into::into),
+            attempt: Some(Attempt { instance: "me".into(), revision: 1, owner: Liveness::Us }),
+            body: Some(RecordBody { chart: chart.into(), ..RecordBody::default() }),
+            ..ObservedRelease::default()
+        }
+    }
+
+    fn key(text: &str) -> ReleaseKey {
+        let (namespace, name) = text.split_once('/').unwrap();
+        ReleaseKey::new(namespace, name)
+    }
+
+    /// Returns the refused releases if these releases are installed, and the identity of all releases.
+    fn refusals(
+        services: &Value,
+        installed: &[(&str, &str)],
+    ) -> (BTreeMap<String, String>, BTreeMap<String, ReleaseKey>) {
+        let spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "services": services});
+        let (spec, catalog) = (serde_json::from_value(spec).unwrap(), catalog());
+        let selection = select("cloud", "openstack", &spec, &catalog);
+        let releases = installed.iter().map(|(at, release)| (key(at), installed_release(Some(release), release)));
+        let observed = Observed { releases: releases.collect(), ..Observed::default() };
+        let Some(anchored) = reject_moves(&selection, &spec, &catalog, &observed) else {
+            return (BTreeMap::new(), selection.releases);
+        };
+        let selection = select("cloud", "openstack", &anchored.spec, &catalog);
+        (anchored.refused.into_iter().map(|(name, blocked)| (name, blocked.message)).collect(), selection.releases)
+    }
+
+    #[test]
+    fn identifies_by_label_then_chart_then_spec_then_name() {
+        let catalog = catalog();
+        let names = BTreeMap::from([(key("openstack/one"), "front".to_owned())]);
+        let identify = |text: &str, record: ObservedRelease| {
+            identify_release(&key(text), &record, &names, &catalog).unwrap_or_default()
+        };
+        assert_eq!(identify("openstack/one", installed_release(Some("store"), "front")), "store");
+        assert_eq!(identify("openstack/one", installed_release(Some("of-another-catalogue"), "store")), "store");
+        assert_eq!(identify("openstack/one", installed_release(None, "unknown")), "front");
+        assert_eq!(identify("edge/store", installed_release(None, "unknown")), "store");
+        assert_eq!(identify("edge/three", installed_release(None, "unknown")), "");
+    }
+
+    #[test]
+    fn refuses_to_rename_an_installed_release() {
+        let installed = [("openstack/store", "store"), ("openstack/front", "front")];
+        assert_eq!(refusals(&json!({}), &installed).0, BTreeMap::new());
+        let (refused, releases) = refusals(&json!({"store": {"releases": {"store": {"name": "base"}}}}), &installed);
+        assert_eq!(refused.keys().collect::<Vec<_>>(), ["store"]);
+        assert_eq!(releases["store"], key("openstack/store"));
+        let message = &refused["store"];
+        assert!(message.starts_with("spec.services.store.releases.store.name: store is installed as"), "{message}");
+        assert!(message.contains("openstack/store and can't become openstack/base"), "{message}");
+        assert!(message.contains("remove name"), "{message}");
+        let both = json!({"store": {"releases": {"store": {"name": "base", "namespace": "data"}}}});
+        assert!(refusals(&both, &installed).0["store"].contains("remove namespace and remove name"));
+    }
+
+    #[test]
+    fn refuses_to_drop_or_change_the_name_of_a_release() {
+        let installed = [("data/base", "store")];
+        let message = &refusals(&json!({}), &installed).0["store"];
+        assert!(message.contains("set namespace to data and set name to base"), "{message}");
+        let other = json!({"store": {"releases": {"store": {"name": "other", "namespace": "data"}}}});
+        assert!(refusals(&other, &installed).0["store"].contains("set name to base"));
+        let same = json!({"store": {"releases": {"store": {"name": "base", "namespace": "data"}}}});
+        assert_eq!(refusals(&same, &installed).0, BTreeMap::new());
+    }
+
+    #[test]
+    fn the_catalogue_namespace_applies_unless_the_spec_sets_one() {
+        let store = crate::testing::files(&[])["values/services/store.yaml"].clone();
+        let store = store.as_written().replace("  store:\n", "  store:\n    namespace: data\n");
+        let catalog = Catalog::load(&crate::testing::files(&[("values/services/store.yaml", &store)])).unwrap();
+        let selected = |services: Value| {
+            let spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "services": services});
+            let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
+            let selection = select("cloud", "openstack", &spec, &catalog);
+            (selection, spec)
+        };
+        let (selection, _) = selected(json!({}));
+        assert_eq!(selection.releases["store"], key("data/store"));
+        assert_eq!(selection.releases["front"], key("openstack/front"));
+        assert_eq!(selection.scope.variable("releases").unwrap()["store"]["namespace"], "data");
+        let (selection, spec) = selected(json!({"store": {"releases": {"store": {"namespace": "mine"}}}}));
+        assert_eq!(selection.releases["store"], key("mine/store"));
+        let releases = [(key("data/store"), installed_release(Some("store"), "store"))].into();
+        let observed = Observed { releases, ..Observed::default() };
+        let message = &reject_moves(&selection, &spec, &catalog, &observed).unwrap().refused["store"].message;
+        assert!(message.contains("; remove namespace, or, to start over"), "{message}");
+    }
+
+    #[test]
+    fn refuses_the_name_of_another_installed_release() {
+        let base = json!({"store": {"releases": {"store": {"name": "base"}}}});
+        assert_eq!(refusals(&base, &[("openstack/front", "front")]).0, BTreeMap::new());
+        let over = json!({"store": {"enabled": false}, "front": {"releases": {"front": {"name": "store"}}}});
+        let (refused, _) = refusals(&over, &[("openstack/store", "store")]);
+        assert!(refused["front"].contains("helm release openstack/store is installed for store"), "{refused:?}");
+    }
+
+    #[test]
+    fn ignores_foreign_and_uninstalled_releases() {
+        let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
+        let (spec, catalog) = (serde_json::from_value(spec).unwrap(), catalog());
+        let selection = select("cloud", "openstack", &spec, &catalog);
+        let foreign = ObservedRelease { attempt: None, ..installed_release(Some("store"), "store") };
+        let uninstalled = ObservedRelease { status: Status::Uninstalled, ..installed_release(Some("front"), "front") };
+        let releases = [(key("data/store"), foreign), (key("data/front"), uninstalled)].into();
+        assert!(reject_moves(&selection, &spec, &catalog, &Observed { releases, ..Observed::default() }).is_none());
+    }
+}

@@ -1,13 +1,13 @@
 //! The layers of one release, low to high.
 
-use super::{Facts, Finding, Selection, Unavailable, images, passed, release_overrides};
+use super::{Facts, Finding, Selection, Unavailable, images, passwords, release_overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, credentials_in};
 use crate::scrub::{find_secret_paths, is_secret_in_clear};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves, merge_layers};
 
-/// The folder of the catalogue whose values can contain texts that the user wrote.
+/// The folder of the catalogue whose values can contain texts from the spec.
 const FEATURES: &str = "values/features/";
 
 /// The inputs of the layers of one release.
@@ -19,25 +19,25 @@ pub(super) struct Source<'a> {
     pub service: &'a str,
     pub name: &'a str,
     pub release: &'a Release,
-    /// Passwords that the user has written into features in clear.
+    /// Passwords that the user has written into features in plain text.
     pub passwords: &'a [String],
     pub scope: &'a Scope<'a>,
 }
 
 /// The layers of a release, as far as they are available.
 pub(super) struct Stack {
-    /// Low to high.
+    /// The layers from low to high.
     pub layers: Vec<Layer>,
-    /// Why the release can't be submitted.
+    /// The reasons why the release can't be passed to helm.
     pub problems: Vec<Finding>,
     /// Whether no layer is missing. A wrong `unset` blocks the release, but its values can still be checked.
-    pub is_whole: bool,
+    pub is_complete: bool,
 }
 
 /// Returns the layers of release `name`, low to high.
 ///
 /// # Errors
-/// Returns a finding for each layer that is not available; the release then can't be submitted.
+/// Returns a finding for each layer that is not available; the release then can't be passed to helm.
 pub fn layers(
     name: &str,
     spec: &OpenStackDeploymentSpec,
@@ -48,7 +48,7 @@ pub fn layers(
     let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
     let common = super::resolve::common(catalog, selection, facts);
     let scope = super::resolve::scope(&common, facts, name);
-    let passwords = &passed::passwords(&selection.features);
+    let passwords = &passwords::find_passwords(&selection.features);
     let Stack { mut layers, problems, .. } =
         Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope }.layers();
     if !problems.is_empty() {
@@ -60,13 +60,13 @@ pub fn layers(
 }
 
 impl<'a> Source<'a> {
-    /// The spec's overrides of the release.
+    /// Returns the spec's overrides of the release.
     pub(super) fn own(&self) -> Option<&'a ReleaseOverrides> {
         release_overrides(self.spec, self.service, self.name)
     }
 
     pub(super) fn layers(&self) -> Stack {
-        let (mut layers, mut problems, mut slips) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut layers, mut problems, mut unset_errors) = (Vec::new(), Vec::new(), Vec::new());
         self.catalogue(&mut layers, &mut problems);
         let presets = self.spec.presets.iter().filter_map(|name| self.catalog.presets.get(name));
         presets.for_each(|preset| self.fragments(&preset.fragments, &mut layers, &mut problems));
@@ -75,13 +75,14 @@ impl<'a> Source<'a> {
         }
         let chart = self.facts.charts.get(self.name).and_then(|chart| chart.as_ref().ok());
         layers.extend(images::layer(&self.spec.images, &layers, chart));
-        self.users(&mut layers, &mut problems, &mut slips);
+        self.add_spec_layers(&mut layers, &mut problems, &mut unset_errors);
         layers.retain(|layer| !layer.is_empty());
-        let is_whole = problems.is_empty();
-        problems.extend(slips);
-        Stack { layers, problems, is_whole }
+        let is_complete = problems.is_empty();
+        problems.extend(unset_errors);
+        Stack { layers, problems, is_complete }
     }
 
+    /// Adds the layers of the catalogue except for presets and features.
     fn catalogue(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
         self.fragments(&self.catalog.shared, layers, problems);
         let file = self.catalog.services.get(self.service).map_or("", |service| service.file.as_str());
@@ -111,7 +112,7 @@ impl<'a> Source<'a> {
         match body.layer(origin, self.scope) {
             Ok(mut layer) => {
                 if file.starts_with(FEATURES) {
-                    layer.plain_text = passed::find(&layer, self.passwords);
+                    layer.plain_text = passwords::find_paths(&layer, self.passwords);
                 } else if self.catalog.added.contains_key(file) {
                     layer.plain_text = in_clear(&layer.values);
                 }
@@ -131,16 +132,16 @@ impl<'a> Source<'a> {
 
     /// Returns a finding if an expression uses facts that can't be read.
     fn unreadable_facts(&self, expression: &str) -> Option<Finding> {
-        let (release, problem) = super::written::unreadable(expression, self.facts)?;
+        let (release, problem) = super::job_facts::unreadable(expression, self.facts)?;
         let field = format!("the facts of release {release}");
         Some(Finding::new(Level::Error, field, problem.to_string()))
     }
 
     /// Returns the finding for a failed expression. If a Secret, a credential, facts or a Ceph is missing, the finding
     /// names that instead.
-    fn problem(&self, place: String, error: &osdpl_values::expr::Error) -> Finding {
+    fn problem(&self, location: String, error: &osdpl_values::expr::Error) -> Finding {
         if let osdpl_values::expr::Error::UnavailableSecret { name, key, .. } = error {
-            return self.unread(place, name, key);
+            return self.unread(location, name, key);
         }
         if let Some(problem) = self.unreadable_facts(error.expression()) {
             return problem;
@@ -156,25 +157,25 @@ impl<'a> Source<'a> {
             Some((format!("credential {service}.{name}"), problem.clone()))
         });
         let (field, message) = missing.unwrap_or_else(|| {
-            let remedy = if super::select::is_added(&place) {
+            let remedy = if super::select::is_added(&location) {
                 "correct the expression, or set what it needs in the spec"
             } else {
                 "the catalogue expects something that this spec does not set"
             };
-            (place, format!("{error}; {remedy}"))
+            (location, format!("{error}; {remedy}"))
         });
         Finding::new(Level::Error, field, message)
     }
 
     /// Returns the finding for a key of a Secret that is not available, at the field that names it.
-    fn unread(&self, place: String, name: &str, key: &str) -> Finding {
+    fn unread(&self, location: String, name: &str, key: &str) -> Finding {
         let field = self.selection.secrets.iter().find(|field| field.name == name && field.key == key);
         let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
         let (field, message) = match (field, problem) {
             (Some(field), Some(Err(problem))) => (field.field.clone(), problem.to_string()),
             (Some(field), _) => (field.field.clone(), format!("key {key:?} of Secret {name} is being read")),
             (None, _) => (
-                place,
+                location,
                 format!(
                     "key {key:?} of Secret {name} is not read, because no field of a feature's schema that is marked with {SECRET_MARK} names it; \
                      mark the field in the catalogue"
@@ -184,14 +185,14 @@ impl<'a> Source<'a> {
         Finding::new(Level::Error, field, message)
     }
 
-    /// Adds the user's layers; a wrong `unset` is one of the `slips`, which do not prevent checking the values.
-    fn users(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, slips: &mut Vec<Finding>) {
+    /// Adds the layers of the spec. A wrong `unset` is added to `unset_errors`, which do not prevent checking the values.
+    fn add_spec_layers(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, unset_errors: &mut Vec<Finding>) {
         let common = &self.spec.common;
-        user(&common.all, "spec.common", layers, slips);
+        add_overrides(&common.all, "spec.common", layers, unset_errors);
         let group = self.catalog.services.get(self.service).map(|service| service.group);
         match group {
-            Some(Group::Infra) => user(&common.infra, "spec.common.infra", layers, slips),
-            Some(Group::Openstack) => user(&common.openstack, "spec.common.openstack", layers, slips),
+            Some(Group::Infra) => add_overrides(&common.infra, "spec.common.infra", layers, unset_errors),
+            Some(Group::Openstack) => add_overrides(&common.openstack, "spec.common.openstack", layers, unset_errors),
             None => {}
         }
         let Some(own) = self.own() else { return };
@@ -213,7 +214,7 @@ impl<'a> Source<'a> {
                 None => {}
             }
         }
-        user(&own.overrides, &field, layers, slips);
+        add_overrides(&own.overrides, &field, layers, unset_errors);
     }
 }
 
@@ -224,14 +225,15 @@ fn all(values: &Values) -> Vec<Path> {
     set.map(|(path, _)| path).collect()
 }
 
-/// Returns the paths of secrets that are written in clear; osdpl never shows them.
+/// Returns the paths of secrets that are written in plain text. osdpl never shows them.
 pub(super) fn in_clear(values: &Values) -> Vec<Path> {
     let found =
         leaves(values).into_iter().filter(|(path, value)| is_secret_in_clear(path, value)).map(|(path, _)| path);
     found.chain(find_secret_paths(values)).collect()
 }
 
-fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, slips: &mut Vec<Finding>) {
+/// Adds one layer of the spec.
+fn add_overrides(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, unset_errors: &mut Vec<Finding>) {
     if overrides.values.is_empty() && overrides.unset.is_empty() {
         return;
     }
@@ -240,7 +242,9 @@ fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, slips: &mut
     for (index, text) in overrides.unset.iter().enumerate() {
         match Path::parse(text) {
             Ok(path) => layer.unset.push((index, path)),
-            Err(error) => slips.push(Finding::new(Level::Error, format!("{field}.unset[{index}]"), error.to_string())),
+            Err(error) => {
+                unset_errors.push(Finding::new(Level::Error, format!("{field}.unset[{index}]"), error.to_string()));
+            }
         }
     }
     layers.push(layer);

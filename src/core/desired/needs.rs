@@ -10,7 +10,7 @@ impl Source<'_> {
     /// Returns the components that must be available before helm starts, with their providers.
     pub(super) fn needs(&self, findings: &mut Vec<Finding>) -> BTreeMap<Component, Provider> {
         let mut needs = BTreeMap::new();
-        for need in self.holding(&self.release.needs, findings) {
+        for need in self.applicable(&self.release.needs, findings) {
             let Some((service, provider)) = self.catalog.provider(&need.component) else { continue };
             // Missing providers were refused when the services were chosen.
             if self.selection.external.contains_key(service) {
@@ -23,13 +23,14 @@ impl Source<'_> {
     }
 
     /// Returns the releases of the cloud that the pods wait for.
-    pub(super) fn awaits(&self, findings: &mut Vec<Finding>) -> BTreeSet<String> {
-        let awaited = self.holding(&self.release.waits_for, findings).into_iter();
+    pub(super) fn waits_for(&self, findings: &mut Vec<Finding>) -> BTreeSet<String> {
+        let awaited = self.applicable(&self.release.waits_for, findings).into_iter();
         let providers = awaited.filter_map(|need| Some(self.catalog.provider(&need.component)?.1));
         providers.filter(|provider| self.selection.releases.contains_key(*provider)).map(str::to_owned).collect()
     }
 
-    fn holding<'n>(&self, needs: &'n [Need], findings: &mut Vec<Finding>) -> Vec<&'n Need> {
+    /// Returns the needs whose condition holds.
+    fn applicable<'n>(&self, needs: &'n [Need], findings: &mut Vec<Finding>) -> Vec<&'n Need> {
         let field = format!("spec.services (release {})", self.name);
         let holds = |need: &&Need| super::select::holds(need.when.as_ref(), self.scope, &field, findings);
         needs.iter().filter(holds).collect()

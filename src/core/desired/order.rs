@@ -1,4 +1,4 @@
-//! The order in which releases start when not all can: the one with the longest remaining chain goes first.
+//! The order in which releases start if not all can start at once: the one with the longest chain of dependents is first.
 
 use std::collections::BTreeMap;
 
@@ -32,9 +32,10 @@ impl Desired {
         depths
     }
 
-    /// Returns the length of the longest chain that starts at each release: its own Jobs and those of the releases that
-    /// need it, plus one for helm per release. If only pods wait for a release ([`DesiredRelease::awaits`]), their Jobs
-    /// run meanwhile, and one is added for the pods.
+    /// Returns the length of the longest chain that starts at each release.
+    ///
+    /// Each release of a chain counts its Jobs, and one for helm. Releases of which only pods wait for the release
+    /// ([`DesiredRelease::waits_for`]) run their Jobs at the same time, so they count as one.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =
@@ -48,13 +49,13 @@ impl Desired {
                     Provider::Release(provider) => Some(provider),
                     Provider::External(_) => None,
                 });
-                let whole = lengths[name.as_str()];
-                let pods = release.awaits.iter().map(|provider| (provider, 1));
-                for (provider, rest) in needs.map(|provider| (provider, whole)).chain(pods) {
+                let length = lengths[name.as_str()];
+                let pods = release.waits_for.iter().map(|provider| (provider, 1));
+                for (provider, rest) in needs.map(|provider| (provider, length)).chain(pods) {
                     let Some(first) = self.releases.get(provider) else { continue };
-                    let length = own(first) + rest;
-                    if let Some(known) = lengths.get_mut(provider.as_str()).filter(|known| **known < length) {
-                        *known = length;
+                    let longer = own(first) + rest;
+                    if let Some(known) = lengths.get_mut(provider.as_str()).filter(|known| **known < longer) {
+                        *known = longer;
                         changed = true;
                     }
                 }

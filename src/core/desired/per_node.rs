@@ -1,6 +1,6 @@
 //! The last layer: values for some nodes (`spec.nodes.overrides`), in the form that each chart understands.
 //!
-//! Entries for the same nodes are merged in the order of the spec; the later one wins. If several entries select a
+//! Entries for the same nodes are merged in the order of the spec, and later ones override earlier ones. If several entries select a
 //! node, a chart of the form `conf` runs the pods of only one of them (the entry by name, else the last one by label),
 //! and a chart of the form `root` runs no pod at all. The two upstream forms are described at [`crate::catalog::Form`].
 
@@ -28,7 +28,7 @@ use osdpl_values::{Layer, Origin, Path, Values, leaves};
 pub const OVERRIDES_FIELD: &str = "spec.nodes.overrides";
 
 /// The values of one entry for one `DaemonSet`.
-struct Part<'a> {
+struct EntryValues<'a> {
     /// The field with the values.
     field: String,
     target: NodeTarget,
@@ -45,17 +45,18 @@ pub(super) fn layer(
     findings: &mut Vec<Finding>,
 ) -> Option<Layer> {
     let (_, release) = catalog.release(name)?;
-    let mut parts: BTreeMap<&str, Vec<Part<'_>>> = BTreeMap::new();
+    let mut parts: BTreeMap<&str, Vec<EntryValues<'_>>> = BTreeMap::new();
     for (index, entry) in spec.nodes.overrides.iter().enumerate() {
         let (Ok(target), Some(given)) = (parse_target(entry), entry.releases.get(name)) else { continue };
         let field = format!("{OVERRIDES_FIELD}[{index}].releases.{name}");
-        let Some(daemonsets) = chosen(release, given, scope, &field, findings) else { continue };
+        let Some(daemonsets) = select_daemonsets(release, given, scope, &field, findings) else { continue };
         let field = format!("{field}.values");
         for daemonset in daemonsets {
             let own = &release.daemonsets[daemonset];
             let problems = forms::problems(&release.chart, daemonset, own, &target, &given.values);
-            findings.extend(problems.into_iter().map(|(place, message)| refused(place.field(&field, index), message)));
-            let part = Part { field: field.clone(), target: target.clone(), values: &given.values };
+            findings
+                .extend(problems.into_iter().map(|(subject, message)| refused(subject.field(&field, index), message)));
+            let part = EntryValues { field: field.clone(), target: target.clone(), values: &given.values };
             parts.entry(daemonset).or_default().push(part);
         }
     }
@@ -65,7 +66,7 @@ pub(super) fn layer(
     let below = below();
     let mut layer = Layer::new(Origin::Field(OVERRIDES_FIELD.into()), Values::new());
     for (daemonset, parts) in &parts {
-        conflicts(parts, findings);
+        warn_conflicts(parts, findings);
         let form = release.daemonsets[*daemonset].form;
         let key = format!("{}_{daemonset}", release.chart);
         let path = forms::values_path(form, &key);
@@ -100,7 +101,7 @@ fn refused(field: String, message: String) -> Finding {
 }
 
 /// Returns the `DaemonSets` that an entry is for; `None` if that is ambiguous.
-fn chosen<'a>(
+fn select_daemonsets<'a>(
     release: &'a Release,
     given: &'a NodeValues,
     scope: &Scope,
@@ -119,20 +120,20 @@ fn chosen<'a>(
         return Some(all);
     }
     let message =
-        format!("does not say for which DaemonSet it is; name some of {}, each of them is restarted", all.join(", "));
+        format!("names no DaemonSet; name those to change among {}, whose pods are then restarted", all.join(", "));
     findings.push(refused(format!("{field}.daemonsets"), message));
     None
 }
 
 /// Warns about each value that two entries set differently for the same nodes.
-fn conflicts(parts: &[Part<'_>], findings: &mut Vec<Finding>) {
+fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
     for (index, part) in parts.iter().enumerate() {
         for (path, value) in leaves(part.values) {
             let other = parts[..index].iter().rev().filter(|other| other.target.overlaps(&part.target));
             let mut other = other.filter_map(|other| Some((other, osdpl_values::get(other.values, &path)?)));
             let Some((other, before)) = other.next().filter(|(_, before)| *before != value) else { continue };
             let is_clear =
-                |part: &Part<'_>| super::layers::in_clear(part.values).iter().any(|clear| clear.covers(&path));
+                |part: &EntryValues<'_>| super::layers::in_clear(part.values).iter().any(|clear| clear.covers(&path));
             let (value, before) = if is_clear(part) || is_clear(other) {
                 ("one thing".to_owned(), "another".to_owned())
             } else {
@@ -150,15 +151,15 @@ fn conflicts(parts: &[Part<'_>], findings: &mut Vec<Finding>) {
     }
 }
 
-/// The part of an entry that a problem is about.
-enum Place {
+/// The part of an entry that has a problem.
+enum Subject {
     /// A value.
     Value(Path),
     /// The nodes.
     Nodes,
 }
 
-impl Place {
+impl Subject {
     fn field(&self, values: &str, index: usize) -> String {
         match self {
             Self::Value(path) => format!("{values}.{path}"),

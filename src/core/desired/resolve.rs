@@ -1,4 +1,4 @@
-//! Resolving: computes the values, needs and digests of each release from a selection and facts.
+//! Computes the values, needs and digests of each release from a selection and facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ use osdpl_values::{
     Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
 };
 
-/// Must be increased when the operator passes other inputs to helm for the same values, because such a change needs
-/// approval as well.
+/// The version of the inputs that osdpl passes to helm besides the values. Increase it if they change, because such a
+/// change needs approval as well.
 const EPOCH: &str = "1";
 
 /// The desired state, with the layers that it comes from.
@@ -28,7 +28,7 @@ pub struct ResolvedLayers {
     pub layers: BTreeMap<String, Vec<Layer>>,
     /// The available layers of each release that has a missing one.
     pub partial: BTreeMap<String, Vec<Layer>>,
-    /// Why layers are missing; releases with the same problem share one entry.
+    /// The reasons why layers are missing. Releases with the same problem share one entry.
     pub problems: BTreeSet<Finding>,
 }
 
@@ -59,7 +59,7 @@ fn resolve_all(
     findings.clone_from(&selection.findings);
     findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
     let common = common(catalog, selection, facts);
-    let passwords = &super::passed::passwords(&selection.features);
+    let passwords = &super::passwords::find_passwords(&selection.features);
     for (name, key) in &selection.releases {
         let Some((service, release)) = catalog.release(name) else { continue };
         let scope = scope(&common, facts, name);
@@ -67,7 +67,7 @@ fn resolve_all(
         let merged = source.merged(key, keeps_layers);
         findings.extend(merged.findings);
         result.desired.releases.insert(name.clone(), merged.release);
-        let kept = if merged.is_whole { &mut result.layers } else { &mut result.partial };
+        let kept = if merged.is_complete { &mut result.layers } else { &mut result.partial };
         kept.insert(name.clone(), merged.layers);
         result.problems.extend(merged.problems);
     }
@@ -82,10 +82,10 @@ struct Merged {
     layers: Vec<Layer>,
     release: DesiredRelease,
     findings: Vec<Finding>,
-    /// Why the release can't be submitted.
+    /// The reasons why the release can't be passed to helm.
     problems: Vec<Finding>,
     /// Whether no layer is missing; otherwise the release has no values.
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl Source<'_> {
@@ -95,17 +95,17 @@ impl Source<'_> {
             .and_then(|version| self.unchecked_keys(version))
             .into_iter()
             .collect();
-        let Stack { mut layers, problems, is_whole } = self.layers();
-        let below = || if is_whole { merge_layers(&layers) } else { Values::new() };
+        let Stack { mut layers, problems, is_complete } = self.layers();
+        let below = || if is_complete { merge_layers(&layers) } else { Values::new() };
         layers.extend(super::per_node::layer(self.spec, self.catalog, self.name, self.scope, below, &mut findings));
         let secret_paths = (secret_paths(&layers), marked_paths(&layers));
-        let values = match (is_whole, keeps_layers) {
+        let values = match (is_complete, keeps_layers) {
             (true, true) => merge_layers(&layers),
             (true, false) => merge_owned_layers(std::mem::take(&mut layers)),
             (false, _) => Values::new(),
         };
         let release = self.desired(key.clone(), values, secret_paths, &problems, &mut findings);
-        Merged { layers, release, findings, problems, is_whole }
+        Merged { layers, release, findings, problems, is_complete }
     }
 
     /// Returns a note that the keys of values are not checked, because another version of the chart may have other
@@ -120,7 +120,7 @@ impl Source<'_> {
         Some(Finding::new(Level::Note, field, message))
     }
 
-    /// Builds the desired release; the paths are those that are secret now, and those that ever may have been.
+    /// Builds the desired release. The paths are those that are secret now, and those that were secret in some layer.
     fn desired(
         &self,
         key: ReleaseKey,
@@ -140,7 +140,7 @@ impl Source<'_> {
             service: service.to_owned(),
             group: catalog.services[service].group,
             needs: self.needs(findings),
-            awaits: self.awaits(findings),
+            waits_for: self.waits_for(findings),
             components: release.components.clone(),
             tests: release.tests.clone(),
             jobs: super::order::jobs(&values, fact),
@@ -149,13 +149,13 @@ impl Source<'_> {
             server_side: release.server_side,
             version: fact.map(|chart| chart.version.clone()),
             chart_digest: fact.map(|chart| chart.digest.clone()).filter(|digest| !digest.is_empty()),
-            imprint: fact.map(|chart| chart.imprint.clone()).filter(|imprint| !imprint.is_empty()),
+            fingerprint: fact.map(|chart| chart.fingerprint.clone()).filter(|fingerprint| !fingerprint.is_empty()),
             paused: own.is_some_and(|own| own.paused),
             managed: own.and_then(|own| own.managed).unwrap_or(true),
             drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),
             blocked: self.blocked(problems),
             images: super::images::digest(&values, fact),
-            guests: guests(release, scope),
+            instances: instance_digest(release, scope),
             split: super::per_node::split(release, &values),
             catalog: self.catalog_digest(fact),
             secret,
@@ -164,11 +164,11 @@ impl Source<'_> {
         }
     }
 
-    /// Returns why the release can't be submitted.
+    /// Returns the reason why the release can't be passed to helm.
     fn blocked(&self, problems: &[Finding]) -> Option<Blocked> {
         let refused = self.facts.refused.get(self.name).cloned();
-        let lacking = || (!problems.is_empty()).then(|| lacking(problems));
-        refused.or_else(lacking).or_else(|| self.facts.charts.get(self.name)?.as_ref().err().cloned())
+        let missing = || (!problems.is_empty()).then(|| missing_inputs(problems));
+        refused.or_else(missing).or_else(|| self.facts.charts.get(self.name)?.as_ref().err().cloned())
     }
 
     /// Computes the digest of all inputs of helm.
@@ -196,14 +196,15 @@ impl Source<'_> {
     }
 }
 
-/// Returns the digest of what running instances depend on. Errors are ignored here, because merging the values reports
-/// them.
-fn guests(release: &Release, scope: &Scope<'_>) -> Option<String> {
+/// Returns the digest of the settings that running instances depend on. Errors are ignored, because the merge of the
+/// values reports them.
+fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     let digest = release.instance_digest.as_ref()?.evaluate(scope).ok()?;
     digest.as_str().map(str::to_owned)
 }
 
-fn lacking(problems: &[Finding]) -> Blocked {
+/// Describes the inputs that a release misses.
+fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {
         // Several values can lack the same input.
@@ -221,7 +222,7 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     let variables = [
         ("credentials", json!(facts.credentials)),
         ("ceph", ceph.into()),
-        ("facts", super::written::variable(catalog, facts).into()),
+        ("facts", super::job_facts::variable(catalog, facts).into()),
     ];
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let read =

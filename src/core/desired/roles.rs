@@ -40,7 +40,7 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
         if let Some(problem) = bad_selector(selector) {
             refuse(format!("{field}.selector"), problem);
         }
-        // A node would keep the role forever, whatever the spec says later.
+        // The role itself sets the label, so a node would keep the role forever.
         if let Some(key) = keys(selector).find(|key| labels.contains_key(*key)) {
             let message = format!(
                 "selects by {key}, which the role itself sets, so that no node could ever leave it; select by another label, or by `names`"
@@ -55,7 +55,7 @@ fn keys(selector: &NodeSelector) -> impl Iterator<Item = &str> {
     selector.match_labels.keys().map(String::as_str).chain(expressions)
 }
 
-/// Returns what is wrong with a selector.
+/// Returns the problem of a selector.
 pub(super) fn bad_selector(selector: &NodeSelector) -> Option<String> {
     if let Some(problem) = keys(selector).find_map(bad_key) {
         return Some(problem);
@@ -92,6 +92,7 @@ pub(super) fn bad_key(key: &str) -> Option<String> {
     })
 }
 
+/// Validates a label value.
 fn bad_value(value: &str) -> Option<String> {
     (!is_name(value)).then(|| {
         format!("{value:?} is not a valid label value: letters, digits, `-`, `_` and `.`, at most 63; correct it")

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::certificates::certificates;
 use super::services::{self, Chosen};
 use super::{
-    ExternalService, Finding, Selection, features, images, names, per_node, readings, release_overrides, roles,
+    ExternalService, Finding, Selection, candidates, features, images, names, per_node, release_overrides, roles,
 };
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Check, Level};
@@ -16,21 +16,21 @@ use crate::observed::ReleaseKey;
 use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Scope, Template};
 
-/// Evaluates a spec and reports everything that is wrong with it.
+/// Evaluates a spec and reports all its problems.
 ///
-/// If the spec has unknown names, other findings are reported only if they hold for every name that may be meant.
+/// If the spec has unknown names, other findings are reported only if they hold for every name that the user may mean.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check(spec, catalog);
-    if let Some(readings) = readings::possible_readings(spec, catalog) {
-        let mut readings = readings.into_iter().map(|reading| read(name, namespace, &reading, catalog));
+    if let Some(candidates) = candidates::candidates(spec, catalog) {
+        let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
         // Without a known OpenStack release, expressions lack variables that every release has.
         if !catalog.openstack.contains_key(&spec.openstack_release)
-            && let Some(first) = readings.next()
+            && let Some(first) = selections.next()
         {
             selection.findings = first.findings;
         }
-        for other in readings {
+        for other in selections {
             selection.findings.retain(|finding| other.findings.contains(finding));
         }
     } else {
@@ -66,7 +66,7 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     duplicates(&mut selection);
     per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
     checks(spec, catalog, &mut selection);
-    // A check has a better remedy for the same problem, so it comes first.
+    // A check of the catalogue describes a better remedy for the same problem, so its finding is first.
     selection.findings.extend(refusals);
     selection.findings.extend(notes);
     selection
@@ -143,7 +143,7 @@ pub(super) fn variables(
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
-        // The properties of a Ceph come with the facts.
+        // The facts add the properties of Ceph.
         "ceph": {},
     }) else {
         return Map::new();
@@ -153,8 +153,8 @@ pub(super) fn variables(
 
 /// Whether a location is in a part of the catalogue that the user added (`Catalog::added`), so that the user must fix
 /// it.
-pub(super) fn is_added(place: &str) -> bool {
-    place.starts_with("ConfigMap ")
+pub(super) fn is_added(location: &str) -> bool {
+    location.starts_with("ConfigMap ")
 }
 
 /// Whether a condition holds. If it can't be evaluated, it does not hold, and a finding names the `field`.
@@ -174,11 +174,12 @@ pub(super) fn holds(
     })
 }
 
+/// Reports releases that would have the same name and namespace.
 fn duplicates(selection: &mut Selection) {
-    let mut seen: BTreeMap<&ReleaseKey, &str> = BTreeMap::new();
+    let mut releases_by_key: BTreeMap<&ReleaseKey, &str> = BTreeMap::new();
     let mut found = Vec::new();
     for (release, key) in &selection.releases {
-        if let Some(other) = seen.insert(key, release) {
+        if let Some(other) = releases_by_key.insert(key, release) {
             found.push(refused(
                 format!("spec.services (release {release})"),
                 format!("releases {other} and {release} would both be helm release {key}; give one another name"),
@@ -188,6 +189,7 @@ fn duplicates(selection: &mut Selection) {
     selection.findings.extend(found);
 }
 
+/// Runs the checks of presets and features, and determines the certificates.
 fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
     let scope = &selection.scope;
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);
@@ -217,7 +219,7 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     }
 }
 
-/// Returns the features whose values were refused, as expressions name them.
+/// Returns the features whose values were refused, with their names in CEL expressions.
 fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String> {
     let is_of = |finding: &Finding, field: &str| {
         let below = finding.location.field.strip_prefix(field);

@@ -1,4 +1,4 @@
-//! The services of a cloud: those that are named, and those that they need.
+//! The services of a cloud: those that presets and spec enable by name, and those that these need.
 //!
 //! Needs may depend on which other services exist, so services are added in rounds until nothing changes. A round only
 //! adds services, so this terminates and gives the same result for the same spec.
@@ -25,24 +25,24 @@ pub(super) struct Chosen {
     pub scope: Scope<'static>,
     /// Problems of the services themselves.
     pub findings: Vec<Finding>,
-    /// The services that were added, and for whom.
+    /// Notes about the services that were added because others need them.
     pub notes: Vec<Finding>,
     /// Needs that can't be met.
     pub refusals: Vec<Finding>,
 }
 
 /// The releases that need a service, each with the components that it needs.
-type Needers = BTreeMap<String, BTreeSet<String>>;
+type Dependents = BTreeMap<String, BTreeSet<String>>;
 
 /// Needs that are not met yet.
 #[derive(Default)]
 struct Needed {
     /// Services that are not named in the spec.
-    services: BTreeMap<String, Needers>,
+    services: BTreeMap<String, Dependents>,
     /// Services that are not named in the spec, and that the user may have replaced by their own.
-    optional: BTreeMap<String, Needers>,
+    optional: BTreeMap<String, Dependents>,
     /// Releases that are not part of the cloud although their service is, by service and release.
-    releases: BTreeMap<(String, String), Needers>,
+    releases: BTreeMap<(String, String), Dependents>,
 }
 
 /// Determines the services of a cloud.
@@ -64,8 +64,8 @@ pub(super) fn chosen(
             needed.services.into_iter().partition(|(service, _)| is_disabled(service));
         let (declined, optional): (BTreeMap<_, _>, BTreeMap<_, _>) =
             needed.optional.into_iter().partition(|(service, _)| is_disabled(service));
-        for (service, who) in optional {
-            join(others.entry(service).or_default(), who);
+        for (service, dependents) in optional {
+            join(others.entry(service).or_default(), dependents);
         }
         let before = enabled.len();
         enabled.extend(others.keys().cloned());
@@ -74,10 +74,13 @@ pub(super) fn chosen(
             let empty = empty(spec, catalog, &chosen);
             chosen.findings.extend(empty);
             let declined = declined.iter().filter(|(service, _)| !disabled.contains_key(*service));
-            chosen.findings.extend(declined.map(|(service, who)| missed(service, who)));
-            chosen.refusals = disabled.iter().map(|(service, who)| in_use(service, who, catalog)).collect();
-            chosen.refusals.extend(needed.releases.iter().map(|((service, name), who)| unmet(service, name, who)));
-            chosen.notes = others.iter().map(|(service, who)| pulled_in(service, who)).collect();
+            chosen.findings.extend(declined.map(|(service, dependents)| disabled_warning(service, dependents)));
+            chosen.refusals =
+                disabled.iter().map(|(service, dependents)| in_use_error(service, dependents, catalog)).collect();
+            chosen.refusals.extend(
+                needed.releases.iter().map(|((service, name), dependents)| unmet_error(service, name, dependents)),
+            );
+            chosen.notes = others.iter().map(|(service, dependents)| added_note(service, dependents)).collect();
             return chosen;
         }
     }
@@ -128,8 +131,8 @@ fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> N
                 if is_there && is_named || !holds(need.when.as_ref(), scope, &field, &mut chosen.findings) {
                     continue;
                 }
-                let add = |needers: &mut Needers| {
-                    needers.entry(name.clone()).or_default().insert(need.component.to_string());
+                let add = |dependents: &mut Dependents| {
+                    dependents.entry(name.clone()).or_default().insert(need.component.to_string());
                 };
                 if !is_named {
                     let services = if is_strict { &mut needed.services } else { &mut needed.optional };
@@ -144,55 +147,62 @@ fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> N
     needed
 }
 
-fn join(known: &mut Needers, more: Needers) {
+/// Adds dependents to known ones.
+fn join(known: &mut Dependents, more: Dependents) {
     for (name, components) in more {
         known.entry(name).or_default().extend(components);
     }
 }
 
-/// Formats the needers: `heat (barbican/api), octavia (barbican/api)`.
-fn list(who: &Needers) -> String {
+/// Formats dependents: `heat (barbican/api), octavia (barbican/api)`.
+fn list(dependents: &Dependents) -> String {
     let one = |(name, what): (&String, &BTreeSet<String>)| {
         format!("{name} ({})", what.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
     };
-    who.iter().map(one).collect::<Vec<_>>().join(", ")
+    dependents.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn pulled_in(service: &str, who: &Needers) -> Finding {
+/// Notes that a service was added for its dependents.
+fn added_note(service: &str, dependents: &Dependents) -> Finding {
     Finding::new(
         Level::Note,
         format!("spec.services.{service}"),
-        format!("the service is part of the cloud because it is needed by {}", list(who)),
+        format!("the service is part of the cloud because it is needed by {}", list(dependents)),
     )
 }
 
-fn in_use(service: &str, who: &Needers, catalog: &Catalog) -> Finding {
-    let services: BTreeSet<&str> = who.keys().filter_map(|name| Some(catalog.release(name)?.0)).collect();
+/// Refuses to disable a service that others need.
+fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Finding {
+    let services: BTreeSet<&str> = dependents.keys().filter_map(|name| Some(catalog.release(name)?.0)).collect();
     let services = services.into_iter().collect::<Vec<_>>().join(", ");
-    let message =
-        format!("is false, and {service} is needed by {}; take it out, or disable {services} as well", list(who));
+    let message = format!(
+        "is false, and {service} is needed by {}; take it out, or disable {services} as well",
+        list(dependents)
+    );
     refused(format!("spec.services.{service}.enabled"), message)
 }
 
-fn missed(service: &str, who: &Needers) -> Finding {
+/// Warns about a disabled service without which others do not work.
+fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     let message = format!(
-        "is false, but without {service} or a replacement of your own these are useless: {}; take it out if you have no \
+        "is false, but without {service} or a replacement of your own these do not work: {}; take it out if you have no \
          replacement",
-        list(who)
+        list(dependents)
     );
     Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), message)
 }
 
-fn unmet(service: &str, release: &str, who: &Needers) -> Finding {
+/// Refuses features without which a needed release is not part of its service.
+fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "release {release}, which is needed by {}, is not part of the service with these features; change the feature \
          that it depends on (`osdpl catalog services {service}` shows it), or disable the services that need it",
-        list(who)
+        list(dependents)
     );
     refused(format!("spec.services.{service}"), message)
 }
 
-/// The services that the presets and the spec name.
+/// Returns the services that the presets and the spec enable by name.
 fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> BTreeSet<String> {
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name));
     let mut enabled: BTreeSet<String> = presets.flat_map(|preset| preset.services.iter().cloned()).collect();
@@ -250,6 +260,7 @@ fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> 
     named.map(|(service, _)| service).filter(|service| is_empty(service)).map(warning).collect()
 }
 
+/// Returns the external services with their addresses.
 fn external(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,

@@ -1,10 +1,10 @@
 //! Unknown keys: keys in values that a chart neither has in its own values nor reads in its templates. helm accepts
 //! them silently, so typos go unnoticed.
 //!
-//! These are only warnings: templates may read names that they compute, and some maps are for users to fill. In those
-//! maps only likely typos are reported.
+//! The findings are only warnings, because templates may read names that they compute. In maps that users fill with their
+//! own keys, only likely typos are reported.
 
-mod near;
+mod typo;
 
 use super::{Finding, ResolvedLayers, overridden_chart_version};
 use crate::api::OpenStackDeploymentSpec;
@@ -67,11 +67,11 @@ pub fn find_unknown_keys(
     layer: &Layer,
     chart: &str,
     catalog: &Catalog,
-    is_told: impl Fn(&Path) -> bool,
+    is_reported: impl Fn(&Path) -> bool,
 ) -> Vec<(Path, Finding)> {
     let Some((location, tree)) = location(layer, catalog).zip(catalog.keys().get(chart)) else { return Vec::new() };
     let own = |key: Unknown<'_>| (key.path(), finding(location.clone(), chart, &[key]));
-    unknown(layer, tree, catalog, |key| is_told(&key.path())).into_iter().map(own).collect()
+    unknown(layer, tree, catalog, |key| is_reported(&key.path())).into_iter().map(own).collect()
 }
 
 /// Whether a finding is about unknown keys.
@@ -102,7 +102,7 @@ struct Unknown<'a> {
     /// The keys of the chart at the same level.
     siblings: &'a KeyTree,
     /// Whether the chart takes any key here, so that it is reported only as a likely typo.
-    is_slip: bool,
+    is_typo: bool,
 }
 
 impl Unknown<'_> {
@@ -113,7 +113,7 @@ impl Unknown<'_> {
     /// Returns the nearest name as `, did you mean "replicas"?`. The search is expensive, so it runs only when a
     /// warning is written.
     fn hint(&self) -> String {
-        match near::find_typo(&self.key, self.siblings.names()).filter(|_| self.is_slip) {
+        match typo::find_typo(&self.key, self.siblings.names()).filter(|_| self.is_typo) {
             Some(name) => format!(", did you mean {name:?}?"),
             None => did_you_mean(&self.key, self.siblings.names()),
         }
@@ -125,7 +125,7 @@ fn unknown<'a>(
     layer: &Layer,
     tree: &'a KeyTree,
     catalog: &Catalog,
-    is_told: impl Fn(&Unknown<'_>) -> bool,
+    is_reported: impl Fn(&Unknown<'_>) -> bool,
 ) -> Vec<Unknown<'a>> {
     let mut found: Vec<Unknown<'_>> = Vec::new();
     let set = leaves(&layer.values).into_iter().map(|(path, _)| path);
@@ -136,8 +136,8 @@ fn unknown<'a>(
         }
     }
     for path in layer.unset.iter().map(|(_, path)| path) {
-        let whole = |unknown| Unknown { keys: path.keys().to_vec(), ..unknown };
-        found.extend(find_unknown(tree, path.keys()).map(whole));
+        let with_whole_path = |unknown| Unknown { keys: path.keys().to_vec(), ..unknown };
+        found.extend(find_unknown(tree, path.keys()).map(with_whole_path));
     }
     let knows = |other: &KeyTree, unknown: &Unknown<'_>| find_unknown(other, &unknown.keys).is_none();
     let is_known = |unknown: &Unknown<'_>| match audience(layer) {
@@ -145,8 +145,8 @@ fn unknown<'a>(
         Audience::All => catalog.keys().any(|other| knows(other, unknown)),
         Audience::Group(group) => of_group(catalog, group).any(|other| knows(other, unknown)),
     };
-    found.retain(|unknown| !is_told(unknown) && !is_known(unknown));
-    found.retain(|unknown| !unknown.is_slip || !is_a_name(unknown, catalog));
+    found.retain(|unknown| !is_reported(unknown) && !is_known(unknown));
+    found.retain(|unknown| !unknown.is_typo || !is_a_name(unknown, catalog));
     found
 }
 
@@ -188,9 +188,9 @@ fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
             continue;
         }
         if is_open {
-            near::find_typo(key, tree.names())?;
+            typo::find_typo(key, tree.names())?;
         }
-        return Some(Unknown { keys: path[..=depth].to_vec(), key: key.clone(), siblings: tree, is_slip: is_open });
+        return Some(Unknown { keys: path[..=depth].to_vec(), key: key.clone(), siblings: tree, is_typo: is_open });
     }
     None
 }
@@ -204,11 +204,11 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
         || FILLED_BY_USERS.iter().any(|(name, depth)| first == Some(name) && path.len() >= *depth)
 }
 
-/// Whether a likely typo is a real name: the catalogue sets it itself (`ml2_type_vlan` beside the chart's
+/// Whether a key that looks like a typo is a real name: the catalogue sets it itself (`ml2_type_vlan` beside the chart's
 /// `ml2_type_vxlan`), or, for options and users, some chart has it elsewhere.
-fn is_a_name(slip: &Unknown<'_>, catalog: &Catalog) -> bool {
-    let is_named = slip.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
-    catalog.has_own_key(&slip.key) || is_named && catalog.keys().any(|tree| tree.has_key_anywhere(&slip.key))
+fn is_a_name(typo: &Unknown<'_>, catalog: &Catalog) -> bool {
+    let is_named = typo.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
+    catalog.has_own_key(&typo.key) || is_named && catalog.keys().any(|tree| tree.has_key_anywhere(&typo.key))
 }
 
 /// The state of a key in a chart.
@@ -247,7 +247,7 @@ fn classify<'a>(tree: &'a KeyTree, catalog: &Catalog, path: &Path) -> Result<Key
     match found {
         Some(tree) => Ok(tree.key_type().filter(|_| tree.has_default()).map_or(KeyState::Read, KeyState::Has)),
         None => match find_unknown(tree, keys) {
-            Some(unknown) if !unknown.is_slip || !is_a_name(&unknown, catalog) => Err(unknown),
+            Some(unknown) if !unknown.is_typo || !is_a_name(&unknown, catalog) => Err(unknown),
             _ => Ok(KeyState::Free),
         },
     }

@@ -49,7 +49,7 @@ impl fmt::Display for FieldChange {
 }
 
 /// Returns the fields in which two objects differ.
-pub fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Vec<FieldChange> {
+pub(super) fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Vec<FieldChange> {
     let hidden = if old.is_secret() || new.is_secret() { &SECRET[..] } else { &[] };
     let mut walk = Walk { scrubber, hidden, found: Vec::new() };
     walk.maps("", old.content(), new.content());

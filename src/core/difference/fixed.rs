@@ -10,9 +10,9 @@ enum Rule {
     /// One field.
     Field(&'static [&'static str]),
     /// All fields below `spec` except these.
-    SpecBut(&'static [&'static str]),
-    /// `spec.clusterIP`. Each Service gets an address when it is created, so setting one later is a change; if it is no
-    /// longer set, the address stays (`pkg/registry/core/service`, `patchAllocatedValues`).
+    SpecExcept(&'static [&'static str]),
+    /// `spec.clusterIP`. Kubernetes assigns an address when a Service is created, so setting one later is a change. If the
+    /// manifest no longer sets one, the address stays (`pkg/registry/core/service`, `patchAllocatedValues`).
     ClusterAddress,
     /// These fields, if the object has `immutable: true`.
     WhereImmutable(&'static [&'static str]),
@@ -40,7 +40,7 @@ const RULES: &[(&str, &str, &[Rule])] = &[
     (
         "apps",
         "StatefulSet",
-        &[Rule::SpecBut(&[
+        &[Rule::SpecExcept(&[
             "replicas",
             "ordinals",
             "template",
@@ -61,7 +61,7 @@ const RULES: &[(&str, &str, &[Rule])] = &[
         ],
     ),
     ("", "Service", &[Rule::ClusterAddress]),
-    ("", "PersistentVolumeClaim", &[Rule::SpecBut(&["resources", "volumeAttributesClassName"])]),
+    ("", "PersistentVolumeClaim", &[Rule::SpecExcept(&["resources", "volumeAttributesClassName"])]),
     ("", "ConfigMap", &[Rule::WhereImmutable(&["data", "binaryData", "immutable"])]),
     ("", "Secret", &[Rule::Field(&["type"]), Rule::WhereImmutable(&["data", "stringData", "immutable"])]),
     ("rbac.authorization.k8s.io", "RoleBinding", &[Rule::Field(&["roleRef"])]),
@@ -81,7 +81,7 @@ const RULES: &[(&str, &str, &[Rule])] = &[
 ];
 
 /// Returns the immutable fields in which two objects differ.
-pub fn refused(old: &Object, new: &Object) -> Vec<String> {
+pub(super) fn refused(old: &Object, new: &Object) -> Vec<String> {
     let id = new.id();
     let rules = RULES.iter().filter(|(group, kind, _)| *group == id.group && *kind == id.kind);
     let mut rules = rules.flat_map(|(_, _, rules)| *rules).peekable();
@@ -130,7 +130,7 @@ impl Rule {
         match self {
             Self::Field(keys) if differs(keys) => vec![keys.join(".")],
             Self::ClusterAddress if sets_address(old, new) => vec!["spec.clusterIP".to_owned()],
-            Self::SpecBut(free) => {
+            Self::SpecExcept(mutable) => {
                 let keys = |object: &Value| -> Vec<String> {
                     let spec = object.get("spec").and_then(Value::as_object);
                     spec.into_iter().flat_map(|spec| spec.keys().cloned()).collect()
@@ -138,7 +138,7 @@ impl Rule {
                 let mut all = [keys(old), keys(new)].concat();
                 all.sort();
                 all.dedup();
-                all.retain(|key| !free.contains(&key.as_str()) && differs(&["spec", key]));
+                all.retain(|key| !mutable.contains(&key.as_str()) && differs(&["spec", key]));
                 all.into_iter().map(|key| format!("spec.{key}")).collect()
             }
             Self::WhereImmutable(keys) if at(old, &["immutable"]) == Some(&Value::Bool(true)) => {

@@ -10,7 +10,7 @@ const PAIRS: usize = 1 << 22;
 
 /// Returns the removed (`-`) and added (`+`) lines, as few as possible. Long results are shortened to a count, and
 /// always contain both kinds.
-pub fn diff_lines(before: &str, after: &str) -> Vec<String> {
+pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let [old, new] = [before, after].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();
     let most = old.len().min(new.len()) - start;
@@ -31,11 +31,11 @@ pub fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let (mut removed, mut added) = shares(count(ChangeTag::Delete), count(ChangeTag::Insert));
     let mut shown = Vec::new();
     for change in &all {
-        let (left, mark) = if change.tag() == ChangeTag::Delete { (&mut removed, '-') } else { (&mut added, '+') };
+        let (left, sign) = if change.tag() == ChangeTag::Delete { (&mut removed, '-') } else { (&mut added, '+') };
         if *left > 0 {
             *left -= 1;
             // Make a carriage return visible, because it may be the only difference.
-            shown.push(format!("{mark} {}", change.value().replace('\r', "\\r")));
+            shown.push(format!("{sign} {}", change.value().replace('\r', "\\r")));
         }
     }
     let more = all.len() - shown.len();
@@ -45,7 +45,8 @@ pub fn diff_lines(before: &str, after: &str) -> Vec<String> {
     shown
 }
 
-/// Returns how many removed and added lines are shown: a kind with few lines leaves its share to the other.
+/// Returns how many removed and added lines to show: at most half of the limit each, or more if there are few of the
+/// other kind.
 fn shares(removed: usize, added: usize) -> (usize, usize) {
     let shown = removed.min((MOST / 2).max(MOST.saturating_sub(added)));
     (shown, added.min(MOST - shown))

@@ -100,12 +100,12 @@ impl Object {
         (!id.kind.is_empty() && !id.name.is_empty()).then_some(Self { id, content })
     }
 
-    /// The identity.
+    /// Returns the identity.
     pub fn id(&self) -> &Id {
         &self.id
     }
 
-    /// The full content.
+    /// Returns the full content.
     pub fn content(&self) -> &Map<String, Value> {
         &self.content
     }

@@ -1,11 +1,11 @@
-//! `FieldsV1`: the fields that a writer owns, in the API server's notation: keys `f:<name>`, `k:<key of a list's
-//! item>`, `v:<value>`, and `.` for the node itself.
+//! The fields that a writer owns, in the API server's notation `FieldsV1`: the keys are `f:<name>`, `k:<key of a list's
+//! item>`, `v:<value>`, and `.` for the field itself.
 
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-/// The maximum number of paths to keep. Only a few are displayed, while a Deployment has about a hundred.
+/// The maximum number of paths to keep. Messages show only a few, and a Deployment has about a hundred.
 const KEPT: usize = 32;
 
 /// The maximum length of a path in bytes; keys can have any length.
@@ -22,7 +22,7 @@ pub struct OwnedFields {
     /// The number of all fields.
     pub count: usize,
     /// The hashes of all paths, with items of lists as `[]`.
-    pub marks: Vec<PathHash>,
+    pub hashes: Vec<PathHash>,
 }
 
 /// The hash of a path: FNV-1a, 32 bits. A collision can hide a change, with a probability of one in some millions.
@@ -38,7 +38,7 @@ impl PathHash {
     }
 
     fn with(self, text: &str) -> Self {
-        Self(text.bytes().fold(self.0, |mark, byte| (mark ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
+        Self(text.bytes().fold(self.0, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
     }
 
     /// Computes the hash of a child by its key in `FieldsV1`.
@@ -54,7 +54,7 @@ impl PathHash {
 impl<'de> Deserialize<'de> for OwnedFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut fields = Self::default();
-        deserializer.deserialize_any(Walk { fields: &mut fields, path: String::new(), mark: PathHash::NONE })?;
+        deserializer.deserialize_any(Walk { fields: &mut fields, path: String::new(), hash: PathHash::NONE })?;
         Ok(fields)
     }
 }
@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for OwnedFields {
 struct Walk<'a> {
     fields: &'a mut OwnedFields,
     path: String,
-    mark: PathHash,
+    hash: PathHash,
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
@@ -95,11 +95,11 @@ impl<'de> Visitor<'de> for Walk<'_> {
             }
             inner = true;
             let path = join(&self.path, &key);
-            let mark = self.mark.below(&key);
-            let leaf = !entries.next_value_seed(Walk { fields: &mut *self.fields, path: path.clone(), mark })?;
+            let hash = self.hash.below(&key);
+            let leaf = !entries.next_value_seed(Walk { fields: &mut *self.fields, path: path.clone(), hash })?;
             if leaf {
                 self.fields.count += 1;
-                self.fields.marks.push(mark);
+                self.fields.hashes.push(hash);
                 if self.fields.paths.len() < KEPT {
                     self.fields.paths.push(path);
                 }

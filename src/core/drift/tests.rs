@@ -11,7 +11,7 @@ fn at(time: &str) -> Timestamp {
     time.parse().unwrap()
 }
 
-/// An entry of `managedFields` as the API server writes it.
+/// Returns an entry of `managedFields` as the API server writes it.
 fn entry(manager: &str, time: &str, subresource: &str, fields: &Value) -> Value {
     let mut entry = json!({
         "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": fields, "manager": manager, "operation": "Update", "time": time,
@@ -108,7 +108,7 @@ fn limits_the_number_and_length_of_paths() {
     let all: serde_json::Map<_, _> =
         (0..100).map(|number| (format!("f:{number}{}", "ä".repeat(500)), json!({}))).collect();
     let fields: OwnedFields = serde_json::from_value(json!({"f:data": all})).unwrap();
-    assert_eq!((fields.count, fields.marks.len(), fields.paths.len()), (100, 100, 32));
+    assert_eq!((fields.count, fields.hashes.len(), fields.paths.len()), (100, 100, 32));
     assert!(fields.paths.iter().all(|path| path.len() <= 120));
     for odd in [json!(null), json!({}), json!({"f:spec": null}), json!({"x": {"k:{": {}, "v:1": {}}})] {
         serde_json::from_value::<OwnedFields>(odd).unwrap();
@@ -124,22 +124,22 @@ fn reports_deleted_and_restored_objects() {
     assert!(matches!(change(&[restored]), Some(Change::Edited(_))), "created by hand");
 }
 
-/// A manifest that sets these fields once each.
+/// Returns a manifest that sets these fields once each.
 fn sets(paths: &[&str]) -> ExpectedFields {
     ExpectedFields(paths.iter().map(|path| ((*path).into(), 1)).collect())
 }
 
 #[test]
 fn reports_removed_fields() {
-    let held = |manager: &str, fields: &Value| entry(manager, EARLY, "", fields);
+    let owned = |manager: &str, fields: &Value| entry(manager, EARLY, "", fields);
     let stripped = |fields: &str| Some(Change::Stripped(fields.into()));
     let left = sets(&["data.a.sh", "data.b"]);
     let change = |entries: &[Value]| detect_drift(Some(at(THEN)), &left, Some(&trace(entries)));
-    assert_eq!(change(&[held("helm", &json!({"f:data": {".": {}, "f:a.sh": {}, "f:b": {}}}))]), None);
-    let one = || held("helm", &json!({"f:data": {"f:a.sh": {}}}));
+    assert_eq!(change(&[owned("helm", &json!({"f:data": {".": {}, "f:a.sh": {}, "f:b": {}}}))]), None);
+    let one = || owned("helm", &json!({"f:data": {"f:a.sh": {}}}));
     assert_eq!(change(&[one()]), stripped("data.b"));
-    assert_eq!(change(&[one(), held("kube-controller-manager", &json!({"f:data": {"f:b": {}}}))]), None);
-    assert_eq!(change(&[one(), held("accepted by an operation", &json!({"f:data": {"f:b": {}}}))]), None);
+    assert_eq!(change(&[one(), owned("kube-controller-manager", &json!({"f:data": {"f:b": {}}}))]), None);
+    assert_eq!(change(&[one(), owned("accepted by an operation", &json!({"f:data": {"f:b": {}}}))]), None);
 
     let left = ExpectedFields(Box::new([
         ("spec.selector.matchLabels.app".into(), 1),
@@ -147,7 +147,7 @@ fn reports_removed_fields() {
         ("spec.template.spec.containers[].env[].name".into(), 2),
     ]));
     let deployment = |env: Value| {
-        held(
+        owned(
             "helm",
             &json!({"f:spec": {"f:selector": {}, "f:template": {"f:spec": {"f:containers": {
                 "k:{\"name\":\"api\"}": {".": {}, "f:command": {}, "f:env": env},
@@ -159,7 +159,7 @@ fn reports_removed_fields() {
     assert_eq!(change(&[deployment(json!({"k:{\"name\":\"A\"}": named(), "k:{\"name\":\"B\"}": named()}))]), None);
     let lost = stripped("spec.template.spec.containers[].env[].name");
     assert_eq!(change(&[deployment(json!({"k:{\"name\":\"A\"}": named()}))]), lost, "one of two");
-    let bare = held("helm", &json!({"f:spec": {"f:selector": {}}}));
+    let bare = owned("helm", &json!({"f:spec": {"f:selector": {}}}));
     assert_eq!(change(&[bare]), stripped("spec.template"), "a removed subtree is reported as one path");
     assert_eq!(change(&[]), None, "cleared managedFields leave no trace");
 }

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::ExpectedFields;
 use super::fields::{OwnedFields, PathHash};
 
-/// helm's name as a writer, whatever its program is called (helm 3 and 4: `kube.ManagedFieldsManager`).
-pub const HELM_MANAGER: &str = "helm";
+/// helm's name as a writer, also if the program has another name (helm 3 and 4: `kube.ManagedFieldsManager`).
+const HELM_MANAGER: &str = "helm";
 
 /// The maximum number of fields in a message.
 const SHOWN: usize = 3;
@@ -47,7 +47,7 @@ impl ToleratedChanges {
 pub struct ForeignWrite {
     /// The writer as in `managedFields`, such as `kubectl-edit`.
     pub manager: String,
-    /// The time with a resolution of one second; writes through a subresource have none.
+    /// The time of the write, in whole seconds; `None` for writes through a subresource.
     pub at: Option<Timestamp>,
     /// The fields that this writer owns, for messages.
     pub fields: String,
@@ -58,9 +58,9 @@ pub struct ForeignWrite {
 pub struct WriterTrace {
     /// When helm last changed the object; an operation that changes nothing leaves no time.
     pub helm: Option<Timestamp>,
-    /// The number of owners of each field, sorted by hash; foreign writers without a time are left out.
-    held: Box<[(PathHash, u16)]>,
-    /// The newest foreign write that counts; one without a time only if there is no other.
+    /// The number of owners of each field, sorted by hash. Writers other than helm and the tolerated ones count only if they left a time.
+    owner_counts: Box<[(PathHash, u16)]>,
+    /// The newest write by someone else that is not tolerated. A write without a time is used only if there is no other.
     pub foreign: Option<Box<ForeignWrite>>,
 }
 
@@ -71,54 +71,56 @@ impl WriterTrace {
         let foreign = entries.iter().filter_map(|entry| foreign(entry, tolerated));
         Self {
             helm: own().filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max(),
-            held: held(entries, tolerated),
+            owner_counts: count_owners(entries, tolerated),
             foreign: foreign.max_by_key(|write| write.at).map(Box::new),
         }
     }
 }
 
-/// Counts the owners of each field. A foreign write with a time is either reported itself or has been accepted by a
-/// later operation, so its fields are not lost.
-fn held(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
+/// Counts the owners of each field.
+///
+/// A write by someone else counts if it has a time: it is either reported itself, or a later operation accepted it. In
+/// both cases its fields are not removed.
+fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);
         entry.subresource != "status" && (is_allowed || entry.time.is_some())
     };
-    let mut held: BTreeMap<PathHash, u16> = BTreeMap::new();
-    for mark in entries.iter().filter(counts).flat_map(|entry| &entry.fields_v1.marks) {
-        let count = held.entry(*mark).or_default();
+    let mut owner_counts: BTreeMap<PathHash, u16> = BTreeMap::new();
+    for hash in entries.iter().filter(counts).flat_map(|entry| &entry.fields_v1.hashes) {
+        let count = owner_counts.entry(*hash).or_default();
         *count = count.saturating_add(1);
     }
-    held.into_iter().collect()
+    owner_counts.into_iter().collect()
 }
 
 impl WriterTrace {
     /// Returns the fields that the manifest sets and that have no owner any more. The owner of an atomic list or map
     /// owns everything in it.
-    pub(super) fn lost<'a>(&self, left: &'a ExpectedFields) -> Vec<&'a str> {
+    pub(super) fn removed_fields<'a>(&self, expected: &'a ExpectedFields) -> Vec<&'a str> {
         let count = |path: &str| {
-            let found = self.held.binary_search_by_key(&PathHash::of(path), |(mark, _)| *mark);
-            found.map_or(0, |index| self.held[index].1)
+            let found = self.owner_counts.binary_search_by_key(&PathHash::of(path), |(hash, _)| *hash);
+            found.map_or(0, |index| self.owner_counts[index].1)
         };
         let has_owned_parent = |path: &str| path.match_indices(['.', '[']).any(|(end, _)| count(&path[..end]) > 0);
-        let lost = left.0.iter().filter(|(path, times)| count(path) < *times && !has_owned_parent(path));
-        let lost: Vec<&str> = lost.map(|(path, _)| path.as_ref()).collect();
-        let mut roots: Vec<&str> = lost.iter().map(|path| root(path, left, &lost)).collect();
+        let removed = expected.0.iter().filter(|(path, times)| count(path) < *times && !has_owned_parent(path));
+        let removed: Vec<&str> = removed.map(|(path, _)| path.as_ref()).collect();
+        let mut roots: Vec<&str> = removed.iter().map(|path| root(path, expected, &removed)).collect();
         roots.dedup();
         roots
     }
 }
 
-/// Returns the shortest prefix of a lost path that had several fields and has none left, so that a removed subtree is
+/// Returns the shortest prefix of a removed path that had several fields and has none left, so that a removed subtree is
 /// reported as one path.
-fn root<'a>(path: &'a str, left: &ExpectedFields, lost: &[&str]) -> &'a str {
+fn root<'a>(path: &'a str, expected: &ExpectedFields, removed: &[&str]) -> &'a str {
     let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);
     let below = |path: &str, root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with(['.', '[']));
-    let is_lost = |root: &&str| {
-        let mut within = left.0.iter().filter(|(path, _)| below(path, root));
-        within.clone().count() > 1 && within.all(|(path, _)| lost.contains(&path.as_ref()))
+    let is_removed = |root: &&str| {
+        let mut within = expected.0.iter().filter(|(path, _)| below(path, root));
+        within.clone().count() > 1 && within.all(|(path, _)| removed.contains(&path.as_ref()))
     };
-    ends.filter(|root| *root != "data").find(is_lost).unwrap_or(path)
+    ends.filter(|root| *root != "data").find(is_removed).unwrap_or(path)
 }
 
 fn foreign(entry: &Entry, tolerated: &ToleratedChanges) -> Option<ForeignWrite> {

@@ -45,7 +45,7 @@ impl Login {
         })
     }
 
-    /// The body of `POST /v3/auth/tokens`, which contains the password.
+    /// Returns the body of `POST /v3/auth/tokens`, which contains the password.
     pub fn body(&self) -> Vec<u8> {
         let Self { user, user_domain, project, project_domain, password } = self;
         let user = json!({"name": user, "domain": {"name": user_domain}, "password": password});
@@ -60,12 +60,12 @@ impl Login {
 pub struct Token(String);
 
 impl Token {
-    /// A token of this text.
+    /// Returns a token of this text.
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// The value of the header `X-Auth-Token`.
+    /// Returns the value of the header `X-Auth-Token`.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -91,7 +91,7 @@ pub(super) fn is_version(body: &[u8]) -> bool {
     serde_json::from_slice::<Document>(body).is_ok_and(|document| document.version.id.starts_with("v3"))
 }
 
-/// The service types with an endpoint, from the body of a token response; `None` if the body is invalid.
+/// Returns the service types with an endpoint, from the body of a token response; `None` if the body is invalid.
 pub fn service_types(body: &[u8]) -> Option<Types> {
     #[derive(Deserialize)]
     struct Document {

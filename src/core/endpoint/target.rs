@@ -59,7 +59,7 @@ impl fmt::Display for Url {
     }
 }
 
-/// The APIs of releases whose component is available.
+/// Returns the APIs of releases whose component is available.
 pub fn targets(catalog: &Catalog, desired: &Desired, observed: &Observed) -> BTreeMap<ReleaseKey, Target> {
     let known = desired.releases.iter().filter_map(|(name, release)| {
         let endpoint = catalog.release(name)?.1.endpoint.as_ref()?;
@@ -70,8 +70,8 @@ pub fn targets(catalog: &Catalog, desired: &Desired, observed: &Observed) -> BTr
 }
 
 fn target(endpoint: &Endpoint, release: &DesiredRelease, state: Vec<(i64, i32)>, observed: &Observed) -> Target {
-    let seen = observed.releases.get(&release.key);
-    let registered = seen.is_some_and(|seen| seen.status == Status::Deployed);
+    let record = observed.releases.get(&release.key);
+    let registered = record.is_some_and(|record| record.status == Status::Deployed);
     Target {
         application: endpoint.component.application.clone(),
         service: endpoint.service.clone(),
@@ -85,7 +85,7 @@ fn target(endpoint: &Endpoint, release: &DesiredRelease, state: Vec<(i64, i32)>,
     }
 }
 
-/// The state of a component's workloads; `None` unless all of them are available.
+/// Returns the state of a component's workloads; `None` unless all of them are available.
 fn state(component: &Component, key: &ReleaseKey, observed: &Observed) -> Option<Vec<(i64, i32)>> {
     let own = |w: &&Workload| w.namespace == key.namespace && w.release == key.name && w.component == *component;
     let own: Vec<&Workload> =
@@ -94,7 +94,7 @@ fn state(component: &Component, key: &ReleaseKey, observed: &Observed) -> Option
     all.then(|| own.iter().map(|workload| (workload.generation, workload.ready)).collect())
 }
 
-/// The URL of the internal endpoint. The values override the catalogue.
+/// Returns the URL of the internal endpoint. The values override the catalogue.
 pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Url {
     let all = values.get("endpoints");
     let own = all.and_then(|all| all.get(&endpoint.endpoint));
@@ -116,7 +116,7 @@ pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Ur
     }
 }
 
-/// The value for the endpoint class `internal`, or else `default` (helm-toolkit: `endpoints`).
+/// Returns the value for the endpoint class `internal`, or else `default` (helm-toolkit: `endpoints`).
 fn class(values: Option<&Value>) -> Option<&Value> {
     let values = values?;
     if values.is_object() {

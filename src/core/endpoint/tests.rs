@@ -123,20 +123,21 @@ fn lists_service_types_with_endpoints() {
 
 #[test]
 fn failing_api_is_unhealthy_and_a_root_cause() {
-    let seen = |trouble: Option<&str>| EndpointProbe {
+    let probe = |trouble: Option<&str>| EndpointProbe {
         application: "glance".into(),
         service: "glance-api".into(),
         trouble: trouble.map(str::to_owned),
     };
-    let healthy = assess(&seen(None));
+    let healthy = assess(&probe(None));
     assert_eq!((healthy.status, healthy.ready.as_str(), healthy.reason.as_str()), (ComponentHealth::Ready, "1/1", ""));
-    let unhealthy = assess(&seen(Some("GET x: 503")));
+    let unhealthy = assess(&probe(Some("GET x: 503")));
     assert_eq!(
         (unhealthy.status, unhealthy.ready.as_str(), unhealthy.reason.as_str()),
         (ComponentHealth::Unhealthy, "0/1", "GET x: 503")
     );
     let found =
-        [(ReleaseKey::new("n", "glance"), seen(Some("GET x: 503"))), (ReleaseKey::new("n", "nova"), seen(None))].into();
+        [(ReleaseKey::new("n", "glance"), probe(Some("GET x: 503"))), (ReleaseKey::new("n", "nova"), probe(None))]
+            .into();
     let causes = causes(&found);
     assert_eq!((causes.len(), causes[0].message.as_str()), (1, "glance/endpoint: GET x: 503"));
     assert_eq!(causes[0].objects[0].to_string(), "Service n/glance-api");

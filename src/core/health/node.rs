@@ -33,8 +33,8 @@ pub enum Readiness {
 }
 
 impl Status {
-    /// The readiness by its condition, which the node controller sets to `Unknown` for a silent kubelet.
-    pub fn presence(&self) -> Readiness {
+    /// Returns the readiness by its condition, which the node controller sets to `Unknown` for a silent kubelet.
+    pub fn readiness(&self) -> Readiness {
         match self.conditions.iter().find(|condition| condition.kind == "Ready") {
             Some(condition) if condition.status == "True" => Readiness::Ready,
             Some(condition) => Readiness::Missing(condition.since.as_ref().map(|since| since.0)),
@@ -44,7 +44,7 @@ impl Status {
 }
 
 impl Readiness {
-    /// How much longer to wait before the node counts as lost; `None` if it is ready or lost.
+    /// Returns how much longer to wait before the node counts as lost; `None` if it is ready or lost.
     ///
     /// A node whose kubelet restarts is back within seconds and is not reported.
     pub fn remaining_grace(self, now: Timestamp, grace: Duration) -> Option<Duration> {
@@ -75,8 +75,8 @@ mod tests {
             let condition =
                 json!({"type": "Ready", "status": status, "lastTransitionTime": format!("2026-11-21T{since}Z")});
             let status: Status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
-            assert_eq!(status.presence().remaining_grace(now, grace), expected.map(Duration::from_secs), "{since}");
+            assert_eq!(status.readiness().remaining_grace(now, grace), expected.map(Duration::from_secs), "{since}");
         }
-        assert_eq!(Status::default().presence().remaining_grace(now, grace), None);
+        assert_eq!(Status::default().readiness().remaining_grace(now, grace), None);
     }
 }

@@ -130,14 +130,14 @@ pub enum Severity {
 pub struct FailedContainer {
     /// Its name.
     pub container: String,
-    /// The number of restarts: identifies one failure, together with the pod's uid.
+    /// The number of restarts, which identifies one failure together with the pod's uid.
     pub restarts: i32,
     /// Whether it runs again, so that the failure is in the previous log.
     pub previous: bool,
 }
 
 impl UnreadyPod {
-    /// The problem of this pod, if it is known.
+    /// Returns the problem of this pod, if it is known.
     pub fn trouble(&self) -> Option<Issue> {
         let cause = self.cause.as_ref()?;
         let message = format!("{}: {}", self.name, cause.message);

@@ -8,7 +8,7 @@ const REPLICA_FAILURE: &str = "ReplicaFailure";
 /// The maximum length of a foreign message, in characters.
 const MESSAGE_MAX: usize = 240;
 
-/// Why a Deployment's pods cannot be created, if its conditions contain the reason.
+/// Returns why a Deployment's pods cannot be created, if its conditions contain the reason.
 pub(super) fn of_deployment(conditions: &[Condition]) -> Option<String> {
     let failure =
         conditions.iter().find(|condition| condition.kind == REPLICA_FAILURE && condition.status == "True")?;

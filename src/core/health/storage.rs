@@ -37,7 +37,7 @@ pub struct Status {
     phase: String,
 }
 
-/// Returns the claim if it belongs to a release or is pending. Bound volumes of others are not needed.
+/// Returns the claim if it belongs to a release or is pending. Other bound claims are not needed.
 pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Claim> {
     let namespace = metadata.namespace.clone()?;
     let labelled = || Some(ReleaseKey::new(&namespace, metadata.labels.as_ref()?.get(RELEASE_GROUP)?));

@@ -2,7 +2,7 @@ use super::*;
 use crate::catalog::Component;
 use crate::observed::Issue;
 
-/// A healthy Deployment of three pods.
+/// Returns a healthy Deployment of three pods.
 fn healthy() -> Workload {
     Workload {
         kind: WorkloadKind::Deployment,
@@ -35,7 +35,7 @@ fn trouble(stuck: bool) -> Issue {
     Issue { stuck, message: "neutron-server-x: why".into() }
 }
 
-/// A `DaemonSet` on this number of nodes.
+/// Returns a `DaemonSet` on this number of nodes.
 fn on_nodes(nodes: i32) -> Workload {
     with(|workload| {
         workload.kind = WorkloadKind::DaemonSet;
@@ -147,7 +147,7 @@ fn assesses_each_state_of_a_job() {
         trouble: None,
     };
     let message = || "neutron-server-x: why".to_owned();
-    for (seen, expected) in [
+    for (job, expected) in [
         (running.clone(), JobHealth::Running(String::new())),
         (ObservedJob { trouble: Some(trouble(false)), ..running.clone() }, JobHealth::Running(message())),
         (ObservedJob { trouble: Some(trouble(true)), ..running.clone() }, JobHealth::Failing(message())),
@@ -156,7 +156,7 @@ fn assesses_each_state_of_a_job() {
         (ObservedJob { failed: true, trouble: Some(trouble(true)), ..running.clone() }, JobHealth::Failed(message())),
         (ObservedJob { complete: true, failures: 3, trouble: Some(trouble(true)), ..running }, JobHealth::Complete),
     ] {
-        assert_eq!(job_health(&seen), expected, "{seen:?}");
+        assert_eq!(job_health(&job), expected, "{job:?}");
     }
 }
 

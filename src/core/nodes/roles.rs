@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Inventory, LabelChange, NodeInventory, format_names, selector_matches};
-use crate::api::{Nodes, RoleNodes, RoleStatus};
+use super::{Inventory, LabelChange, NodeInventory, format_names};
+use crate::api::{NodeOperator, NodeSelector, Nodes, RoleNodes, RoleStatus};
 use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::desired::{Finding, role_labels};
 use crate::observed::{Labels, Node};
@@ -17,18 +17,20 @@ type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 /// Warnings by field and message, with the nodes that they apply to.
 type Warnings = BTreeMap<(String, String), Vec<String>>;
 
-pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, survey: &mut NodeInventory) {
+/// Adds the status of each role, the label changes of each node, and the warnings to the inventory.
+pub(super) fn assign_roles(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, inventory: &mut NodeInventory) {
     let roles: Vec<_> =
         spec.roles.iter().map(|(name, role)| (name.as_str(), role, role_labels(name, role, catalog))).collect();
     for (name, role, labels) in &roles {
-        survey.findings.extend(absent(name, role, nodes));
-        let members: Vec<_> = nodes.iter().filter(|(node, seen)| has_role(role, node, seen)).map(|(n, _)| n).collect();
+        inventory.findings.extend(absent(name, role, nodes));
+        let members: Vec<_> =
+            nodes.iter().filter(|(name, node)| has_role(role, name, node)).map(|(name, _)| name).collect();
         let status = RoleStatus {
             labels: labels.iter().map(|(key, value)| format!("{key}={value}")).collect(),
             count: i32::try_from(members.len()).unwrap_or(i32::MAX),
             nodes: members.into_iter().take(NAMED).cloned().collect(),
         };
-        survey.roles.insert((*name).to_owned(), status);
+        inventory.roles.insert((*name).to_owned(), status);
     }
     let mut warnings = Warnings::new();
     for (name, node) in nodes {
@@ -39,13 +41,13 @@ pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, survey:
             }
         }
         let labels = granted(name, node, &wanted, &mut warnings);
-        survey.changes.extend(change(node, labels).map(|change| (name.clone(), change)));
+        inventory.changes.extend(change(node, labels).map(|change| (name.clone(), change)));
     }
     let findings = warnings.into_iter().map(|((field, message), names)| {
         let message = message.replace("{nodes}", &format_names(names.iter().map(String::as_str), names.len()));
         Finding::new(Level::Warning, field, message)
     });
-    survey.findings.extend(findings);
+    inventory.findings.extend(findings);
 }
 
 fn has_role(role: &RoleNodes, name: &str, node: &Node) -> bool {
@@ -61,7 +63,7 @@ fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
     let fits = |selector| nodes.values().any(|node| selector_matches(selector, &node.labels));
     match (missing.as_slice(), &role.selector) {
         ([], Some(selector)) if !fits(selector) => {
-            warning("its selector matches no node; correct it, or label the nodes that it is meant for".into())
+            warning("its selector matches no node; correct it, or label the nodes that should have the role".into())
         }
         ([], _) => None,
         ([one], _) => {
@@ -103,12 +105,14 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
     granted
 }
 
+/// Describes a label that another writer has set to another value.
 fn foreign(key: &str, value: &str, current: &str) -> String {
     format!(
         "label {key} has the value {current:?} by another writer on {{nodes}} and is kept; to have it set to {value}: kubectl label node <node> {key}-"
     )
 }
 
+/// Describes a label that roles set to different values.
 fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     let sides = values.iter().map(|(value, roles)| {
         let roles = roles.iter().copied().collect::<Vec<_>>().join(", ");
@@ -116,7 +120,7 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     });
     let sides = sides.collect::<Vec<_>>().join(", ");
     format!(
-        "roles want label {key} set differently ({sides}) on {{nodes}}: it stays as it is there; let each node play one of them, or give both the same value"
+        "roles set label {key} to different values ({sides}) on {{nodes}}: the label stays as it is; give each node only one of the roles, or both roles the same value"
     )
 }
 
@@ -129,4 +133,21 @@ fn change(node: &Node, labels: Labels) -> Option<LabelChange> {
     let losses: Vec<_> = losses.filter(exists).map(pair).collect();
     let is_known = gains.is_empty() && node.ours == labels;
     (!is_known).then(|| LabelChange { uid: node.uid.clone(), labels, gains, losses })
+}
+
+/// Whether a selector matches a node with these labels, with the semantics of Kubernetes
+/// (`k8s.io/apimachinery/pkg/labels`). An empty selector matches every node.
+pub(super) fn selector_matches(selector: &NodeSelector, labels: &Labels) -> bool {
+    let same = selector.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value));
+    let holds = selector.match_expressions.iter().all(|required| {
+        let value = labels.get(&required.key);
+        let named = value.is_some_and(|value| required.values.contains(value));
+        match required.operator {
+            NodeOperator::In => named,
+            NodeOperator::NotIn => !named,
+            NodeOperator::Exists => value.is_some(),
+            NodeOperator::DoesNotExist => value.is_none(),
+        }
+    });
+    same && holds
 }

@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 
+use super::roles::selector_matches;
 use super::*;
 use crate::api::NodeSelector;
 
@@ -30,18 +31,18 @@ fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-fn survey_roles(roles: Value, nodes: &[(&str, Value, &str)]) -> NodeInventory {
-    survey_nodes(json!({ "roles": roles }), nodes)
+fn inventory_of_roles(roles: Value, nodes: &[(&str, Value, &str)]) -> NodeInventory {
+    inventory_of(json!({ "roles": roles }), nodes)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-fn survey_nodes(spec: Value, nodes: &[(&str, Value, &str)]) -> NodeInventory {
+fn inventory_of(spec: Value, nodes: &[(&str, Value, &str)]) -> NodeInventory {
     let spec = json!({"openstackRelease": "2026.1", "nodes": spec});
     build_inventory(&serde_json::from_value(spec).unwrap(), &catalog(), &inventory(nodes))
 }
 
-fn changes(survey: &NodeInventory) -> Vec<String> {
-    survey.changes.iter().map(|(name, change)| format!("{name} {change}")).collect()
+fn changes(inventory: &NodeInventory) -> Vec<String> {
+    inventory.changes.iter().map(|(name, change)| format!("{name} {change}")).collect()
 }
 
 #[test]
@@ -64,9 +65,9 @@ fn nodes_get_role_labels_and_lose_only_ours() {
         (json!({"own": {"names": ["a"], "labels": {"x": "2"}}}), json!({"x": "1"}), "x=1", "a gets x=2, loses x=1"),
     ];
     for (roles, has, ours, expected) in cases {
-        let survey = survey_roles(roles.clone(), &[("a", has.clone(), ours)]);
-        assert_eq!(changes(&survey).join("; "), expected, "{roles} {has} {ours}");
-        assert!(survey.findings.is_empty(), "{:?}", survey.findings);
+        let inventory = inventory_of_roles(roles.clone(), &[("a", has.clone(), ours)]);
+        assert_eq!(changes(&inventory).join("; "), expected, "{roles} {has} {ours}");
+        assert!(inventory.findings.is_empty(), "{:?}", inventory.findings);
     }
 }
 
@@ -77,7 +78,7 @@ fn keeps_foreign_and_conflicting_labels_with_one_warning() {
     let two = json!({"one": own("1"), "two": own("2")});
     let same = json!({"one": own("1"), "two": own("1")});
     let foreign = "spec.nodes.roles.one: label x has the value \"9\" by another writer on a, b and is kept; to have it set to 1: kubectl label node <node> x-";
-    let conflict = "spec.nodes.roles: roles want label x set differently (one to \"1\", two to \"2\") on a: it stays as it is there; let each node play one of them, or give both the same value";
+    let conflict = "spec.nodes.roles: roles set label x to different values (one to \"1\", two to \"2\") on a: the label stays as it is; give each node only one of the roles, or both roles the same value";
     let cases = [
         (same, vec![("a", rack("x", "9"), ""), ("b", rack("x", "9"), "x=1")], "b is recorded as ours", foreign),
         (two.clone(), vec![("a", rack("y", "1"), "")], "", conflict),
@@ -85,9 +86,9 @@ fn keeps_foreign_and_conflicting_labels_with_one_warning() {
         (two, vec![("a", rack("x", "3"), "x=3")], "a loses x=3", conflict),
     ];
     for (roles, nodes, expected, finding) in cases {
-        let survey = survey_roles(roles, &nodes);
-        assert_eq!(changes(&survey).join("; "), expected, "{nodes:?}");
-        let findings: Vec<_> = survey.findings.iter().map(ToString::to_string).collect();
+        let inventory = inventory_of_roles(roles, &nodes);
+        assert_eq!(changes(&inventory).join("; "), expected, "{nodes:?}");
+        let findings: Vec<_> = inventory.findings.iter().map(ToString::to_string).collect();
         assert_eq!(findings, [finding]);
     }
 }
@@ -106,17 +107,17 @@ fn warns_about_names_and_selectors_without_nodes() {
         ),
         (
             json!({"selector": {"matchLabels": {"rack": "2"}}}),
-            "its selector matches no node; correct it, or label the nodes that it is meant for",
+            "its selector matches no node; correct it, or label the nodes that should have the role",
         ),
     ];
     for (role, expected) in cases {
-        let survey = survey_roles(json!({ "compute": role }), &nodes);
-        let findings: Vec<_> = survey.findings.iter().map(ToString::to_string).collect();
+        let inventory = inventory_of_roles(json!({ "compute": role }), &nodes);
+        let findings: Vec<_> = inventory.findings.iter().map(ToString::to_string).collect();
         assert_eq!(findings, [format!("spec.nodes.roles.compute: {expected}")]);
     }
     let all: Vec<String> = (0..30).map(|number| format!("n{number}")).collect();
     let nodes: Vec<_> = all.iter().map(|name| (name.as_str(), json!({}), "")).collect();
-    let role = survey_roles(json!({"compute": {"names": all}}), &nodes).roles.remove("compute").unwrap();
+    let role = inventory_of_roles(json!({"compute": {"names": all}}), &nodes).roles.remove("compute").unwrap();
     assert_eq!((role.count, role.nodes.len(), role.labels.join(",").as_str()), (30, 20, "compute=on,switch=on"));
 }
 
@@ -166,7 +167,7 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
         ("store", &rack, &compute, Some(none.to_owned())),
         ("store", &rack, &rack, None),
         ("store", &rack, &named("c"), Some("spec.nodes.overrides[1]: no node has the name c in its label kubernetes.io/hostname; correct it, or take it out".to_owned())),
-        ("front", &rack, &json!({"selector": {"matchLabels": {"rack": "3"}}}), Some("spec.nodes.overrides[1]: no node has the label rack=3; label those that it is meant for, such as by a role (spec.nodes.roles)".to_owned())),
+        ("front", &rack, &json!({"selector": {"matchLabels": {"rack": "3"}}}), Some("spec.nodes.overrides[1]: no node has the label rack=3; label the nodes that should get these values, such as by a role (spec.nodes.roles)".to_owned())),
     ];
     for (release, one, two, expected) in cases {
         let entry = |nodes: &Value| {
@@ -176,9 +177,9 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
         };
         // One of them selects by a label that is about to be set.
         let spec = json!({"roles": {"compute": {"names": ["a"]}}, "overrides": [entry(one), entry(two)]});
-        let survey =
-            survey_nodes(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);
-        let messages: Vec<_> = survey.findings.iter().map(ToString::to_string).collect();
+        let inventory =
+            inventory_of(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);
+        let messages: Vec<_> = inventory.findings.iter().map(ToString::to_string).collect();
         assert_eq!(messages, expected.into_iter().collect::<Vec<_>>(), "{release} {one} {two}");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::ReleaseKey;
 use crate::api::CauseObject;
 
-/// The kind that nothing ever waits for.
+/// The kind of periodic objects. Nothing waits for them.
 const PERIODIC: &str = "CronJob";
 
 /// A root cause.
@@ -26,7 +26,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// Whether it is a failing `CronJob`, which nothing waits for.
+    /// Whether it is a failing `CronJob`.
     pub(crate) fn is_periodic(&self) -> bool {
         self.objects.first().is_some_and(|object| object.kind == PERIODIC)
     }

@@ -9,7 +9,7 @@ use crate::release::Verb;
 pub struct Failed {
     /// The operation.
     pub verb: Verb,
-    /// The digest of the failed inputs. Other inputs are tried at once.
+    /// The digest of the failed inputs. The operator tries other inputs at once.
     pub inputs: String,
     /// When it failed.
     pub at: Timestamp,
@@ -18,7 +18,7 @@ pub struct Failed {
     /// The error, without secrets, and what to do.
     pub message: String,
     /// The possible fix.
-    pub mend: Fix,
+    pub fix: Fix,
     /// Whether an event reported it.
     pub is_reported: bool,
 }

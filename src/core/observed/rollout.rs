@@ -15,7 +15,7 @@ pub struct OnDelete {
     pub stale: i32,
 }
 
-/// The `DaemonSets` of a component in a namespace. Per-node overrides lead to several of them.
+/// The `DaemonSets` of a component in a namespace. There are several if values differ between nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DaemonSetGroup {
     /// Their namespace.

@@ -1,4 +1,7 @@
-//! URLs and credentials of the APIs.
+//! The URLs of the APIs, the credentials, and the lifetime of tokens.
+
+use k8s_openapi::jiff::Timestamp;
+use serde::Deserialize;
 
 use super::Api;
 use crate::catalog::Catalog;
@@ -23,7 +26,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// The URL of an API.
+    /// Returns the URL of an API.
     pub fn url(&self, api: Api) -> Option<&Url> {
         match api {
             Api::Compute => self.compute.as_ref(),
@@ -57,4 +60,18 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
 pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
     let names = desired.releases.keys().filter_map(|name| catalog.release(name)?.1.endpoint.as_ref());
     names.into_iter().any(|endpoint| endpoint.endpoint == COMPUTE)
+}
+
+/// Returns the expiry time of a token from its response body, if present (Identity API v3: `token.expires_at`).
+pub fn token_expiry(body: &[u8]) -> Option<Timestamp> {
+    #[derive(Deserialize)]
+    struct Document {
+        token: Token,
+    }
+    #[derive(Deserialize)]
+    struct Token {
+        expires_at: String,
+    }
+    let document: Document = serde_json::from_slice(body).ok()?;
+    document.token.expires_at.parse().ok()
 }

@@ -37,7 +37,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// As HTTP writes it.
+    /// Returns the name of the method in HTTP.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -66,14 +66,14 @@ pub struct Call<T> {
 }
 
 impl<T: DeserializeOwned> Call<T> {
-    /// A request for JSON.
+    /// Returns a request for JSON.
     pub(super) fn get(api: Api, path: String) -> Self {
         Self { api, verb: Verb::Get, path, body: None, read: json }
     }
 }
 
 impl Call<()> {
-    /// A request whose response body is ignored.
+    /// Returns a request whose response body is ignored.
     pub(super) fn act(api: Api, verb: Verb, path: String, body: Option<Value>) -> Self {
         Self { api, verb, path, body, read: |_| Ok(()) }
     }

@@ -23,23 +23,23 @@ pub enum Error {
     },
     /// Keystone issued no token.
     #[error(
-        "{what}, as the cloud's administrator: {answer}; check that Keystone has the password from keystone's values (endpoints.identity.auth.admin)"
+        "{what}, as the cloud's administrator: {status}; check that Keystone has the password from keystone's values (endpoints.identity.auth.admin)"
     )]
     Login {
         /// The request.
         what: String,
         /// The HTTP status: `401 Unauthorized`.
-        answer: String,
+        status: String,
     },
     /// The API refused the request.
-    #[error("{what}: {answer}{}", message.as_ref().map(|message| format!(": {message}")).unwrap_or_default())]
+    #[error("{what}: {status}{}", message.as_ref().map(|message| format!(": {message}")).unwrap_or_default())]
     Refused {
         /// The request.
         what: String,
         /// The HTTP status code.
         code: u16,
         /// The HTTP status: `409 Conflict`.
-        answer: String,
+        status: String,
         /// The error message of the API.
         message: Option<String>,
     },

@@ -14,7 +14,7 @@ pub struct HostQuery {
     pub access: Access,
     /// Generation and ready pods of the compute workloads.
     pub state: Vec<(i64, i32)>,
-    /// When the host discovery last succeeded.
+    /// When Nova's host discovery last succeeded.
     pub last_success: Option<Timestamp>,
     /// The existing nodes; `None` if they cannot be listed. No host counts as deleted then.
     pub nodes: Option<BTreeSet<String>>,
@@ -23,7 +23,7 @@ pub struct HostQuery {
 }
 
 impl HostQuery {
-    /// The number of ready compute pods, which is the number of expected hosts.
+    /// Returns the number of ready compute pods, which is the number of expected hosts.
     pub fn ready(&self) -> usize {
         self.state.iter().map(|(_, ready)| usize::try_from(*ready).unwrap_or_default()).sum()
     }
@@ -33,9 +33,9 @@ impl HostQuery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostObservation {
     /// The query.
-    pub question: HostQuery,
+    pub query: HostQuery,
     /// The report, or why the query failed.
-    pub answer: Result<HostResponse, String>,
+    pub response: Result<HostResponse, String>,
 }
 
 /// The hosts that Nova reported.
@@ -46,12 +46,12 @@ pub struct HostResponse {
     /// Nodes whose hosts could not be deleted, with the reason.
     pub not_deleted: BTreeMap<String, String>,
     /// Nodes whose hosts were deleted.
-    pub forgotten: BTreeMap<String, Forgotten>,
+    pub deleted: BTreeMap<String, DeletedHost>,
 }
 
 /// A host that was deleted from Nova and Neutron.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forgotten {
+pub struct DeletedHost {
     /// Its name in Nova.
     pub host: String,
     /// The number of its Neutron agents.
@@ -61,10 +61,10 @@ pub struct Forgotten {
 /// The relevant hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
-    /// Hosts that are up and have a node but no hypervisor in Nova's list: they are mapped to no cell and get no
+    /// Hosts that are up and have a node but no hypervisor in Nova's list. They are not mapped to a cell and get no
     /// instances.
     ///
-    /// The value is the UUID of the nova-compute, which changes if a deleted host is added again.
+    /// The values are the UUIDs of their nova-compute services. A UUID changes if a deleted host is added again.
     pub unmapped: BTreeMap<String, String>,
     /// The number of hosts that are up and have a node.
     pub up: usize,
@@ -86,12 +86,12 @@ impl Hosts {
         Self {
             unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect(),
             up: up().count(),
-            // The time of the last report must not count as a difference.
+            // Clear the time of the last report, because a change of it alone must not trigger a pass.
             without_node: without_node.into_iter().map(|service| Service { updated: None, ..service }).collect(),
         }
     }
 
-    /// The hosts that are down and have no node.
+    /// Returns the hosts that are down and have no node.
     pub fn without_node(&self) -> impl Iterator<Item = &str> {
         self.without_node.iter().filter(|service| !service.is_up()).map(|service| service.host.as_str())
     }
@@ -102,7 +102,7 @@ impl Hosts {
         self.without_node.iter().any(Service::is_up)
     }
 
-    /// The nova-compute of a deleted node, if Nova has it.
+    /// Returns the nova-compute of a deleted node, if Nova has it.
     pub fn host_of_deleted_node(&self, node: &str) -> Option<&Service> {
         find_service(&self.without_node, node)
     }
@@ -113,7 +113,7 @@ impl Hosts {
     }
 }
 
-/// The last host discovery for new hosts.
+/// The last run of the host discovery for new hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The new hosts.
@@ -137,7 +137,7 @@ pub enum Next {
     /// Start this run and remember it.
     Run(Mapping),
     /// The runs did not map the hosts.
-    InVain,
+    GaveUp,
 }
 
 /// Decides the next step for new hosts.
@@ -157,7 +157,7 @@ pub fn next(
         None => run(1),
         Some(known) if known.last_success == ran => Next::Wait,
         Some(known) if known.tries < MAX_RUNS => run(known.tries + 1),
-        Some(_) => Next::InVain,
+        Some(_) => Next::GaveUp,
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(next(Some(&first), &two, at(1), true), Next::Wait, "runs do not overlap");
         let Next::Run(second) = next(Some(&first), &one, at(2), false) else { panic!("no second run") };
         assert_eq!(second.tries, 2);
-        assert_eq!(next(Some(&second), &one, at(3), false), Next::InVain);
+        assert_eq!(next(Some(&second), &one, at(3), false), Next::GaveUp);
         assert!(matches!(next(Some(&second), &two, at(3), false), Next::Run(Mapping { tries: 1, .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! Neutron (Networking API v2.0).
+//! Requests to Neutron (Networking API v2.0).
 
 use serde::Deserialize;
 
@@ -32,7 +32,7 @@ pub struct Agents {
     pub agents: Vec<Agent>,
 }
 
-/// The agents of a host. Neutron and Nova use the same host name, because ports are bound by it.
+/// Returns the agents of a host. Neutron and Nova use the same host name, because ports are bound by it.
 pub fn agents(host: &str) -> Call<Agents> {
     Call::get(Api::Network, format!("/v2.0/agents?host={}", encode(host)))
 }

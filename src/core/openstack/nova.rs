@@ -1,4 +1,4 @@
-//! Nova (Compute API v2.1). All requests use one microversion, the first that identifies services by UUID.
+//! Requests to Nova (Compute API v2.1). All requests use one microversion, the first that identifies services by UUID.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -179,7 +179,7 @@ struct Link {
 }
 
 impl Servers {
-    /// The marker of the next page. The link itself refers to the public endpoint.
+    /// Returns the marker of the next page. The link itself refers to the public endpoint.
     pub fn next(&self) -> Option<&str> {
         let more = self.servers_links.iter().any(|link| link.rel == "next");
         self.servers.last().filter(|_| more).map(|server| server.id.as_str())
@@ -286,7 +286,7 @@ pub struct Hypervisors {
 }
 
 impl Hypervisors {
-    /// The marker of the next page.
+    /// Returns the marker of the next page.
     pub fn next(&self) -> Option<&str> {
         let more = self.hypervisors_links.iter().any(|link| link.rel == "next");
         self.hypervisors.last().filter(|_| more).map(|hypervisor| hypervisor.id.as_str())

@@ -85,7 +85,7 @@ fn shortens_disabled_reason() {
 #[test]
 fn reads_token_expiry_and_hides_the_token() {
     let body = json!({"token": {"expires_at": "2026-11-21T18:00:00.000000Z", "catalog": []}}).to_string();
-    assert_eq!(expiry(body.as_bytes()), Some("2026-11-21T18:00:00Z".parse().unwrap()));
-    assert_eq!(expiry(b"{}"), None);
+    assert_eq!(token_expiry(body.as_bytes()), Some("2026-11-21T18:00:00Z".parse().unwrap()));
+    assert_eq!(token_expiry(b"{}"), None);
     assert_eq!(format!("{:?}", crate::endpoint::Token::new("gAAAA")), "token");
 }

@@ -8,24 +8,24 @@ use crate::observed::{ComparisonResult, ObservedRelease};
 use crate::release::{ADOPTED, Status};
 
 impl Context<'_> {
-    /// The comparison of the newest revision with the desired state; `None` before it was made.
-    fn comparison(&self, release: &DesiredRelease, seen: &ObservedRelease) -> Option<&ComparisonResult> {
+    /// Returns the comparison of the newest revision with the desired state; `None` before it was made.
+    fn comparison(&self, release: &DesiredRelease, record: &ObservedRelease) -> Option<&ComparisonResult> {
         let known = self.observed.comparisons.get(&release.key)?;
-        (known.revision == seen.revision && known.inputs == release.inputs).then_some(&known.verdict)
+        (known.revision == record.revision && known.inputs == release.inputs).then_some(&known.result)
     }
 
     /// Whether a foreign newest revision equals the desired state. It then counts as ours and gets our labels.
-    pub(super) fn matches_desired(&self, release: &DesiredRelease, seen: &ObservedRelease) -> bool {
-        self.comparison(release, seen) == Some(&ComparisonResult::Same)
+    pub(super) fn matches_desired(&self, release: &DesiredRelease, record: &ObservedRelease) -> bool {
+        self.comparison(release, record) == Some(&ComparisonResult::Same)
     }
 
-    /// The step of a release that the spec does not manage any more.
+    /// Returns the step of a release that the spec does not manage any more.
     ///
     /// A pending record is unlocked first, then the labels are removed. The release counts as ready in any state.
     pub(super) fn unmanage_step(state: State<'_>) -> Step {
         match state {
-            State::Locked(seen, until) => Step::Wait(locked_wait(seen, until)),
-            State::Abandoned(seen) => Step::Do(Action::Unlock, Reason::Abandoned(seen.status)),
+            State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
+            State::Abandoned(record) => Step::Do(Action::Unlock, Reason::Abandoned(record.status)),
             State::Uninstalling(_) | State::Failed(_) | State::OutOfDate(_) | State::InSync(_) | State::Foreign(_) => {
                 Step::Do(Action::Unmanage, Reason::Unmanaged)
             }
@@ -33,26 +33,25 @@ impl Context<'_> {
         }
     }
 
-    /// The step of a release that osdpl never managed.
+    /// Returns the step of a release that osdpl never managed.
     ///
-    /// An adoption only labels the record and is therefore allowed while paused. Any change of the release waits as
-    /// usual afterwards.
-    pub(super) fn unmanaged_step(&self, name: &str, release: &DesiredRelease, seen: &ObservedRelease) -> Step {
-        let verdict = self.comparison(release, seen);
+    /// An adoption only labels the record and is therefore allowed while the release is paused.
+    pub(super) fn unmanaged_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
+        let result = self.comparison(release, record);
         if !Policy::selects(&self.policy.adopt, name) {
-            return Step::Wait(Wait::Unmanaged(verdict.cloned()));
+            return Step::Wait(Wait::Unmanaged(result.cloned()));
         }
         if let Some(blocked) = Self::blocked(release) {
             return blocked;
         }
         let refused = |message: String| Step::Wait(Wait::Blocked { reason: reason::FOREIGN.into(), message });
-        if seen.status != Status::Deployed {
+        if record.status != Status::Deployed {
             return refused(format!(
                 "revision {} is {}: osdpl adopts only deployed releases; repair it with helm first",
-                seen.revision, seen.status
+                record.revision, record.status
             ));
         }
-        match verdict {
+        match result {
             None => Step::Settling(vec!["its release record is being compared with the desired state".into()]),
             Some(ComparisonResult::Owned(message) | ComparisonResult::Unknown(message)) => refused(message.clone()),
             Some(ComparisonResult::Same) => Step::Do(Action::Adopt { in_sync: true }, Reason::Matches),
@@ -64,6 +63,6 @@ impl Context<'_> {
 }
 
 /// Whether a release was adopted and not upgraded since.
-pub(super) fn is_adopted(seen: &ObservedRelease) -> bool {
-    seen.catalog.as_deref() == Some(ADOPTED)
+pub(super) fn is_adopted(record: &ObservedRelease) -> bool {
+    record.catalog.as_deref() == Some(ADOPTED)
 }

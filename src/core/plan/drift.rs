@@ -7,8 +7,7 @@ use crate::api::DriftPolicy;
 use crate::desired::DesiredRelease;
 use crate::observed::{Fix, ReleaseKey, Repaired};
 
-/// The count of repairs starts again after this time without one: the longest delay between two repairs, and as long
-/// again.
+/// The time without a repair after which the count of repairs starts again: twice the longest delay between repairs.
 const SETTLED: SignedDuration = SignedDuration::from_hours(2);
 
 /// The handling of a release's drift.
@@ -16,7 +15,7 @@ const SETTLED: SignedDuration = SignedDuration::from_hours(2);
 pub enum DriftAction {
     /// The drift is only reported.
     Reported,
-    /// Nothing is done while the release is paused or its namespace is being deleted.
+    /// The drift is not repaired, because the release is paused or its namespace is being deleted.
     Paused,
     /// The drift came back after a repair: wait until this time.
     Backoff {
@@ -30,35 +29,35 @@ pub enum DriftAction {
 }
 
 impl Decision {
-    /// When to requeue, if the step or the repair only needs time.
-    pub fn wake(&self) -> Option<Timestamp> {
-        let until = match self.mending {
+    /// Returns when to requeue, if the step or the repair only needs time.
+    pub fn requeue_at(&self) -> Option<Timestamp> {
+        let until = match self.drift_action {
             Some(DriftAction::Backoff { until, .. }) => Some(until),
             Some(DriftAction::Reported | DriftAction::Paused | DriftAction::Now) | None => None,
         };
-        self.step.wake().into_iter().chain(until).min()
+        self.step.requeue_at().into_iter().chain(until).min()
     }
 }
 
-/// The number of repairs in a row, including one that starts now.
+/// Returns the number of repairs in a row, including one that starts now.
 pub fn count_repairs(known: Option<&Repaired>, now: Timestamp) -> u32 {
     let recent = known.filter(|known| now.duration_since(known.last_started_at) < SETTLED);
     recent.map_or(0, |known| known.count).saturating_add(1)
 }
 
 impl Context<'_> {
-    /// The handling of the drift of a release in sync; `None` without known drift.
+    /// Returns the handling of the drift of a release in sync; `None` without known drift.
     ///
-    /// A repair that a person requested starts at once. Repairs by the spec start at once the first time, then with
-    /// growing delays while the drift comes back.
-    pub(super) fn mending(&self, name: &str, release: &DesiredRelease) -> Option<DriftAction> {
+    /// A repair that a person requested starts at once. With `drift: Repair` the first repair starts at once, and later
+    /// ones with growing delays while the drift comes back.
+    pub(super) fn drift_action(&self, name: &str, release: &DesiredRelease) -> Option<DriftAction> {
         let key = &release.key;
         if release.drift == DriftPolicy::Ignore || self.observed.drifted(key).is_empty() {
             return None;
         }
-        let held = self.policy.paused || release.paused || self.observed.terminating.contains(&key.namespace);
+        let is_suspended = self.policy.paused || release.paused || self.observed.terminating.contains(&key.namespace);
         Some(match release.drift {
-            _ if held => DriftAction::Paused,
+            _ if is_suspended => DriftAction::Paused,
             _ if Policy::selects(&self.policy.repair, name) => DriftAction::Now,
             DriftPolicy::Report | DriftPolicy::Ignore => DriftAction::Reported,
             DriftPolicy::Repair => self.repair_backoff(key).unwrap_or(DriftAction::Now),
@@ -69,10 +68,10 @@ impl Context<'_> {
     ///
     /// The value `all` selects only releases with drift.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {
-        let held = self.policy.paused || release.paused;
-        let asked = self.policy.repair.contains(name) && !held;
-        let asked = asked && !self.observed.terminating.contains(&release.key.namespace);
-        asked || self.mending(name, release) == Some(DriftAction::Now)
+        let is_suspended =
+            self.policy.paused || release.paused || self.observed.terminating.contains(&release.key.namespace);
+        let is_requested = self.policy.repair.contains(name) && !is_suspended;
+        is_requested || self.drift_action(name, release) == Some(DriftAction::Now)
     }
 
     pub(super) fn repair_reason(&self, name: &str) -> Reason {

@@ -2,18 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use super::{Action, Context, Policy, Reason, State, Step, Wait, backoff_delay};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use super::{Action, Context, Policy, Reason, State, Step, Wait};
 use crate::desired::DesiredRelease;
 use crate::observed::{Failed, Fix, ObservedRelease, ReleaseKey};
 use crate::release::{Cleanup, Verb, cleanup_before_uninstall, pending_cleanup};
+use osdpl_values::digest;
 
 impl Context<'_> {
-    /// The upgrade of a release, or the reason why it waits; `seen` is helm's newest record, if any.
+    /// Returns the upgrade step of a release, or the reason why it waits; `record` is helm's newest record, if any.
     pub(super) fn upgrade_step(
         &self,
         name: &str,
         release: &DesiredRelease,
-        seen: Option<&ObservedRelease>,
+        record: Option<&ObservedRelease>,
         why: Reason,
     ) -> Step {
         if let Some(blocked) = Self::blocked(release) {
@@ -26,7 +29,7 @@ impl Context<'_> {
         if !unmet.is_empty() {
             return Step::Wait(Wait::Needs(unmet));
         }
-        match seen.map(|seen| jobs_to_delete(release, seen)) {
+        match record.map(|record| jobs_to_delete(release, record)) {
             None => Step::Do(Action::Upgrade { delete_jobs: Vec::new() }, why),
             Some(Some(delete_jobs)) => Step::Do(Action::Upgrade { delete_jobs }, why),
             Some(None) => Step::Wait(Wait::ReleaseRecord),
@@ -38,27 +41,29 @@ impl Context<'_> {
         Some(Step::Wait(Wait::Blocked { reason: blocked.reason.clone(), message: blocked.message.clone() }))
     }
 
-    /// The backoff after a failure.
+    /// Returns the step that waits after a failure; `None` if the backoff is over.
     ///
-    /// A person who requests a repair has fixed something, so failures that need manual work are retried as soon as
-    /// others.
+    /// If a person requested a repair, the manual work is probably done, so the retry starts as soon as after other
+    /// failures.
     pub(super) fn backoff(&self, name: &str, key: &ReleaseKey, verb: Verb, inputs: &str) -> Option<Step> {
         let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
         let Failed { at, count, message, .. } = failed;
         let repair = Policy::selects(&self.policy.repair, name);
-        let Some(delay) = backoff_delay(key, *count, if repair { Fix::Time } else { failed.mend }) else {
+        let Some(delay) = backoff_delay(key, *count, if repair { Fix::Time } else { failed.fix }) else {
             let reason = crate::api::reason::FAILED.to_owned();
             return Some(Step::Wait(Wait::Blocked { reason, message: message.clone() }));
         };
-        let until = at.checked_add(delay).unwrap_or(k8s_openapi::jiff::Timestamp::MAX);
+        let until = at.checked_add(delay).unwrap_or(Timestamp::MAX);
         (until > self.now).then(|| Step::Wait(Wait::Backoff { until, count: *count, message: message.clone() }))
     }
 
-    /// The leftovers of failed revisions to clean up: after a revision succeeded, and before the next operation,
-    /// because helm then drops old records.
+    /// Returns the leftovers of failed revisions to clean up: after a revision succeeded, and before the next
+    /// operation, because helm then drops old records.
     pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
-        let seen = match state {
-            State::InSync(seen) | State::Failed(seen) | State::OutOfDate(seen) | State::Foreign(seen) => *seen,
+        let record = match state {
+            State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => {
+                *record
+            }
             State::Absent
             | State::Running(_)
             | State::Locked(..)
@@ -68,10 +73,10 @@ impl Context<'_> {
             | State::Undecodable(_) => return None,
         };
         match step {
-            Step::Do(Action::Uninstall { .. }, _) => cleanup_before_uninstall(&seen.history),
-            Step::Do(Action::Upgrade { .. }, _) => pending_cleanup(&seen.history),
+            Step::Do(Action::Uninstall { .. }, _) => cleanup_before_uninstall(&record.history),
+            Step::Do(Action::Upgrade { .. }, _) => pending_cleanup(&record.history),
             Step::Settling(_) | Step::Ready if matches!(state, State::InSync(_)) && !self.policy.paused => {
-                pending_cleanup(&seen.history)
+                pending_cleanup(&record.history)
             }
             Step::Do(Action::Unlock | Action::Adopt { .. } | Action::Unmanage | Action::Stop, _)
             | Step::Wait(_)
@@ -81,16 +86,16 @@ impl Context<'_> {
     }
 }
 
-/// The Jobs to delete before an upgrade; `None` if they are not known yet.
+/// Returns the Jobs to delete before an upgrade; `None` if they are not known yet.
 ///
 /// Plain Jobs are immutable. Helm replaces hook Jobs itself, but only after it changed the workloads: new pods would
 /// find the previous `db-sync` complete and start on an old schema. That matters only if images change. The hook Jobs
 /// are taken from helm's record, because they differ between chart versions.
-pub fn jobs_to_delete(release: &DesiredRelease, seen: &ObservedRelease) -> Option<Vec<String>> {
+pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Option<Vec<String>> {
     let mut jobs = release.plain_jobs.clone();
-    if !has_images(release, seen) {
+    if !has_images(release, record) {
         let known: BTreeSet<String> = jobs.iter().cloned().collect();
-        let hooks = seen.body.as_ref()?.hook_jobs.iter();
+        let hooks = record.body.as_ref()?.hook_jobs.iter();
         let in_namespace =
             hooks.filter(|(namespace, _)| *namespace == release.key.namespace).map(|(_, name)| name.clone());
         jobs.extend(in_namespace.filter(|name| !known.contains(name)));
@@ -98,8 +103,32 @@ pub fn jobs_to_delete(release: &DesiredRelease, seen: &ObservedRelease) -> Optio
     Some(jobs)
 }
 
-/// Whether we made the newest revision with the same images. The label counts only on our own revisions.
-fn has_images(release: &DesiredRelease, seen: &ObservedRelease) -> bool {
-    let ours = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
-    ours && seen.images.as_deref() == Some(release.images.as_str())
+/// Whether we made the newest revision and its images are the desired ones. On revisions of others the label is only
+/// inherited.
+fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
+    let ours = record.attempt.as_ref().is_some_and(|attempt| attempt.revision == record.revision);
+    ours && record.images.as_deref() == Some(release.images.as_str())
+}
+
+/// Returns the first and the longest delay in seconds; `None` if a retry cannot succeed. The delay doubles with each failure in
+/// a row.
+fn bounds(fix: Fix) -> Option<(i64, i64)> {
+    match fix {
+        Fix::Time => Some((10, 600)),
+        // Every attempt writes all objects of the release and adds a revision, so retries are rare. They never stop,
+        // because no watch reports that a person deleted the object or raised the quota.
+        Fix::Manual => Some((120, 3600)),
+        Fix::Inputs => None,
+    }
+}
+
+/// Returns the delay after `count` failures in a row, plus up to a quarter of jitter.
+///
+/// The jitter is derived from the release name and the count, so that equal inputs give the same plan.
+pub fn backoff_delay(key: &ReleaseKey, count: u32, fix: Fix) -> Option<SignedDuration> {
+    let (first, longest) = bounds(fix)?;
+    let seconds = first.saturating_mul(1 << count.saturating_sub(1).min(6)).min(longest);
+    let spread = digest([key.to_string().as_str(), &count.to_string()]);
+    let share = i64::from_str_radix(&spread[..4], 16).unwrap_or_default();
+    Some(SignedDuration::from_millis(seconds * 1000 + seconds * 250 * share / 0xffff))
 }

@@ -9,7 +9,7 @@ use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Wor
 
 /// Whether a component of release `key` is available to its dependents.
 pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
-    // Per-node overrides can leave a DaemonSet without nodes, next to those that took its nodes over.
+    // Values for single nodes can leave a DaemonSet without nodes, while others run on its nodes.
     let own =
         workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
     let mut own = own.peekable();
@@ -20,9 +20,9 @@ fn workloads<'a>(key: &'a ReleaseKey, observed: &'a Observed) -> impl Iterator<I
     observed.workloads.iter().filter(|workload| workload.namespace == key.namespace && workload.release == key.name)
 }
 
-/// The step of a release in sync: ready, or the list of what is not ready yet.
-pub fn settle_step(release: &DesiredRelease, seen: &ObservedRelease, observed: &Observed) -> Step {
-    let Some(body) = &seen.body else { return Step::Settling(vec!["its release record is being read".into()]) };
+/// Returns the step of a release in sync: ready, or the list of what is not ready yet.
+pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed: &Observed) -> Step {
+    let Some(body) = &record.body else { return Step::Settling(vec!["its release record is being read".into()]) };
     let mut lines = Vec::new();
     for (kind, namespace, name) in &body.workloads {
         let is =
@@ -49,13 +49,13 @@ pub fn settle_step(release: &DesiredRelease, seen: &ObservedRelease, observed: &
             lines.push(format!("Job {name} is not complete{why}"));
         }
     }
-    if let Some(trouble) = observed.endpoints.get(&release.key).and_then(|seen| seen.trouble.as_ref()) {
+    if let Some(trouble) = observed.endpoints.get(&release.key).and_then(|probe| probe.trouble.as_ref()) {
         lines.push(format!("its endpoint does not respond as expected: {trouble}"));
     }
     if lines.is_empty() { Step::Ready } else { Step::Settling(lines) }
 }
 
-/// Whether it is a `DaemonSet` without nodes. Ignored unless the release requires its component.
+/// Whether the workload is a `DaemonSet` without nodes. It is ignored unless the release requires its component.
 fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }
@@ -75,8 +75,9 @@ fn is_renewed(workload: &Workload, observed: &Observed) -> bool {
         && observed.rolling_batches.get(&daemons).is_some_and(|most| desired - ready <= *most)
 }
 
+/// Formats a workload with its ready pods and the reason why it is not ready.
 fn describe(workload: &Workload) -> String {
-    let verdict = health::assess(workload);
-    let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
-    format!("{} {}{reason}", workload.component, verdict.ready)
+    let health = health::assess(workload);
+    let reason = if health.reason.is_empty() { String::new() } else { format!(": {}", health.reason) };
+    format!("{} {}{reason}", workload.component, health.ready)
 }

@@ -6,8 +6,8 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::Status;
 
-/// How long a pending record of a foreign helm is respected. No operation of the upstream charts takes longer without a
-/// new record.
+/// How long a pending record of a foreign helm process counts as a lock. No operation of the upstream charts takes longer
+/// without a new record.
 const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 
 /// The state of one release.
@@ -17,7 +17,7 @@ pub enum State<'a> {
     Absent,
     /// A helm process of ours is running for it.
     Running(&'a RunningHelm),
-    /// Another process holds it, until the given time if the lock expires.
+    /// Another process has locked it, until the given time if the lock expires.
     Locked(&'a ObservedRelease, Option<Timestamp>),
     /// An interrupted operation left it pending.
     Abandoned(&'a ObservedRelease),
@@ -47,38 +47,38 @@ pub fn classify<'a>(
     if let Some(running) = observed.running.get(key) {
         return State::Running(running);
     }
-    let Some(seen) = observed.releases.get(key) else { return State::Absent };
-    if let Some(problem) = &seen.undecodable {
+    let Some(record) = observed.releases.get(key) else { return State::Absent };
+    if let Some(problem) = &record.undecodable {
         return State::Undecodable(problem);
     }
-    let Some(attempt) = &seen.attempt else {
+    let Some(attempt) = &record.attempt else {
         // A revision without our labels, made on top of ours, is as foreign as one that inherited the labels.
-        return if seen.is_ours() { State::Foreign(seen) } else { State::Unmanaged(seen) };
+        return if record.is_ours() { State::Foreign(record) } else { State::Unmanaged(record) };
     };
     // A foreign upgrade inherits our labels and a rollback restores old ones. The revision is ours only if the attempt
     // label names it.
-    let ours = attempt.revision == seen.revision;
-    match seen.status {
+    let ours = attempt.revision == record.revision;
+    match record.status {
         Status::PendingInstall | Status::PendingUpgrade | Status::PendingRollback => match (ours, attempt.owner) {
-            (true, Liveness::Us | Liveness::Dead) => State::Abandoned(seen),
-            (true, Liveness::Alive) => State::Locked(seen, None),
+            (true, Liveness::Us | Liveness::Dead) => State::Abandoned(record),
+            (true, Liveness::Alive) => State::Locked(record, None),
             (false, _) | (true, Liveness::Unknown) => {
-                let until = seen.created_at.and_then(|since| since.checked_add(FOREIGN_LOCK_TIMEOUT).ok());
+                let until = record.created_at.and_then(|since| since.checked_add(FOREIGN_LOCK_TIMEOUT).ok());
                 if until.is_some_and(|until| until <= now) {
-                    State::Abandoned(seen)
+                    State::Abandoned(record)
                 } else {
-                    State::Locked(seen, until)
+                    State::Locked(record, until)
                 }
             }
         },
-        Status::Uninstalling => State::Uninstalling(seen),
+        Status::Uninstalling => State::Uninstalling(record),
         // With --keep-history an uninstalled release still has records; an install is possible on top of them.
         Status::Uninstalled => State::Absent,
-        Status::Failed if ours => State::Failed(seen),
-        _ if !ours => State::Foreign(seen),
-        Status::Deployed if wanted.is_some_and(|wanted| seen.inputs.as_deref() == Some(wanted.inputs.as_str())) => {
-            State::InSync(seen)
+        Status::Failed if ours => State::Failed(record),
+        _ if !ours => State::Foreign(record),
+        Status::Deployed if wanted.is_some_and(|wanted| record.inputs.as_deref() == Some(wanted.inputs.as_str())) => {
+            State::InSync(record)
         }
-        _ => State::OutOfDate(seen),
+        _ => State::OutOfDate(record),
     }
 }

@@ -15,10 +15,10 @@ pub struct Decision {
     pub key: ReleaseKey,
     /// The operation to start, or the reason to wait.
     pub step: Step,
-    /// Leftovers of failed revisions to clean up before the step.
-    pub sweep: Option<Cleanup>,
+    /// The leftovers of failed revisions to clean up before the step.
+    pub cleanup: Option<Cleanup>,
     /// The handling of drift; `None` without drift.
-    pub mending: Option<DriftAction>,
+    pub drift_action: Option<DriftAction>,
 }
 
 /// The next step of a release.
@@ -34,7 +34,7 @@ pub enum Step {
     Ready,
 }
 
-/// An operation that a module with I/O starts.
+/// An operation for `osdpl-operator` to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// `helm upgrade --install`, after deleting these Jobs.
@@ -70,16 +70,16 @@ pub enum Reason {
     Spec,
     /// The operator or its catalogue changed, not the spec.
     Catalog,
-    /// Something that running instances depend on changed. Contains their hosts, see [`super::guests::describe_hosts`].
+    /// Settings that running instances depend on changed. Contains the hosts of the instances.
     Instances(String),
-    /// The `DaemonSets` are split by node in another way, which recreates the pods of these components on so many
-    /// nodes.
+    /// The `DaemonSets` are split by node differently. Contains the components whose pods are recreated, each with the
+    /// number of nodes.
     Split(Vec<(Component, i32)>),
     /// The last attempt failed.
     Retry(u32),
     /// A person requested a repair.
     Repair,
-    /// Others changed its objects, and the spec requests to repair that.
+    /// Others changed its objects, and the spec sets `drift: Repair`.
     Drift,
     /// It is no longer desired.
     NotDesired,
@@ -164,8 +164,8 @@ pub enum Wait {
 }
 
 impl Step {
-    /// When to requeue, if the wait only needs time.
-    pub fn wake(&self) -> Option<Timestamp> {
+    /// Returns when to requeue, if the wait only needs time.
+    pub fn requeue_at(&self) -> Option<Timestamp> {
         match self {
             Self::Wait(Wait::Backoff { until, .. }) => Some(*until),
             Self::Wait(Wait::Locked { until, .. }) => *until,
@@ -175,6 +175,7 @@ impl Step {
 }
 
 impl Context<'_> {
+    /// Returns the step of a desired release.
     pub(super) fn desired_step(&self, name: &str, release: &DesiredRelease, state: State<'_>) -> Step {
         let paused = self.policy.paused || release.paused;
         match state {
@@ -184,34 +185,35 @@ impl Context<'_> {
                 step => step,
             },
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
-            State::Unmanaged(seen) => self.unmanaged_step(name, release, seen),
-            State::Locked(seen, until) => Step::Wait(locked_wait(seen, until)),
+            State::Unmanaged(record) => self.unmanaged_step(name, release, record),
+            State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
-            State::InSync(seen) if !self.needs_repair(name, release) => settle_step(release, seen, self.observed),
-            // A pause stops even labels, unless a person asked for the adoption.
+            State::InSync(record) if !self.needs_repair(name, release) => settle_step(release, record, self.observed),
+            // While paused, not even labels are written, unless a person requested the adoption.
             _ if paused => Step::Wait(Wait::Paused),
-            State::Foreign(seen) | State::OutOfDate(seen) if self.matches_desired(release, seen) => {
+            State::Foreign(record) | State::OutOfDate(record) if self.matches_desired(release, record) => {
                 Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)
             }
             _ if self.observed.terminating.contains(&release.key.namespace) => {
                 Step::Wait(Wait::Terminating(release.key.namespace.clone()))
             }
-            State::Abandoned(seen) => Step::Do(Action::Unlock, Reason::Abandoned(seen.status)),
+            State::Abandoned(record) => Step::Do(Action::Unlock, Reason::Abandoned(record.status)),
             State::Uninstalling(_) => Step::Do(self.uninstall(name, &release.key), Reason::Unfinished),
             State::Absent => self.upgrade_step(name, release, None, Reason::Install),
-            State::Failed(seen) => self.retry_step(name, release, seen),
-            State::OutOfDate(seen) => self.change_step(name, release, seen),
-            State::Foreign(seen) => self.foreign_step(name, release, seen),
-            State::InSync(seen) => self.upgrade_step(name, release, Some(seen), self.repair_reason(name)),
+            State::Failed(record) => self.retry_step(name, release, record),
+            State::OutOfDate(record) => self.change_step(name, release, record),
+            State::Foreign(record) => self.foreign_step(name, release, record),
+            State::InSync(record) => self.upgrade_step(name, release, Some(record), self.repair_reason(name)),
         }
     }
 
+    /// Returns the step of a release that is no longer desired.
     pub(super) fn removal_step(&self, name: &str, key: &ReleaseKey, state: State<'_>) -> Step {
         match state {
             State::Running(child) => self.running_step(name, key, child, None),
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
             State::Unmanaged(_) | State::Absent => Step::Ready,
-            State::Locked(seen, until) => Step::Wait(locked_wait(seen, until)),
+            State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
             _ if self.is_paused(name) && !self.policy.deleting => Step::Wait(Wait::Paused),
             State::Abandoned(_)
             | State::Uninstalling(_)
@@ -226,9 +228,9 @@ impl Context<'_> {
         self.policy.paused || self.policy.paused_releases.contains(name)
     }
 
-    /// The uninstall of a release that is no longer desired.
+    /// Returns the step of a release that is no longer desired: its uninstall, or the reason why that waits.
     ///
-    /// It works on any helm status, pending ones included, without unlocking the record first.
+    /// Helm uninstalls a release in any status, also a pending one, so the record is not unlocked first.
     fn uninstall_step(&self, name: &str, key: &ReleaseKey) -> Step {
         let dependents = self.dependents(name);
         if !dependents.is_empty() {
@@ -243,19 +245,20 @@ impl Context<'_> {
         Step::Do(self.uninstall(name, key), Reason::NotDesired)
     }
 
-    /// The uninstall operation. Hooks are skipped in a namespace that is being deleted: no Job starts there.
+    /// Returns the uninstall operation. It skips hooks in a namespace that is being deleted, because no Job starts
+    /// there.
     fn uninstall(&self, name: &str, key: &ReleaseKey) -> Action {
         let skip_hooks = self.observed.terminating.contains(&key.namespace);
         Action::Uninstall { skip_hooks: skip_hooks || Policy::selects(&self.policy.skip_hooks, name) }
     }
 
-    /// The step while a helm process runs.
+    /// Returns the step while a helm process runs.
     ///
-    /// It is stopped only if its inputs are outdated, it cannot succeed, and another operation can start in its place.
+    /// Helm is stopped only if its inputs are outdated, it cannot succeed, and another operation can start instead.
     fn running_step(&self, name: &str, key: &ReleaseKey, child: &RunningHelm, wanted: Option<&DesiredRelease>) -> Step {
         let (hook, stuck) = self.describe_hook(key);
         let outdated = child.verb == Verb::Upgrade && wanted.map(|release| &release.inputs) != Some(&child.inputs);
-        // A deletion does not wait for a healthy hook, because its result is not used.
+        // A deletion does not wait for a hook, even if the hook makes progress: its result is not used.
         let cannot_succeed = child.queued || stuck;
         let stop = outdated
             && !child.stopping
@@ -269,7 +272,7 @@ impl Context<'_> {
         Step::Wait(Wait::Helm { verb: child.verb, queued: child.queued, hook })
     }
 
-    /// Whether another operation could start after helm was stopped: blocked releases stop nothing.
+    /// Whether another operation could start after helm was stopped. If not, helm is not stopped.
     fn has_replacement(&self, name: &str, key: &ReleaseKey, wanted: Option<&DesiredRelease>) -> bool {
         let state = self.observed.releases.get(key).map_or(State::Absent, State::Failed);
         let next = match wanted {
@@ -279,9 +282,9 @@ impl Context<'_> {
         matches!(next, Step::Do(..))
     }
 
-    /// The hook that helm waits for, with its problem, and whether it cannot succeed.
+    /// Returns the hook that helm waits for, with its problem, and whether it cannot succeed.
     fn describe_hook(&self, key: &ReleaseKey) -> (Option<String>, bool) {
-        let body = self.observed.releases.get(key).and_then(|seen| seen.body.as_ref());
+        let body = self.observed.releases.get(key).and_then(|record| record.body.as_ref());
         let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };
         let is = |job: &&crate::observed::ObservedJob| {
             job.namespace == key.namespace && Some(&job.name) == hook.job.as_ref()
@@ -296,10 +299,10 @@ impl Context<'_> {
     }
 }
 
-pub(super) fn locked_wait(seen: &ObservedRelease, until: Option<Timestamp>) -> Wait {
+pub(super) fn locked_wait(record: &ObservedRelease, until: Option<Timestamp>) -> Wait {
     let who = match until {
         None => "another operator process that is still running".to_owned(),
         Some(until) => format!("a helm process that osdpl did not start (its lock expires at {until:.0})"),
     };
-    Wait::Locked { until, message: format!("revision {} is {}, held by {who}", seen.revision, seen.status) }
+    Wait::Locked { until, message: format!("revision {} is {}, held by {who}", record.revision, record.status) }
 }

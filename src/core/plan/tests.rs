@@ -7,36 +7,36 @@ use crate::release::{Status, Verb};
 
 mod adopting;
 mod drifting;
-mod guests;
+mod instances;
 mod leaving;
 mod settling;
 mod splitting;
 
-use crate::testing::world::*;
+use crate::testing::*;
 
 #[test]
 fn installs_providers_before_their_dependents() {
-    let world = world();
-    assert_eq!(world.describe_step("store"), "helm upgrade --install, because it is not installed");
-    assert_eq!(world.describe_step("front"), "waits for store/server");
-    let world = world.with(|world| world.observed.workloads.push(available("store", "store/server", 1)));
-    assert_eq!(world.describe_step("front"), "helm upgrade --install, because it is not installed");
+    let fixture = fixture();
+    assert_eq!(fixture.describe_step("store"), "helm upgrade --install, because it is not installed");
+    assert_eq!(fixture.describe_step("front"), "waits for store/server");
+    let fixture = fixture.with(|fixture| fixture.observed.workloads.push(available("store", "store/server", 1)));
+    assert_eq!(fixture.describe_step("front"), "helm upgrade --install, because it is not installed");
 }
 
 #[test]
 fn maps_each_state_to_its_step() {
     let with_attempt = |revision, owner| {
-        let mut seen = seen(Status::PendingUpgrade);
-        seen.attempt = Some(Attempt { instance: "x".into(), revision, owner });
-        seen
+        let mut record = observed_release(Status::PendingUpgrade);
+        record.attempt = Some(Attempt { instance: "x".into(), revision, owner });
+        record
     };
     let changed = |change: fn(&mut ObservedRelease)| {
-        let mut seen = seen(Status::Deployed);
-        change(&mut seen);
-        seen
+        let mut record = observed_release(Status::Deployed);
+        change(&mut record);
+        record
     };
-    for (seen, expected) in [
-        (seen(Status::Deployed), "ready"),
+    for (record, expected) in [
+        (observed_release(Status::Deployed), "ready"),
         (
             changed(|s| s.inputs = Some("old".into())),
             "delete Jobs store-setup, helm upgrade --install, because its inputs changed",
@@ -50,17 +50,20 @@ fn maps_each_state_to_its_step() {
         ),
         (
             changed(|s| (s.inputs, s.instances) = (Some("old".into()), Some("older key".into()))),
-            "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted (no node runs libvirt or nova-compute now): waits for approval (osdpl approve)",
+            "Ceph's key for instances changed, and running instances keep the old one until they are migrated or restarted (no node runs libvirt or nova-compute now): waits for approval (osdpl approve)",
         ),
         (
             changed(|s| (s.inputs, s.instances) = (Some("old".into()), Some(crate::release::NO_INSTANCES.into()))),
             "delete Jobs store-setup, helm upgrade --install, because its inputs changed",
         ),
         (
-            seen(Status::Failed),
+            observed_release(Status::Failed),
             "delete Jobs store-setup, helm upgrade --install, because the last attempt failed (1 in a row)",
         ),
-        (seen(Status::PendingInstall), "unlock the record, because an interrupted operation left it pending-install"),
+        (
+            observed_release(Status::PendingInstall),
+            "unlock the record, because an interrupted operation left it pending-install",
+        ),
         (
             with_attempt(3, Liveness::Dead),
             "unlock the record, because an interrupted operation left it pending-upgrade",
@@ -73,7 +76,7 @@ fn maps_each_state_to_its_step() {
             with_attempt(2, Liveness::Us),
             "revision 3 is pending-upgrade, held by a helm process that osdpl did not start (its lock expires at 2027-01-15T08:30:00Z)",
         ),
-        (seen(Status::Uninstalling), "helm uninstall, because an uninstall was started and not finished"),
+        (observed_release(Status::Uninstalling), "helm uninstall, because an uninstall was started and not finished"),
         (
             changed(|s| s.attempt.as_mut().unwrap().revision = 2),
             "revision 3 was not made by osdpl (helm upgrade or rollback by hand at 2027-01-15T08:00:00Z); change the spec to overwrite it, or annotate osdpl.dev/repair=<release>",
@@ -87,21 +90,21 @@ fn maps_each_state_to_its_step() {
         ),
         (
             changed(|s| (s.attempt, s.own_inputs) = (None, None)),
-            "a release of this name exists that osdpl did not make; take it over (osdpl adopt <release>). Or uninstall it, or give this one another name in services.<service>.releases.<release>.name",
+            "a release of this name exists that osdpl did not install; adopt it (osdpl adopt <release>). Or uninstall it, or give this one another name in services.<service>.releases.<release>.name",
         ),
         (changed(|s| s.undecodable = Some("no gzip".into())), "its release record can't be read: no gzip"),
         (changed(|s| s.body = None), "settles: its release record is being read"),
     ] {
-        assert_eq!(world().see("store", seen).describe_step("store"), expected);
+        assert_eq!(fixture().with_release("store", record).describe_step("store"), expected);
     }
 }
 
 #[test]
 fn requeues_for_expiring_locks_only() {
     let locked = |revision, owner| {
-        let mut seen = seen(Status::PendingUpgrade);
-        seen.attempt = Some(Attempt { instance: "x".into(), revision, owner });
-        world().see("store", seen).plan().requeue_at
+        let mut record = observed_release(Status::PendingUpgrade);
+        record.attempt = Some(Attempt { instance: "x".into(), revision, owner });
+        fixture().with_release("store", record).plan().requeue_at
     };
     let until = NOW.checked_add(SignedDuration::from_mins(30)).unwrap();
     assert_eq!(locked(2, Liveness::Us), Some(until), "no watch reports the expiry");
@@ -112,9 +115,9 @@ fn requeues_for_expiring_locks_only() {
 fn stops_helm_only_if_outdated_and_stuck() {
     let key = ReleaseKey::new("openstack", "store");
     let running = |inputs: &str, failures: i32| {
-        world().with(|world| {
-            hook(world, failures);
-            world.observed.running.insert(key.clone(), running_helm(inputs));
+        fixture().with(|fixture| {
+            hook(fixture, failures);
+            fixture.observed.running.insert(key.clone(), running_helm(inputs));
         })
     };
     assert_eq!(running("new", 0).describe_step("store"), "helm upgrade runs: post-upgrade Job store-init");
@@ -133,49 +136,49 @@ fn stops_helm_only_if_outdated_and_stuck() {
 fn keeps_helm_running_if_nothing_can_replace_it() {
     let key = || ReleaseKey::new("openstack", "store");
     let step_of = |change: &dyn Fn(&mut Fixture)| {
-        let world = world().with(|world| {
-            hook(world, 2);
-            world.observed.running.insert(key(), running_helm("old"));
+        let fixture = fixture().with(|fixture| {
+            hook(fixture, 2);
+            fixture.observed.running.insert(key(), running_helm("old"));
         });
-        world.with(change).describe_step("store")
+        fixture.with(change).describe_step("store")
     };
     assert!(step_of(&|_| {}).starts_with("stop helm"));
     let continues = "helm upgrade runs: post-upgrade Job store-init: exit code 1: access denied";
     for reason in ["ChartUnavailable", "ChartPending", "InputsMissing", "InvalidSpec"] {
         let blocked = Some(Blocked { reason: reason.into(), message: "x".into() });
-        let step = step_of(&|world| world.desired.releases.get_mut("store").unwrap().blocked.clone_from(&blocked));
+        let step = step_of(&|fixture| fixture.desired.releases.get_mut("store").unwrap().blocked.clone_from(&blocked));
         assert_eq!(step, continues, "{reason}");
     }
-    assert_eq!(step_of(&|world| world.desired.releases.get_mut("store").unwrap().paused = true), continues);
-    assert_eq!(step_of(&|world| world.policy.paused = true), continues);
-    let unapproved = |world: &mut Fixture| {
-        let seen = world.observed.releases.get_mut(&key()).unwrap();
-        (seen.inputs, seen.catalog) = (Some("old".into()), Some("older".into()));
+    assert_eq!(step_of(&|fixture| fixture.desired.releases.get_mut("store").unwrap().paused = true), continues);
+    assert_eq!(step_of(&|fixture| fixture.policy.paused = true), continues);
+    let unapproved = |fixture: &mut Fixture| {
+        let record = fixture.observed.releases.get_mut(&key()).unwrap();
+        (record.inputs, record.catalog) = (Some("old".into()), Some("older".into()));
     };
     assert_eq!(step_of(&unapproved), continues, "it would wait for approval");
-    let unwanted = |world: &mut Fixture| drop(world.desired.releases.remove("store"));
+    let unwanted = |fixture: &mut Fixture| drop(fixture.desired.releases.remove("store"));
     assert_eq!(step_of(&unwanted), continues, "its uninstall would wait for approval");
-    let deleting = |world: &mut Fixture| {
-        world.desired.releases.clear();
-        world.policy.deleting = true;
+    let deleting = |fixture: &mut Fixture| {
+        fixture.desired.releases.clear();
+        fixture.policy.deleting = true;
     };
     assert!(step_of(&deleting).starts_with("stop helm"), "a deletion needs no approval");
 }
 
 #[test]
 fn retries_failures_after_backoff_and_new_inputs_at_once() {
-    let failed = |inputs: &str, mend: Fix| {
-        world().see("store", seen(Status::Failed)).with(|world| {
+    let failed = |inputs: &str, fix: Fix| {
+        fixture().with_release("store", observed_release(Status::Failed)).with(|fixture| {
             let failed = Failed {
                 verb: Verb::Upgrade,
                 inputs: inputs.into(),
                 at: NOW,
                 count: 2,
                 message: "hook failed".into(),
-                mend,
+                fix,
                 is_reported: false,
             };
-            world.observed.failures.insert(ReleaseKey::new("openstack", "store"), failed);
+            fixture.observed.failures.insert(ReleaseKey::new("openstack", "store"), failed);
         })
     };
     let soon = "failed 2 times in a row, next try at 2027-01-15T08:00:2";
@@ -185,11 +188,11 @@ fn retries_failures_after_backoff_and_new_inputs_at_once() {
     assert!(later.starts_with("failed 2 times in a row, next try at 2027-01-15T08:04:"), "{later}");
     assert_eq!(failed("new", Fix::Inputs).describe_step("store"), "hook failed");
     assert_eq!(failed("new", Fix::Inputs).plan().requeue_at, None);
-    for mend in [Fix::Time, Fix::Manual, Fix::Inputs] {
+    for fix in [Fix::Time, Fix::Manual, Fix::Inputs] {
         assert!(
-            failed("old", mend).describe_step("store").starts_with("delete Jobs store-setup, helm upgrade --install")
+            failed("old", fix).describe_step("store").starts_with("delete Jobs store-setup, helm upgrade --install")
         );
-        let repair_requested = failed("new", mend).with(|world| _ = world.policy.repair.insert("store".into()));
+        let repair_requested = failed("new", fix).with(|fixture| _ = fixture.policy.repair.insert("store".into()));
         assert!(repair_requested.describe_step("store").starts_with(soon), "a repair request shortens the backoff");
     }
 }
@@ -197,29 +200,29 @@ fn retries_failures_after_backoff_and_new_inputs_at_once() {
 #[test]
 fn approval_holds_until_target_is_reached() {
     let old = || {
-        let mut seen = seen(Status::Deployed);
-        (seen.inputs, seen.catalog) = (Some("old".into()), Some("older".into()));
-        seen
+        let mut record = observed_release(Status::Deployed);
+        (record.inputs, record.catalog) = (Some("old".into()), Some("older".into()));
+        record
     };
-    let world = world().see("store", old()).see("front", old());
-    assert_eq!(world.plan().awaiting_approval().count(), 2);
-    let hash = world.plan().hash;
-    let world = world.with(|world| world.policy.approved = Some(hash));
-    assert!(world.describe_step("store").starts_with("delete Jobs store-setup, helm upgrade"));
-    let world = world.see("store", seen(Status::Deployed));
-    assert_eq!(world.describe_step("front"), "waits for store/server", "still approved");
+    let fixture = fixture().with_release("store", old()).with_release("front", old());
+    assert_eq!(fixture.plan().awaiting_approval().count(), 2);
+    let hash = fixture.plan().hash;
+    let fixture = fixture.with(|fixture| fixture.policy.approved = Some(hash));
+    assert!(fixture.describe_step("store").starts_with("delete Jobs store-setup, helm upgrade"));
+    let fixture = fixture.with_release("store", observed_release(Status::Deployed));
+    assert_eq!(fixture.describe_step("front"), "waits for store/server", "still approved");
 }
 
 #[test]
 fn paused_blocked_and_terminating_releases_wait() {
-    let paused = world().with(|world| world.policy.paused = true);
-    assert_eq!(paused.describe_step("store"), "paused; set `paused: false` to go on");
-    let blocked = world().with(|world| {
+    let paused = fixture().with(|fixture| fixture.policy.paused = true);
+    assert_eq!(paused.describe_step("store"), "paused; set `paused: false` to resume");
+    let blocked = fixture().with(|fixture| {
         let blocked = crate::desired::Blocked { reason: "ChartMissing".into(), message: "no chart".into() };
-        world.desired.releases.get_mut("store").unwrap().blocked = Some(blocked);
+        fixture.desired.releases.get_mut("store").unwrap().blocked = Some(blocked);
     });
     assert_eq!(blocked.describe_step("store"), "no chart");
-    let terminating = world().with(|world| _ = world.observed.terminating.insert("openstack".into()));
+    let terminating = fixture().with(|fixture| _ = fixture.observed.terminating.insert("openstack".into()));
     assert_eq!(
         terminating.describe_step("store"),
         "namespace openstack is being deleted: no Job starts in it any more"
@@ -232,10 +235,11 @@ fn deletes_hook_jobs_only_if_images_change() {
         let mut body = RecordBody::default();
         body.hook_jobs.extend(["store-setup", "store-sync"].map(|name| ("openstack".to_owned(), name.to_owned())));
         body.hook_jobs.insert(("elsewhere".into(), "store-far".into()));
-        let mut seen = ObservedRelease { images: images.map(Into::into), body: Some(body), ..seen(Status::Deployed) };
-        seen.inputs = Some("old".into());
-        change(&mut seen);
-        world().see("store", seen).describe_step("store")
+        let mut record =
+            ObservedRelease { images: images.map(Into::into), body: Some(body), ..observed_release(Status::Deployed) };
+        record.inputs = Some("old".into());
+        change(&mut record);
+        fixture().with_release("store", record).describe_step("store")
     };
     let with = "delete Jobs store-setup, store-sync, helm upgrade --install, because its inputs changed";
     let without = "delete Jobs store-setup, helm upgrade --install, because its inputs changed";
@@ -243,54 +247,59 @@ fn deletes_hook_jobs_only_if_images_change() {
     assert_eq!(hooks(Some("others"), |_| {}), with);
     assert_eq!(hooks(None, |_| {}), with, "a record without the images label");
     assert_eq!(
-        hooks(Some("images"), |seen| seen.status = Status::Failed),
+        hooks(Some("images"), |record| record.status = Status::Failed),
         without,
         "the Jobs belong to the failed attempt"
     );
-    let foreign = |seen: &mut ObservedRelease| {
-        seen.attempt.as_mut().unwrap().revision = 2;
-        seen.own_inputs = Some("old".into());
+    let foreign = |record: &mut ObservedRelease| {
+        record.attempt.as_mut().unwrap().revision = 2;
+        record.own_inputs = Some("old".into());
     };
     assert_eq!(hooks(Some("images"), foreign), with, "the images of a foreign revision are unknown");
-    assert_eq!(hooks(Some("others"), |seen| seen.body = None), "its release record is being read");
+    assert_eq!(hooks(Some("others"), |record| record.body = None), "its release record is being read");
 }
 
 #[test]
 fn cleans_up_failed_revisions() {
-    let past = |revision, status| PastRevision { revision, status, swept: false };
-    let swept = |newest, change: fn(&mut Fixture)| {
-        let mut seen = seen(newest);
+    let past = |revision, status| PastRevision { revision, status, cleaned_up: false };
+    let cleaned_up = |newest, change: fn(&mut Fixture)| {
+        let mut record = observed_release(newest);
         let before = if newest == Status::Deployed { Status::Superseded } else { Status::Deployed };
-        seen.history = vec![past(1, before), past(2, Status::Failed), past(3, newest)];
-        let world = world().see("store", seen).with(change);
-        let sweep = world.plan().decisions.remove("store").unwrap().sweep;
-        sweep.map(|sweep| (sweep.of.into_iter().collect::<Vec<_>>(), sweep.kept.into_iter().collect::<Vec<_>>()))
+        record.history = vec![past(1, before), past(2, Status::Failed), past(3, newest)];
+        let fixture = fixture().with_release("store", record).with(change);
+        let cleanup = fixture.plan().decisions.remove("store").unwrap().cleanup;
+        cleanup.map(|cleanup| {
+            (cleanup.revisions.into_iter().collect::<Vec<_>>(), cleanup.kept.into_iter().collect::<Vec<_>>())
+        })
     };
-    assert_eq!(swept(Status::Deployed, |_| {}), Some((vec![2], vec![3])));
-    assert_eq!(swept(Status::Deployed, |world| world.policy.paused = true), None);
-    assert_eq!(swept(Status::Deployed, |world| world.desired.releases.get_mut("store").unwrap().paused = true), None);
-    assert_eq!(swept(Status::Failed, |_| {}), Some((vec![2], vec![1, 3])));
-    let waits = |world: &mut Fixture| {
+    assert_eq!(cleaned_up(Status::Deployed, |_| {}), Some((vec![2], vec![3])));
+    assert_eq!(cleaned_up(Status::Deployed, |fixture| fixture.policy.paused = true), None);
+    assert_eq!(
+        cleaned_up(Status::Deployed, |fixture| fixture.desired.releases.get_mut("store").unwrap().paused = true),
+        None
+    );
+    assert_eq!(cleaned_up(Status::Failed, |_| {}), Some((vec![2], vec![1, 3])));
+    let waits = |fixture: &mut Fixture| {
         let failed = Failed {
             verb: Verb::Upgrade,
             inputs: "new".into(),
             at: NOW,
             count: 1,
             message: String::new(),
-            mend: Fix::Time,
+            fix: Fix::Time,
             is_reported: false,
         };
-        world.observed.failures.insert(ReleaseKey::new("openstack", "store"), failed);
+        fixture.observed.failures.insert(ReleaseKey::new("openstack", "store"), failed);
     };
-    assert_eq!(swept(Status::Failed, waits), None, "helm drops no record before the next attempt");
-    let leaves = |world: &mut Fixture| {
-        world.desired.releases.clear();
-        world.policy.deleting = true;
+    assert_eq!(cleaned_up(Status::Failed, waits), None, "helm drops no record before the next attempt");
+    let leaves = |fixture: &mut Fixture| {
+        fixture.desired.releases.clear();
+        fixture.policy.deleting = true;
     };
     assert_eq!(
-        swept(Status::Failed, leaves),
+        cleaned_up(Status::Failed, leaves),
         Some((vec![1, 2], vec![3])),
         "an uninstall considers only the newest revision"
     );
-    assert_eq!(swept(Status::Deployed, leaves), Some((vec![2], vec![3])));
+    assert_eq!(cleaned_up(Status::Deployed, leaves), Some((vec![2], vec![3])));
 }

@@ -1,4 +1,4 @@
-//! The identity of one helm run.
+//! The identity of one helm run, stored as a label of the record that it makes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -45,17 +45,17 @@ impl Attempt {
         Self { instance: instance.to_owned(), number, revision }
     }
 
-    /// The operator process that made it.
+    /// Returns the operator process that made it.
     pub fn instance(&self) -> &str {
         &self.instance
     }
 
-    /// The sequence number within that process.
+    /// Returns the sequence number within that process.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The revision that it was to make.
+    /// Returns the revision that it was to make.
     pub fn revision(&self) -> u32 {
         self.revision
     }

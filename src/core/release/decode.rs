@@ -135,9 +135,9 @@ pub(super) fn unpack(payload: &[u8]) -> Result<io::Take<Box<dyn Read + '_>>, Dec
     let mut plain = DecoderReader::new(payload, &STANDARD);
     let mut start = [0; GZIP.len()];
     let length = fill(&mut plain, &mut start).map_err(DecodeError::Damaged)?;
-    let whole = io::Cursor::new(start).take(length as u64).chain(plain);
+    let content = io::Cursor::new(start).take(length as u64).chain(plain);
     let reader: Box<dyn Read> =
-        if start == GZIP { Box::new(MultiGzDecoder::new(BufReader::new(whole))) } else { Box::new(whole) };
+        if start == GZIP { Box::new(MultiGzDecoder::new(BufReader::new(content))) } else { Box::new(content) };
     Ok(reader.take(UNPACKED_MAX))
 }
 

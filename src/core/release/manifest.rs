@@ -31,7 +31,7 @@ pub struct Object {
     pub fields: Vec<Field>,
 }
 
-/// The start of a document, as helm sees it (`(?m)^---[ \t]*`, helm: `pkg/release/v1/util`).
+/// The start of a document for helm (`(?m)^---[ \t]*`, helm: `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
 
 /// One document of a manifest.
@@ -84,8 +84,8 @@ impl<'de> Deserialize<'de> for Head {
     }
 }
 
-/// Returns every object in `text`, in order. One unreadable document fails the whole, because a comparison of revisions
-/// would take its objects for removed.
+/// Returns every object in `text`, in order. One unreadable document is an error for the whole text, because a comparison
+/// of revisions would count its objects as removed.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     let (mut found, mut paths) = (Vec::new(), paths());
     for document in documents(text) {

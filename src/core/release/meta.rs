@@ -1,4 +1,4 @@
-//! The metadata of a record, without its payload.
+//! The metadata of a record without its payload, and the release that an object belongs to.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct ReleaseKey {
 }
 
 impl ReleaseKey {
-    /// The release `name` in `namespace`.
+    /// Returns the release `name` in `namespace`.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -67,12 +67,13 @@ pub struct RecordMeta {
     pub catalog_name: Option<String>,
     /// The digest of its images, as in [`IMAGES_LABEL`]; meaningful only for [`Maker::Ours`].
     pub images: Option<String>,
-    /// The digest of what running instances depend on, as in `INSTANCES_LABEL`; meaningful only for [`Maker::Ours`].
-    pub guests: Option<String>,
+    /// The digest of settings that running instances depend on, as in [`INSTANCES_LABEL`]; meaningful only for
+    /// [`Maker::Ours`].
+    pub instances: Option<String>,
     /// The digest of how its `DaemonSets` are split by node, as in [`SPLIT_LABEL`]; meaningful only for [`Maker::Ours`].
     pub split: Option<String>,
-    /// Whether the leftovers of this revision have been removed, as in `CLEANED_UP_LABEL`.
-    pub swept: bool,
+    /// Whether the leftovers of this revision have been removed, as in [`CLEANED_UP_LABEL`].
+    pub cleaned_up: bool,
     /// When helm created the record, by the API server's clock.
     pub created: Option<Timestamp>,
     /// The uid of the record. A release that was removed and installed again starts at revision 1 with another uid.
@@ -81,7 +82,7 @@ pub struct RecordMeta {
     pub resource_version: Option<String>,
 }
 
-/// A Secret that claims to be a helm record but is not.
+/// A Secret that has the type of a helm record but is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "secret {secret} claims to be a helm release record, but {why}; helm would misread it as well: \
@@ -118,9 +119,9 @@ impl RecordMeta {
             catalog: labels.get(CATALOG_LABEL).map(str::to_owned),
             catalog_name: labels.get(RELEASE_LABEL).map(str::to_owned),
             images: labels.get(IMAGES_LABEL).map(str::to_owned),
-            guests: labels.get(INSTANCES_LABEL).map(str::to_owned),
+            instances: labels.get(INSTANCES_LABEL).map(str::to_owned),
             split: labels.get(SPLIT_LABEL).map(str::to_owned),
-            swept: labels.get(CLEANED_UP_LABEL) == Some(revision.to_string().as_str()),
+            cleaned_up: labels.get(CLEANED_UP_LABEL) == Some(revision.to_string().as_str()),
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             uid: metadata.uid.clone(),
             resource_version: metadata.resource_version.clone(),
@@ -140,6 +141,19 @@ impl RecordMeta {
 /// previous revision `deployed`, but the failed one is current.
 pub fn newest_record<'a>(records: impl IntoIterator<Item = &'a RecordMeta>) -> Option<&'a RecordMeta> {
     records.into_iter().max_by_key(|meta| meta.revision)
+}
+
+/// helm's annotation on every object that is not a hook: the name of the release.
+pub const RELEASE_NAME_ANNOTATION: &str = "meta.helm.sh/release-name";
+
+/// helm's annotation on every object that is not a hook: the namespace of the release.
+pub const RELEASE_NAMESPACE_ANNOTATION: &str = "meta.helm.sh/release-namespace";
+
+/// Returns the release that an object belongs to, by the annotations that helm writes on all objects except hooks (helm:
+/// `action.checkOwnership`).
+pub fn helm_owner(metadata: &ObjectMeta) -> Option<ReleaseKey> {
+    let annotations = metadata.annotations.as_ref()?;
+    Some(ReleaseKey::new(annotations.get(RELEASE_NAMESPACE_ANNOTATION)?, annotations.get(RELEASE_NAME_ANNOTATION)?))
 }
 
 struct Labels<'a>(Option<&'a BTreeMap<String, String>>);
@@ -168,6 +182,8 @@ impl<'a> Labels<'a> {
         }
     }
 
+    /// Returns the maker of a revision.
+    ///
     /// An attempt label that osdpl did not write is an error and not "foreign", because fencing must never guess.
     fn maker(&self, revision: u32) -> Result<Maker, String> {
         match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {
@@ -185,4 +201,95 @@ fn described(error: super::UnknownStatus) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn metadata(name: &str, labels: &[(&str, &str)]) -> ObjectMeta {
+        ObjectMeta {
+            name: Some(name.into()),
+            namespace: Some("cloud".into()),
+            labels: Some(labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()),
+            ..ObjectMeta::default()
+        }
+    }
+
+    const RECORD: [(&str, &str); 4] =
+        [("owner", "helm"), ("name", "keystone"), ("status", "deployed"), ("version", "10")];
+
+    fn with(extra: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+        let replaced = |key| extra.iter().any(|(other, _)| *other == key);
+        RECORD.into_iter().filter(|(key, _)| !replaced(*key)).chain(extra.iter().copied()).collect()
+    }
+
+    fn read(labels: &[(&str, &str)]) -> Result<RecordMeta, MalformedRecord> {
+        RecordMeta::read(&metadata("sh.helm.release.v1.keystone.v10", labels))
+    }
+
+    #[test]
+    fn reads_release_revision_status_and_digests() {
+        let meta = read(&with(&[
+            (INPUTS_LABEL, "0a1b"),
+            (CATALOG_LABEL, "c0de"),
+            (ATTEMPT_LABEL, "p123.abc-7-v10"),
+            (RELEASE_LABEL, "identity"),
+            (IMAGES_LABEL, "1ma9e5"),
+            ("modifiedAt", "1"),
+        ]))
+        .unwrap();
+        assert_eq!(meta.release, ReleaseKey::new("cloud", "keystone"));
+        assert_eq!((meta.revision, meta.status), (10, Status::Deployed));
+        assert_eq!((meta.inputs.as_deref(), meta.catalog.as_deref()), (Some("0a1b"), Some("c0de")));
+        assert_eq!(meta.maker, Maker::Ours(Attempt::new("p123.abc", 7, 10).unwrap()));
+        assert_eq!((meta.catalog_name.as_deref(), meta.images.as_deref()), (Some("identity"), Some("1ma9e5")));
+        assert_eq!(meta.secret_name(), "sh.helm.release.v1.keystone.v10");
+    }
+
+    #[test]
+    fn is_cleaned_up_only_if_the_label_names_the_revision() {
+        assert!(!read(&RECORD).unwrap().cleaned_up);
+        assert!(read(&with(&[(CLEANED_UP_LABEL, "10")])).unwrap().cleaned_up);
+        assert!(!read(&with(&[(CLEANED_UP_LABEL, "9")])).unwrap().cleaned_up, "inherited");
+    }
+
+    #[test]
+    fn an_inherited_attempt_label_proves_nothing() {
+        let inherited = read(&with(&[(ATTEMPT_LABEL, "p123.abc-7-v9")])).unwrap();
+        assert_eq!(inherited.maker, Maker::Inherited(Attempt::new("p123.abc", 7, 9).unwrap()));
+        assert_eq!(read(&RECORD).unwrap().maker, Maker::Foreign);
+    }
+
+    #[test]
+    fn the_newest_record_is_the_highest_revision() {
+        let record = |revision: u32, status: &str| {
+            let text = revision.to_string();
+            RecordMeta::read(&metadata(
+                &format!("sh.helm.release.v1.keystone.v{revision}"),
+                &[("owner", "helm"), ("name", "keystone"), ("status", status), ("version", &text)],
+            ))
+            .unwrap()
+        };
+        let records = [record(10, "failed"), record(9, "deployed"), record(8, "superseded")];
+        assert_eq!(newest_record(&records).unwrap().revision, 10);
+        assert_eq!(newest_record([]), None);
+    }
+
+    #[test]
+    fn rejects_malformed_records_with_the_reason() {
+        let cases: [(Vec<(&str, &str)>, &str); 8] = [
+            (vec![], "its label \"owner\" is missing"),
+            (with(&[("owner", "someone")]), "its label \"owner\" is \"someone\" where \"helm\" is expected"),
+            (with(&[("name", "")]), "its label \"name\" is missing"),
+            (with(&[("version", "ten")]), "its label \"version\" is \"ten\" where a revision number is expected"),
+            (with(&[("version", "0")]), "its label \"version\" is \"0\""),
+            (with(&[("status", "broken")]), "\"broken\" is not a release status of helm 3 or helm 4"),
+            (with(&[("version", "11")]), "its labels belong to a secret named \"sh.helm.release.v1.keystone.v11\""),
+            (with(&[(ATTEMPT_LABEL, "mine")]), "is not ours: \"mine\" is not an attempt of osdpl"),
+        ];
+        for (labels, why) in cases {
+            let error = read(&labels).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}\nlacks {why}");
+            assert!(error.contains("secret cloud/sh.helm.release.v1.keystone.v10"), "{error}");
+            assert!(error.contains("kubectl get secret"), "{error}");
+        }
+    }
+}

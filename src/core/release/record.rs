@@ -17,12 +17,12 @@ pub struct Record {
     pub namespace: String,
     /// The revision.
     pub version: u32,
-    /// The user-supplied values of this revision, including nulls. Secret.
+    /// The values that helm was given for this revision, including nulls. They contain secrets.
     pub config: Value,
     /// The status.
     pub status: Status,
-    /// helm's description of the result, such as `Upgrade complete` or an error. It can quote objects, so scrub it
-    /// before showing it.
+    /// helm's description of the result, such as `Upgrade complete` or an error. It can quote secrets, so scrub it before
+    /// showing it.
     pub description: String,
     /// When the release was first installed.
     pub first_deployed: Option<Timestamp>,
@@ -103,7 +103,7 @@ impl Hook {
         self.delete_policies.is_empty() || self.delete_policies.contains(&DeletePolicy::BeforeHookCreation)
     }
 
-    /// The phase of its last run; [`Phase::Unknown`] if it has not started.
+    /// Returns the phase of its last run; [`Phase::Unknown`] if it has not started.
     pub fn phase(&self) -> Phase {
         self.last_run.as_ref().map_or(Phase::Unknown, |run| run.phase)
     }
@@ -157,8 +157,8 @@ pub struct LastRun {
 
 /// The progress of a hook (helm: `HookPhase`).
 ///
-/// helm writes the end of a hook only when the next hook starts or the operation ends, so the last hook stays `Running`
-/// a little too long.
+/// helm writes the end of a hook only when the next hook starts or the operation ends, so a hook is `Running` for a
+/// moment after its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 pub enum Phase {
     /// helm waits for it.

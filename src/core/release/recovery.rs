@@ -1,4 +1,4 @@
-//! The recovery of a release after the maker of its newest record died.
+//! The recovery of a release after the helm run that made its newest record died.
 
 use super::{Event, Hook, Phase, Status};
 
@@ -13,8 +13,8 @@ pub enum Recovery {
     /// failed, later runs would be upgrades and always skip them.
     DeleteRecord {
         /// Existing objects of pre-install hooks that helm does not replace. With server-side apply they are no
-        /// problem, but a helm 3 install (or client-side) fails because of them. Delete
-        /// them first, unless they have been filled meanwhile (keys of a cloud!).
+        /// problem, but an install by helm 3, or with client-side apply, fails because of them. Delete them first,
+        /// unless they have received data meanwhile, such as the keys of a cloud.
         leftovers: Vec<Hook>,
     },
     /// Uninstall again: helm refuses to upgrade a release that was being uninstalled.
@@ -24,7 +24,7 @@ pub enum Recovery {
 /// Returns the next step for a record in `status` with these hooks; `exists` checks whether a hook's object is in the
 /// cluster.
 ///
-/// Call this only after fencing, when the maker is known to be dead. `exists` is called only for pre-install hooks.
+/// Call this only after fencing, when the helm run is known to be dead. `exists` is called only for pre-install hooks.
 pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     match status {
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded | Status::Failed => {
@@ -39,14 +39,14 @@ pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook)
 fn recover_install(hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     let before: Vec<(&Hook, bool)> =
         hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall)).map(|hook| (hook, exists(hook))).collect();
-    // A Job must have completed; other objects only need to exist. A hook that deletes itself on success does not exist
-    // any more, but its phase tells.
+    // A Job must have completed; other objects only need to exist. A hook that helm deletes after its success does not
+    // exist any more, but its phase is recorded.
     let satisfied = |(hook, exists): &(&Hook, bool)| hook.phase() == Phase::Succeeded || (*exists && !hook.completes());
     if before.iter().all(satisfied) {
         return Recovery::RewriteFailed;
     }
-    let left = before.into_iter().filter(|(hook, exists)| *exists && !hook.replaces_its_predecessor());
-    Recovery::DeleteRecord { leftovers: left.map(|(hook, _)| hook.clone()).collect() }
+    let leftovers = before.into_iter().filter(|(hook, exists)| *exists && !hook.replaces_its_predecessor());
+    Recovery::DeleteRecord { leftovers: leftovers.map(|(hook, _)| hook.clone()).collect() }
 }
 
 #[cfg(test)]

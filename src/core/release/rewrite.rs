@@ -1,4 +1,4 @@
-//! Unlocks a record whose maker is dead.
+//! Unlocks a record whose helm run is dead.
 //!
 //! helm refuses every operation while the newest record is pending, and it reads the status from the payload: changing
 //! only the label unlocks nothing. So the payload is rewritten. Everything else in it is preserved byte by byte:
@@ -23,12 +23,12 @@ type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// Returns the payload with `info.status` `failed` and a new description; the rest is unchanged.
 ///
-/// The caller must store it with PUT and the `resourceVersion` that it read, so that a helm process that is still alive
-/// wins.
+/// The caller must store it with PUT and the `resourceVersion` that it read, so that the write fails if a helm
+/// process is still alive and writes the record, too.
 ///
 /// # Errors
 /// Fails if the payload is not a record.
-pub fn mark_payload_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, DecodeError> {
+fn mark_payload_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, DecodeError> {
     let text = unpacked(payload)?;
     let mut record = fields(&text, "the record")?;
     let info = record.get("info").ok_or_else(|| DecodeError::NoRelease("it has no field \"info\"".to_owned()))?;
@@ -74,12 +74,95 @@ fn raw(value: &(impl serde::Serialize + ?Sized)) -> Result<Box<RawValue>, Decode
 
 /// Packs a record like helm: JSON, gzip with best compression (the record must stay below etcd's limit), base64.
 fn pack(record: &Fields<'_>) -> Result<Vec<u8>, DecodeError> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let text = raw(record)?;
-    packer.write_all(text.get().as_bytes()).map_err(DecodeError::Damaged)?;
-    let whole = packer.finish().map_err(DecodeError::Damaged)?;
-    Ok(STANDARD.encode(whole).into_bytes())
+    encoder.write_all(text.get().as_bytes()).map_err(DecodeError::Damaged)?;
+    let packed = encoder.finish().map_err(DecodeError::Damaged)?;
+    Ok(STANDARD.encode(packed).into_bytes())
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::super::{decode, decode_hooks};
+    use super::*;
+
+    const BY_HELM_3: &str = include_str!("decode/by-helm-3.22.b64");
+    const BY_HELM_4: &str = include_str!("decode/by-helm-4.3.b64");
+
+    fn payload(text: &str) -> Vec<u8> {
+        STANDARD.encode(text).into_bytes()
+    }
+
+    fn tree(payload: &[u8]) -> Value {
+        serde_json::from_str(&unpacked(payload).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn changes_only_status_and_description() {
+        for text in [BY_HELM_3, BY_HELM_4] {
+            let before = text.trim().as_bytes();
+            let after = mark_payload_failed(before, "its maker died").unwrap();
+            let mut expected = tree(before);
+            expected["info"]["status"] = "failed".into();
+            expected["info"]["description"] = "its maker died".into();
+            assert_eq!(tree(&after), expected);
+            let record = decode(&after).unwrap();
+            assert_eq!((record.status, record.description.as_str()), (Status::Failed, "its maker died"));
+            assert_eq!(decode_hooks(before).unwrap().1, record.hooks);
+        }
+    }
+
+    #[test]
+    fn preserves_unknown_fields_and_the_notation_of_numbers() {
+        let before = r#"{"new":{"deep":[1e400,0.10,12345678901234567890123]},"info":{"later":"é","status":"pending-upgrade"},"version":7}"#;
+        let after = unpacked(&mark_payload_failed(&payload(before), "x").unwrap()).unwrap();
+        for kept in [r#""new":{"deep":[1e400,0.10,12345678901234567890123]}"#, r#""later":"é""#, r#""version":7"#] {
+            assert!(after.contains(kept), "{after}\nlacks {kept}");
+        }
+        assert!(after.contains(r#""status":"failed""#) && !after.contains("pending"));
+    }
+
+    #[test]
+    fn rewrites_the_label_and_keeps_the_resource_version() {
+        let mut secret = Secret::default();
+        secret.metadata.resource_version = Some("42".into());
+        secret.metadata.labels =
+            Some([("status", "pending-install"), ("name", "a")].map(|(key, value)| (key.into(), value.into())).into());
+        secret.data = Some([(SECRET_KEY.to_owned(), ByteString(BY_HELM_4.trim().into()))].into());
+        let rewritten = mark_secret_failed(secret, "its maker died").unwrap();
+        assert_eq!(rewritten.metadata.resource_version.as_deref(), Some("42"));
+        let labels = rewritten.metadata.labels.unwrap();
+        assert_eq!((labels["status"].as_str(), labels["name"].as_str()), ("failed", "a"));
+        assert_eq!(decode(&rewritten.data.unwrap()[SECRET_KEY].0).unwrap().status, Status::Failed);
+    }
+
+    #[test]
+    fn rejects_payloads_that_are_not_releases() {
+        for (text, why) in [
+            ("[]", "the record is not a JSON object"),
+            ("{}", "it has no field \"info\""),
+            (r#"{"info": 1}"#, "its field \"info\" is not a JSON object"),
+        ] {
+            let error = mark_payload_failed(&payload(text), "x").unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        assert!(
+            mark_secret_failed(Secret::default(), "x")
+                .unwrap_err()
+                .to_string()
+                .contains("no data under the key \"release\"")
+        );
+        assert!(matches!(mark_payload_failed(b"?", "x"), Err(DecodeError::Damaged(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in ".{0,40}") {
+            let _ = mark_payload_failed(&bytes, &text);
+            let _ = mark_payload_failed(&payload(&text), &text);
+        }
+    }
+}

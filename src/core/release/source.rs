@@ -1,4 +1,4 @@
-//! The source of a revision: the values that helm was given, and the chart with its defaults.
+//! The source of a revision: the values that helm was given, and the chart with its defaults. Both are in the record.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct RevisionSource {
     /// The chart's `values.yaml`; helm adds the defaults of dependencies under their names.
     pub defaults: Values,
     /// The fingerprint of the chart, see [`chart_fingerprint`].
-    pub imprint: String,
+    pub fingerprint: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -67,7 +67,7 @@ pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
     }
     let files = templates.iter().map(|(name, content)| (name.as_str(), content.as_slice()));
     Ok(RevisionSource {
-        imprint: chart_fingerprint(files, &defaults, &dependency_names(&metadata)),
+        fingerprint: chart_fingerprint(files, &defaults, &dependency_names(&metadata)),
         config: wire.config.unwrap_or_default(),
         chart: serde_json::from_value(metadata).unwrap_or_default(),
         defaults,
@@ -139,9 +139,9 @@ mod tests {
         let defaults: Values = serde_json::from_value(json!({"a": {"b": 1}})).unwrap();
         let files = [("Chart.yaml", b"x".as_slice()), ("templates/a.yaml", b"kind: A")];
         let same = chart_fingerprint(files.into_iter(), &defaults, &["helm-toolkit".to_owned()]);
-        assert_eq!(source.imprint, same, "same fingerprint as from the chart's files");
+        assert_eq!(source.fingerprint, same, "same fingerprint as from the chart's files");
         let other = [("templates/a.yaml", b"kind: B".as_slice())];
-        assert_ne!(source.imprint, chart_fingerprint(other.into_iter(), &defaults, &["helm-toolkit".to_owned()]));
+        assert_ne!(source.fingerprint, chart_fingerprint(other.into_iter(), &defaults, &["helm-toolkit".to_owned()]));
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Status {
         Self::PendingRollback,
     ];
 
-    /// The text in the record.
+    /// Returns the text in the record.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",

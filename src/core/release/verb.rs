@@ -12,7 +12,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The subcommand of helm, also for metrics, events and users.
+    /// Returns the subcommand of helm, also for metrics, events and users.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Upgrade => "upgrade",

@@ -1,6 +1,6 @@
-//! A component of the data plane: its `DaemonSets`, their desired state and the previous status.
+//! A component of the data plane: its `DaemonSets`, its desired release and its previous status.
 
-use super::tally::Tally;
+use super::pod_counts::PodCounts;
 use super::{Input, NAMED, State, is_automatic};
 use crate::api::{RolloutPhase, RolloutStatus};
 use crate::catalog::{Component, WorkloadKind};
@@ -19,23 +19,23 @@ pub(super) struct Part<'a> {
     component: &'a Component,
     pub(super) rolling: Option<&'a RolloutPods>,
     pub(super) before: Option<&'a RolloutStatus>,
-    pub(super) tally: Tally,
+    pub(super) counts: PodCounts,
     /// Whether its newest revision is approved.
     pub(super) approved: bool,
 }
 
-/// The parts, in rollout order.
-pub(super) fn parts<'a>(scene: &Input<'a>) -> Vec<Part<'a>> {
-    let named = scene.catalog.rollout.iter();
-    let wanted = named.filter_map(|name| Some((name.as_str(), scene.desired.releases.get(name)?)));
-    wanted.flat_map(|(name, wanted)| of_release(scene, name, wanted)).collect()
+/// Returns the components with `OnDelete`, in rollout order.
+pub(super) fn parts<'a>(input: &Input<'a>) -> Vec<Part<'a>> {
+    let named = input.catalog.rollout.iter();
+    let wanted = named.filter_map(|name| Some((name.as_str(), input.desired.releases.get(name)?)));
+    wanted.flat_map(|(name, wanted)| of_release(input, name, wanted)).collect()
 }
 
-fn of_release<'a>(scene: &Input<'a>, release: &'a str, wanted: &'a DesiredRelease) -> Vec<Part<'a>> {
+fn of_release<'a>(input: &Input<'a>, release: &'a str, wanted: &'a DesiredRelease) -> Vec<Part<'a>> {
     let own = |workload: &&Workload| workload.namespace == wanted.key.namespace && workload.release == wanted.key.name;
-    // A release that was just unmanaged is not ours, although its objects still look like it.
-    let ours = leaves_pods(wanted) && wanted.managed && !scene.observed.is_unmanaged(&wanted.key);
-    let sets: Vec<&Workload> = scene
+    // The objects of a release that was just unmanaged do not show it yet.
+    let ours = uses_on_delete(wanted) && wanted.managed && !input.observed.is_unmanaged(&wanted.key);
+    let sets: Vec<&Workload> = input
         .observed
         .workloads
         .iter()
@@ -49,12 +49,12 @@ fn of_release<'a>(scene: &Input<'a>, release: &'a str, wanted: &'a DesiredReleas
     let part = |component: &'a Component| {
         let sets: Vec<&Workload> = sets.iter().copied().filter(|workload| workload.component == *component).collect();
         let daemons = DaemonSetGroup { namespace: wanted.key.namespace.clone(), component: component.clone() };
-        let rolling = scene.rolling.get(&daemons);
-        let before = scene.before.get(&component.to_string());
+        let rolling = input.rolling.get(&daemons);
+        let before = input.before.get(&component.to_string());
         let batch = before.map(|status| status.batch.as_slice()).unwrap_or_default();
-        let tally = Tally::of(scene, &sets, rolling, batch);
-        let mut part = Part { release, wanted, component, rolling, before, tally, approved: false };
-        part.approved = part.is_approved(scene);
+        let counts = PodCounts::of(input, &sets, rolling, batch);
+        let mut part = Part { release, wanted, component, rolling, before, counts, approved: false };
+        part.approved = part.is_approved(input);
         part
     };
     components.into_iter().map(part).collect()
@@ -72,31 +72,31 @@ impl Part<'_> {
     /// Whether anything must be replaced or is being replaced.
     pub(super) fn is_active(&self) -> bool {
         let is_active = |status: &RolloutStatus| status.phase.is_active() && status.approved;
-        self.tally.stale_count > 0 || self.before.is_some_and(is_active)
+        self.counts.stale_count > 0 || self.before.is_some_and(is_active)
     }
 
     /// Whether the spec or a person approved this revision, or a person approved the change that led to it.
-    fn is_approved(&self, scene: &Input<'_>) -> bool {
+    fn is_approved(&self, input: &Input<'_>) -> bool {
         let known = |status: &RolloutStatus| {
             // An approval by the spec ends with the setting.
-            let revision = status.approved && !status.automatic && status.revision == self.tally.revision;
+            let revision = status.approved && !status.automatic && status.revision == self.counts.revision;
             revision || status.approved_inputs == self.wanted.inputs
         };
-        is_automatic(scene.settings)
-            || scene.policy.approved.as_deref() == Some(scene.plan.hash.as_str())
+        is_automatic(input.settings)
+            || input.policy.approved.as_deref() == Some(input.plan.hash.as_str())
             || self.before.is_some_and(known)
     }
 
-    /// The status to keep after a completed rollout.
+    /// Returns the status to keep after a completed rollout.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
     }
 
-    /// The next status. The previous status is kept while too little is observed.
+    /// Returns the next status. The previous status is kept while too little is observed.
     pub(super) fn next_status(
         &self,
-        scene: &Input<'_>,
+        input: &Input<'_>,
         state: &State,
         approved_inputs: String,
     ) -> Option<RolloutStatus> {
@@ -110,7 +110,7 @@ impl Part<'_> {
         if *state == State::Joining {
             return self.completed();
         }
-        let Tally { total, revision, ready, .. } = &self.tally;
+        let PodCounts { total, revision, ready, .. } = &self.counts;
         let limited = |mut nodes: Vec<String>| {
             nodes.truncate(NAMED);
             nodes
@@ -120,31 +120,31 @@ impl Part<'_> {
             release: self.release.to_owned(),
             revision: revision.clone(),
             approved: self.approved,
-            automatic: is_automatic(scene.settings),
+            automatic: is_automatic(input.settings),
             approved_inputs,
             updated: *ready,
             total: *total,
-            batch_size: scene.settings.batch_size_for(*total),
+            batch_size: input.settings.batch_size_for(*total),
             batch: limited(state.batch()),
-            skipped: limited(self.tally.skipped.iter().cloned().collect()),
+            skipped: limited(self.counts.skipped.iter().cloned().collect()),
             message: state.to_string(),
         })
     }
 }
 
-/// Whether helm is running for a release or about to.
+/// Whether helm runs for a release, or is about to.
 pub(super) fn is_changing(step: &Step) -> bool {
     matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Needs(_)))
 }
 
-/// Whether a release's values leave outdated pods of its `DaemonSets` alone.
-pub(super) fn leaves_pods(release: &DesiredRelease) -> bool {
+/// Whether the values of a release select `OnDelete`, with which Kubernetes does not replace outdated pods.
+pub(super) fn uses_on_delete(release: &DesiredRelease) -> bool {
     get(&release.values, &strategy()).is_some_and(|strategy| strategy == "OnDelete")
 }
 
 /// Whether a component of a release is rolled out, according to its desired values.
 pub(super) fn is_rolled_out(release: &DesiredRelease, component: &Component) -> bool {
-    leaves_pods(release) && release.components.get(component) == Some(&WorkloadKind::DaemonSet)
+    uses_on_delete(release) && release.components.get(component) == Some(&WorkloadKind::DaemonSet)
 }
 
 fn strategy() -> Path {

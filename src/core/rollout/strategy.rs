@@ -1,5 +1,5 @@
-//! The update strategy of `DaemonSets`. Not all upstream templates support the value for it, so the operator sets it if
-//! needed.
+//! The update strategy of `DaemonSets`. Not all templates of upstream read the value for it, so the operator sets the
+//! strategy itself where they do not.
 
 use super::part;
 use crate::catalog::{Catalog, WorkloadKind};
@@ -22,7 +22,7 @@ pub struct Strategy {
     pub settled: bool,
 }
 
-/// The `DaemonSets` of rolled out releases whose update strategy differs from the desired one.
+/// Returns the `DaemonSets` of rolled out releases whose update strategy differs from the desired one.
 ///
 /// They belong to charts that ignore the value (upstream's ovn does not read `pod.lifecycle` for its controller) or to
 /// releases that helm has not upgraded yet. The strategy is set before helm changes the template, because otherwise
@@ -35,7 +35,7 @@ pub fn strategies_to_set(desired: &Desired, observed: &Observed, catalog: &Catal
     let is_excluded =
         |release: &DesiredRelease| release.paused || !release.managed || observed.is_unmanaged(&release.key);
     let differing = releases.filter(|(_, release)| !is_excluded(release)).flat_map(|(name, release)| {
-        let wanted = part::leaves_pods(release);
+        let wanted = part::uses_on_delete(release);
         let settled = plan.decisions.get(name).is_some_and(|own| matches!(own.step, Step::Ready | Step::Settling(_)));
         let own = move |set: &&Workload| {
             set.kind == WorkloadKind::DaemonSet
@@ -43,7 +43,7 @@ pub fn strategies_to_set(desired: &Desired, observed: &Observed, catalog: &Catal
                 && set.release == release.key.name
                 && set.on_delete.is_some() != wanted
         };
-        // Kubernetes may replace pods again only after helm has finished.
+        // Kubernetes must not replace pods again before helm has finished.
         observed.workloads.iter().filter(move |_| wanted || settled).filter(own).map(move |set| Strategy {
             namespace: set.namespace.clone(),
             name: set.name.clone(),

@@ -5,7 +5,7 @@ use super::*;
 use crate::observed::{OnDelete, PodState};
 use crate::plan::{Step, Wait};
 use crate::release::Verb;
-use crate::testing::world::{Fixture, NOW};
+use crate::testing::{Fixture, NOW};
 use cloud::{COMPUTE, Cloud, SWITCH, batches, daemons};
 
 mod cloud;
@@ -31,7 +31,7 @@ fn rolls_out_approved_batches_in_catalogue_order() {
     );
     cloud.approve();
     assert_eq!(cloud.status["openvswitch/server"].message, "batch n1, n2");
-    assert_eq!(cloud.status["nova/compute"].message, "waits for its turn: openvswitch/server is rolled first");
+    assert_eq!(cloud.status["nova/compute"].message, "waits for its turn: openvswitch/server is rolled out first");
     cloud.replace();
     cloud.settle();
     let switch = ["openvswitch/server n3+n4", "openvswitch/server n5"];
@@ -161,7 +161,7 @@ fn waits_for_missing_pods_despite_misplaced_ones() {
     cloud.pass();
     // n3 is not selected any more but has a pod: the count is right, while n1 has none.
     cloud.pods(COMPUTE.1).retain(|pod| pod.node != "n1");
-    let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
+    let set = cloud.fixture.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
     (set.desired, set.misscheduled) = (2, 1);
     assert_eq!(cloud.pass().evict, []);
     assert_eq!(cloud.status["nova/compute"].message, "batch n1");
@@ -172,7 +172,7 @@ fn does_not_evict_pods_that_would_not_return() {
     let mut cloud = Cloud::new(3);
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
-    let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
+    let set = cloud.fixture.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
     (set.desired, set.misscheduled) = (2, 1);
     assert_eq!(cloud.pass().evict, []);
     let status = &cloud.status["nova/compute"];
@@ -184,7 +184,7 @@ fn does_not_evict_pods_that_would_not_return() {
 fn new_nodes_are_no_rollout_and_approval_can_be_revoked() {
     let mut cloud = Cloud::new(3);
     cloud.pods(COMPUTE.1).pop();
-    let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
+    let set = cloud.fixture.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
     set.on_delete = Some(OnDelete { uid: "nova".into(), stale: 1 });
     let next = cloud.pass();
     assert_eq!((next.rollouts.len(), next.is_incomplete), (0, false));
@@ -212,9 +212,9 @@ fn pauses_after_batches_and_waits_for_helm_and_pause() {
         assert_eq!(cloud.status["nova/compute"].message, format!("waits until release {release} is in sync"));
         cloud.plan.decisions.get_mut(release).unwrap().step = step;
     }
-    cloud.world.policy.paused = true;
+    cloud.fixture.policy.paused = true;
     assert_eq!((cloud.pass().evict.len(), cloud.phase("nova/compute")), (0, Some(RolloutPhase::Waiting)));
-    cloud.world.policy.paused = false;
+    cloud.fixture.policy.paused = false;
     assert_eq!(cloud.pass().evict.len(), 1);
     cloud.replace();
     cloud.settle();
@@ -244,11 +244,11 @@ fn waits_until_both_watches_agree() {
 fn sets_strategy_unless_the_spec_reverts_it() {
     let mut cloud = Cloud::new(1);
     let of = |cloud: &Cloud| {
-        let Fixture { desired, observed, catalog, .. } = &cloud.world;
+        let Fixture { desired, observed, catalog, .. } = &cloud.fixture;
         strategies_to_set(desired, observed, catalog, &cloud.plan)
     };
     assert_eq!(of(&cloud), []);
-    let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
+    let set = cloud.fixture.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
     set.on_delete = None;
     let wanted =
         Strategy { namespace: "openstack".into(), name: "nova".into(), generation: 1, on_delete: true, settled: true };
@@ -258,9 +258,9 @@ fn sets_strategy_unless_the_spec_reverts_it() {
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Wait(Wait::Paused);
     assert_eq!(of(&cloud), []);
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
-    cloud.world.desired.releases.get_mut("nova").unwrap().values.clear();
+    cloud.fixture.desired.releases.get_mut("nova").unwrap().values.clear();
     assert_eq!(of(&cloud), [], "RollingUpdate is desired and set");
-    cloud.world.observed.workloads.iter_mut().for_each(|set| set.on_delete = Some(OnDelete::default()));
+    cloud.fixture.observed.workloads.iter_mut().for_each(|set| set.on_delete = Some(OnDelete::default()));
     assert_eq!(of(&cloud), [Strategy { on_delete: false, ..wanted }]);
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
@@ -271,8 +271,8 @@ fn sets_strategy_unless_the_spec_reverts_it() {
 fn previews_restarts_of_upgrades() {
     let mut cloud = Cloud::new(3);
     let preview = |cloud: &Cloud| {
-        let Fixture { desired, observed, catalog, .. } = &cloud.world;
-        ahead(desired, observed, catalog, &cloud.plan, &cloud.settings).into_iter().collect::<Vec<_>>()
+        let Fixture { desired, observed, catalog, .. } = &cloud.fixture;
+        preview_restarts(desired, observed, catalog, &cloud.plan, &cloud.settings).into_iter().collect::<Vec<_>>()
     };
     assert_eq!(preview(&cloud), []);
     let upgrade = Step::Do(crate::plan::Action::Upgrade { delete_jobs: Vec::new() }, crate::plan::Reason::Spec);

@@ -1,18 +1,18 @@
-//! Secrets within texts: some values contain a whole configuration file (`smtp_auth_password: hunter2`, `bind_password
-//! = 'hunter2'`).
+//! Finds secrets within texts: some values contain a whole configuration file (`smtp_auth_password: hunter2`,
+//! `bind_password = 'hunter2'`).
 
-use super::secretive::{is_secret_key, sounds_secret};
+use super::detect::{is_secret_key, sounds_secret};
 
-/// Keys that are secret within a text, although they are not in general.
+/// Endings of keys that are secret within a configuration file, but not as keys of values.
 const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 
-/// Values that are no secrets.
+/// Values that are not secret.
 const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "[]", "{}"];
 
 /// Returns the secrets that a text assigns to keys, without quotes. References (`{{ … }}`, `$(…)`) are no secrets.
-pub fn find_assigned_secrets(text: &str) -> Vec<&str> {
-    let marks = text.match_indices([':', '=']);
-    let found = marks.filter(|(index, _)| is_secret(key(&text[..*index]))).map(|(index, _)| value(&text[index..]));
+pub(super) fn find_assigned_secrets(text: &str) -> Vec<&str> {
+    let separators = text.match_indices([':', '=']);
+    let found = separators.filter(|(index, _)| is_secret(key(&text[..*index]))).map(|(index, _)| value(&text[index..]));
     found.filter(|value| is_written(value)).collect()
 }
 

@@ -6,23 +6,23 @@ use super::Report;
 use crate::api::RootCauseStatus;
 use crate::observed::Cause;
 
-/// The number of causes in the status. The others follow once these are fixed.
+/// The maximum number of causes in the status. The others are reported once these are fixed.
 const MAX_CAUSES: usize = 20;
 
-/// The number of affected objects per cause.
+/// The maximum number of affected objects per cause.
 const MAX_AFFECTED: usize = 20;
 
-/// The number of affected objects in a condition's message.
+/// The maximum number of affected objects in a condition's message.
 const MAX_AFFECTED_IN_MESSAGE: usize = 3;
 
-/// The causes that concern the resource's releases, most severe first.
+/// Returns the causes that concern the resource's releases, most severe first.
 fn own_causes<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Cause> {
     let ours = |cause: &&Cause| report.plan.decisions.values().any(|decision| cause.releases.contains(&decision.key));
     report.observed.causes.iter().filter(ours)
 }
 
-/// The root causes. A known cause keeps its time.
-pub fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -> Vec<RootCauseStatus> {
+/// Returns the root causes. A known cause keeps its time.
+pub(super) fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -> Vec<RootCauseStatus> {
     let causes = own_causes(report).take(MAX_CAUSES).map(|cause| {
         let known = before.iter().find(|known| known.message == cause.message);
         RootCauseStatus {
@@ -35,9 +35,9 @@ pub fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -
     causes.collect()
 }
 
-/// Prepends the first cause to a message. `grave` skips causes that may resolve by themselves.
-pub fn prepend_cause(message: String, report: &Report<'_>, grave: bool) -> String {
-    let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !grave);
+/// Prepends the first cause to a message. With `only_stuck` causes that may resolve by themselves are skipped.
+pub(super) fn prepend_cause(message: String, report: &Report<'_>, only_stuck: bool) -> String {
+    let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !only_stuck);
     let Some(first) = own_causes(report).find(is_relevant) else { return message };
     let line = line(first);
     // Skip the prefix if the message contains the same reason already.
@@ -64,4 +64,67 @@ fn limit_names(all: &[String], most: usize) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::api::{CauseObject, OpenStackDeploymentSpec};
+    use crate::desired::Desired;
+    use crate::observed::{Observed, ReleaseKey};
+    use crate::plan::{Decision, Plan, Step};
+
+    const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
+    const LATER: Timestamp = Timestamp::constant(1_800_000_100, 0);
+
+    fn cause(message: &str, release: &str, stuck: bool, affected: usize) -> Cause {
+        Cause {
+            message: message.into(),
+            objects: vec![CauseObject { kind: "Pod".into(), namespace: "n".into(), name: "p".into() }],
+            stuck,
+            is_explained: true,
+            releases: BTreeSet::from([ReleaseKey::new("n", release)]),
+            affected: (0..affected).map(|number| format!("app/{number}")).collect(),
+        }
+    }
+
+    fn with<T>(causes: Vec<Cause>, inspect: impl FnOnce(&Report<'_>) -> T) -> T {
+        let decision =
+            Decision { key: ReleaseKey::new("n", "ours"), step: Step::Ready, cleanup: None, drift_action: None };
+        let plan = Plan { decisions: [("ours".to_owned(), decision)].into(), ..Plan::default() };
+        let (spec, desired) = (OpenStackDeploymentSpec::default(), Desired::default());
+        let observed = Observed { causes, ..Observed::default() };
+        inspect(&Report::new(&spec, 1, (&desired, &observed), &plan))
+    }
+
+    #[test]
+    fn keeps_times_and_skips_other_clouds() {
+        let found = vec![cause("ours/a: broken", "ours", true, 0), cause("theirs/a: broken", "theirs", true, 0)];
+        let first = with(found.clone(), |report| causes(&[], report, NOW));
+        assert_eq!(first.iter().map(|cause| cause.message.as_str()).collect::<Vec<_>>(), ["ours/a: broken"]);
+        assert_eq!(with(found, |report| causes(&first, report, LATER)), first);
+    }
+
+    #[test]
+    fn bounds_causes_and_affected_objects() {
+        let many = (0..30).map(|number| cause(&format!("ours/{number}: broken"), "ours", true, 25)).collect();
+        let found = with(many, |report| causes(&[], report, NOW));
+        assert_eq!((found.len(), found[0].affected.len()), (20, 21));
+        assert_eq!(found[0].affected[20], "and 5 more");
+    }
+
+    #[test]
+    fn prepends_first_cause_without_repetition() {
+        let prepended =
+            |causes, message: &str, grave| with(causes, |report| prepend_cause(message.to_owned(), report, grave));
+        let broken = || vec![cause("db/server: db-0: no image", "ours", true, 4)];
+        let line = "db/server: db-0: no image (app/0, app/1, app/2, and 1 more waiting)";
+        assert_eq!(prepended(broken(), "helm is running for web", true), format!("{line}; helm is running for web"));
+        assert_eq!(prepended(broken(), "db: db-0: no image", true), line);
+        let waiting = || vec![cause("db/server: db-0: it starts", "ours", false, 0)];
+        assert_eq!(prepended(waiting(), "boom", true), "boom");
+        assert_eq!(
+            prepended(waiting(), "helm is running for web", false),
+            "db/server: db-0: it starts; helm is running for web"
+        );
+    }
+}

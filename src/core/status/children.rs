@@ -1,4 +1,5 @@
-//! `status.children` and `status.health`.
+//! `status.children` and `status.health`. In the latter each API probe is a component `endpoint` next to the workloads
+//! that serve the API.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::Report;
 use super::drift::{self, Children};
 use crate::api::{ComponentHealth, ComponentStatus, HelmReleaseStatus, OpenStackDeploymentStatus};
+use crate::endpoint;
 use crate::health;
 use crate::observed::RecordBody;
 use crate::plan::{Decision, Step, Wait};
@@ -18,8 +20,8 @@ const WARN_PERCENT: usize = 70;
 /// The message of a release that the spec does not manage.
 const UNMANAGED: &str = "unmanaged: osdpl does not change it or watch it for drift (managed: false)";
 
-/// The status of each release by its catalogue name.
-pub fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, now: Timestamp) -> Children {
+/// Returns the status of each release by its catalogue name.
+pub(super) fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, now: Timestamp) -> Children {
     let decisions = report.plan.decisions.iter();
     let all = decisions.map(|(name, decision)| {
         let mut child = child(name, decision, report);
@@ -31,11 +33,11 @@ pub fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, now: Ti
 
 fn child(name: &str, decision: &Decision, report: &Report<'_>) -> HelmReleaseStatus {
     let desired = report.desired.releases.get(name);
-    let seen = report.observed.releases.get(&decision.key);
-    let body = seen.and_then(|seen| seen.body.as_ref());
-    let status = match (seen, &decision.step) {
+    let record = report.observed.releases.get(&decision.key);
+    let body = record.and_then(|record| record.body.as_ref());
+    let status = match (record, &decision.step) {
         (_, Step::Wait(Wait::Unmanaged(_))) => "unmanaged".to_owned(),
-        (Some(seen), _) => seen.status.to_string(),
+        (Some(record), _) => record.status.to_string(),
         (None, Step::Wait(Wait::Helm { .. })) => "starting".into(),
         (None, _) => "absent".into(),
     };
@@ -43,12 +45,12 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> HelmReleaseSta
     HelmReleaseStatus {
         status,
         ready: decision.step == Step::Ready,
-        revision: seen.map(|seen| seen.revision),
+        revision: record.map(|record| record.revision),
         chart: desired.map(|desired| desired.chart.clone()).unwrap_or_default(),
         version: version.or_else(|| desired.and_then(|desired| desired.version.clone())),
         chart_digest: desired.and_then(|desired| desired.chart_digest.clone()),
-        digest: seen.and_then(|seen| seen.inputs.as_ref()).map(|inputs| inputs.chars().take(12).collect()),
-        since: seen.and_then(|seen| seen.created_at).map(|since| format!("{since:.0}")),
+        digest: record.and_then(|record| record.inputs.as_ref()).map(|inputs| inputs.chars().take(12).collect()),
+        since: record.and_then(|record| record.created_at).map(|since| format!("{since:.0}")),
         hook: body.and_then(|body| body.hook.as_ref()).filter(|hook| !hook.failed).map(|hook| hook.name.clone()),
         message: match desired {
             Some(desired) if !desired.managed && decision.step == Step::Ready => UNMANAGED.to_owned(),
@@ -75,8 +77,8 @@ fn with_size(message: String, body: Option<&RecordBody>) -> String {
     if message.is_empty() { warning } else { format!("{message}; {warning}") }
 }
 
-/// The warning for a record of this size, if any.
-pub fn size_warning(stored: usize) -> Option<String> {
+/// Returns the warning for a record of this size, if any.
+pub(super) fn size_warning(stored: usize) -> Option<String> {
     let percent = stored.saturating_mul(100) / RECORD_LIMIT;
     (percent >= WARN_PERCENT).then(|| {
         format!(
@@ -86,7 +88,7 @@ pub fn size_warning(stored: usize) -> Option<String> {
 }
 
 /// Returns the first line and the number of further lines. `osdpl status` shows all of them.
-pub fn first(lines: &[String]) -> String {
+pub(super) fn first(lines: &[String]) -> String {
     match lines {
         [] => String::new(),
         [one] => one.clone(),
@@ -94,8 +96,8 @@ pub fn first(lines: &[String]) -> String {
     }
 }
 
-/// The health of all components of the releases that are desired or still exist.
-pub fn health(report: &Report<'_>) -> BTreeMap<String, BTreeMap<String, ComponentStatus>> {
+/// Returns the health of all components of the releases that are desired or still exist.
+pub(super) fn health(report: &Report<'_>) -> BTreeMap<String, BTreeMap<String, ComponentStatus>> {
     let mut all: BTreeMap<String, BTreeMap<String, ComponentStatus>> = BTreeMap::new();
     for (name, decision) in &report.plan.decisions {
         let components = report.desired.releases.get(name).into_iter().flat_map(|release| release.components.keys());
@@ -129,7 +131,19 @@ fn unknown() -> ComponentStatus {
     }
 }
 
-/// The number of ready components.
-pub fn healthy(health: &BTreeMap<String, BTreeMap<String, ComponentStatus>>) -> usize {
+/// Returns the number of ready components.
+pub(super) fn healthy(health: &BTreeMap<String, BTreeMap<String, ComponentStatus>>) -> usize {
     health.values().flat_map(BTreeMap::values).filter(|status| status.status == ComponentHealth::Ready).count()
+}
+
+/// Adds the results for the APIs that were probed and reachable.
+pub(super) fn add_endpoints(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
+    for decision in report.plan.decisions.values() {
+        if let Some(probe) = report.observed.endpoints.get(&decision.key) {
+            health
+                .entry(probe.application.clone())
+                .or_default()
+                .insert(endpoint::COMPONENT.into(), endpoint::assess(probe));
+        }
+    }
 }

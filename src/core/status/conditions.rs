@@ -1,10 +1,10 @@
-//! The conditions, each with its own observedGeneration and a fixed set of types and reasons.
+//! The conditions of the status, with a fixed set of types and reasons.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::drift::{self, Children};
-use super::{Report, causes, rollouts, verdict::Assessment};
+use super::{Report, assessment::Assessment, causes, rollouts};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
 use crate::ceph::{DeclaredCeph, NotReady};
@@ -12,22 +12,22 @@ use crate::desired::{Finding, is_about_unknown_keys};
 use crate::plan::{Step, Wait};
 
 /// The number of warnings in a condition's message.
-pub const WARNINGS: usize = 10;
+pub(super) const WARNINGS: usize = 10;
 
 /// The prefix of each warning at the end of a message.
-pub const WARNING: &str = "; warning: ";
+pub(super) const WARNING: &str = "; warning: ";
 
-/// The warnings about the spec. Warnings about single values and unknown keys are last, because one wrong map causes
-/// many of them and only the first warnings are reported.
-pub fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
+/// Returns the warnings about the spec. Warnings about single values and unknown keys are last, because one wrong map
+/// causes many of them and only the first warnings are reported.
+pub(super) fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     let mut warnings: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
     let is_of_a_value = |field: &str| [".values.", ".valuesFrom[", ".unset["].iter().any(|part| field.contains(part));
     warnings.sort_by_key(|finding| (is_about_unknown_keys(finding), is_of_a_value(&finding.location.field)));
     warnings
 }
 
-/// Drift and warnings about the spec, for the end of a message. They are independent of the rest of the status.
-pub fn warnings(report: &Report<'_>, children: &Children) -> String {
+/// Formats drift and the warnings about the spec, for the end of a message.
+pub(super) fn warnings(report: &Report<'_>, children: &Children) -> String {
     let warnings: Vec<String> = spec_warnings(report).iter().map(|finding| format!("{WARNING}{finding}")).collect();
     let more = warnings.len().saturating_sub(WARNINGS);
     let more = (more > 0).then(|| format!("; and {more} more warnings, see `osdpl plan`"));
@@ -39,7 +39,7 @@ pub fn warnings(report: &Report<'_>, children: &Children) -> String {
         .concat()
 }
 
-/// The releases that a pause holds back, and how to resume.
+/// Returns the releases that a pause holds back, and how to resume.
 fn describe_pause(report: &Report<'_>) -> String {
     let paused = |step: &Step| *step == Step::Wait(Wait::Paused);
     let paused_releases = report.plan.decisions.iter().filter(|(_, decision)| paused(&decision.step));
@@ -49,7 +49,7 @@ fn describe_pause(report: &Report<'_>) -> String {
     } else {
         format!("held back: {}", names.join(", "))
     };
-    format!("helm is not started; {what}; set spec.paused to false to go on")
+    format!("helm is not started; {what}; set spec.paused to false to resume")
 }
 
 /// Whether the declared Ceph cluster is usable, with the reason and a message.
@@ -71,7 +71,7 @@ fn describe_ceph(declared: &DeclaredCeph) -> String {
     let health = declared.cluster.as_ref().map(|cluster| {
         let health = if cluster.health.is_empty() { "health unknown" } else { &cluster.health };
         let fsid = ceph.fsid.as_deref().unwrap_or_default();
-        format!("; CephCluster {}: {}, {health}, fsid {fsid}", cluster.place, cluster.phase)
+        format!("; CephCluster {}: {}, {health}, fsid {fsid}", cluster.path, cluster.phase)
     });
     let health = health.unwrap_or_default();
     if ceph.admin.is_some() {
@@ -84,26 +84,27 @@ fn describe_ceph(declared: &DeclaredCeph) -> String {
     format!("{source}: users for {names}; ceph.conf and their keys are written for the charts{health}")
 }
 
-pub fn conditions(
+/// Returns all conditions. A condition whose status is unchanged keeps its transition time.
+pub(super) fn conditions(
     before: &[Condition],
-    verdict: &Assessment,
+    assessment: &Assessment,
     report: &Report<'_>,
     children: &Children,
     now: Timestamp,
 ) -> Vec<Condition> {
     let none = || (reason::NONE, String::new());
-    let ready = verdict.reason == reason::READY;
-    let progressing = verdict.progressing && !verdict.stalled;
-    let details = || (verdict.reason, verdict.message.clone());
-    let with_cause = || (verdict.reason, causes::prepend_cause(verdict.message.clone(), report, false));
-    let degraded = verdict.degraded.clone().map(|(reason, message)| match reason {
+    let ready = assessment.reason == reason::READY;
+    let progressing = assessment.progressing && !assessment.stalled;
+    let details = || (assessment.reason, assessment.message.clone());
+    let with_cause = || (assessment.reason, causes::prepend_cause(assessment.message.clone(), report, false));
+    let degraded = assessment.degraded.clone().map(|(reason, message)| match reason {
         // The message names all nodes, while each node is a cause of its own.
         reason::NODES => (reason, message),
         // Do not prepend causes that may resolve by themselves to other failures.
         _ => (reason, causes::prepend_cause(message, report, reason != reason::UNHEALTHY)),
     });
     let conditions = [
-        (condition::READY, ready, (verdict.reason, format!("{}{}", verdict.message, warnings(report, children)))),
+        (condition::READY, ready, (assessment.reason, format!("{}{}", assessment.message, warnings(report, children)))),
         (condition::PROGRESSING, progressing, if progressing { with_cause() } else { none() }),
         (condition::DEGRADED, degraded.is_some(), degraded.unwrap_or_else(none)),
         (
@@ -113,7 +114,7 @@ pub fn conditions(
         ),
         // kstatus evaluates these two before Ready: at most one of them may be true.
         (condition::RECONCILING, progressing, if progressing { with_cause() } else { none() }),
-        (condition::STALLED, verdict.stalled, if verdict.stalled { details() } else { none() }),
+        (condition::STALLED, assessment.stalled, if assessment.stalled { details() } else { none() }),
     ];
     let ceph = report.ceph.map(ceph).map(|(holds, details)| (condition::CEPH_READY, holds, details));
     let rolled = rollouts::condition(report.rollouts).map(|(holds, details)| (condition::ROLLED_OUT, holds, details));

@@ -1,4 +1,4 @@
-//! `CronJobs` in the status: each is a component of its own, and no release waits for one.
+//! `CronJobs` in the status: each is a component, and no release waits for one.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -20,22 +20,22 @@ fn own_cron_jobs<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Observe
 }
 
 /// Adds the health of `CronJobs`. If a workload has the same labels, the worse result is kept.
-pub fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
+pub(super) fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for cron in own_cron_jobs(report) {
-        let verdict = cron::assess(cron);
+        let result = cron::assess(cron);
         match health.entry(cron.component.application.clone()).or_default().entry(cron.component.component.clone()) {
-            Entry::Vacant(slot) => drop(slot.insert(verdict)),
-            Entry::Occupied(mut slot) if verdict.status > slot.get().status => {
+            Entry::Vacant(slot) => drop(slot.insert(result)),
+            Entry::Occupied(mut slot) if result.status > slot.get().status => {
                 let workload = slot.get_mut();
-                (workload.status, workload.reason) = (verdict.status, verdict.reason);
+                (workload.status, workload.reason) = (result.status, result.reason);
             }
             Entry::Occupied(_) => {}
         }
     }
 }
 
-/// The results of the last test runs. A known result is kept after its Job was deleted.
-pub fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) -> BTreeMap<String, TestStatus> {
+/// Returns the results of the last test runs. A known result is kept after its Job was deleted.
+pub(super) fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) -> BTreeMap<String, TestStatus> {
     let results = own_cron_jobs(report).filter_map(|cron| {
         let mut wanted = report.desired.releases.values();
         let release = wanted.find(|release| release.key == ReleaseKey::new(&cron.namespace, &cron.release))?;
@@ -64,7 +64,7 @@ fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: Str
 }
 
 /// Describes the `CronJobs` whose last run failed, in one line.
-pub fn failing(report: &Report<'_>) -> Option<String> {
+pub(super) fn failing(report: &Report<'_>) -> Option<String> {
     let failing = own_cron_jobs(report)
         .filter_map(|cron| Some(format!("CronJob {}: {}", cron.name, cron.trouble.as_ref()?.message)));
     let lines: Vec<String> = failing.collect();

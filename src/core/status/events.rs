@@ -1,4 +1,5 @@
-//! Events from the difference of two statuses. A restart repeats none, because the previous status is stored.
+//! Events for the differences of two statuses. After a restart no event is repeated, because the previous status is
+//! stored in the resource.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use crate::api::{HelmReleaseStatus, OpenStackDeploymentStatus, condition, reason
 use crate::catalog::Level;
 use crate::credentials::RestoredSecret;
 use crate::nodes::format_names;
-use crate::openstack::Forgotten;
+use crate::openstack::DeletedHost;
 use crate::plan::{Step, Wait};
 use crate::release::Status;
 
@@ -19,11 +20,11 @@ use crate::release::Status;
 pub struct Event {
     /// Whether it is a warning.
     pub warning: bool,
-    /// The reason, one of a fixed set.
+    /// The reason, from a fixed set.
     pub reason: &'static str,
     /// One line, at most 1,000 bytes.
     pub note: String,
-    /// The subject. It keeps events of the same reason about several releases from being aggregated.
+    /// The subject. Without it, events of the same reason about several releases would be aggregated.
     pub subject: Option<Subject>,
 }
 
@@ -45,13 +46,13 @@ pub enum Subject {
     },
 }
 
-/// The event for a restored Secret. It is sent when the Secret was written, independent of the status.
+/// Returns the event for a restored Secret. It is sent when the Secret was written, independent of the status.
 pub fn credential_restored_event(restored: &RestoredSecret) -> Event {
     let about = Some(Subject::Secret(restored.secret.clone()));
     Event { subject: about, ..event(true, "CredentialRestored", restored.to_string()) }
 }
 
-/// The event for `count` new Nova hosts that are mapped into a cell.
+/// Returns the event for `count` new Nova hosts that are mapped into a cell.
 pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usize, job: &str) -> Event {
     let names = format_names(hosts, count);
     let about = Some(Subject::Object { kind: "Job".into(), name: job.into() });
@@ -61,9 +62,9 @@ pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usiz
     }
 }
 
-/// The event for a node whose host was deleted from Nova and Neutron.
-pub fn host_deleted_event(node: &str, found: &Forgotten) -> Event {
-    let Forgotten { host, agents } = found;
+/// Returns the event for a node whose host was deleted from Nova and Neutron.
+pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
+    let DeletedHost { host, agents } = found;
     let message = format!("deleted host {host}: its nova-compute service and {agents} Neutron agents");
     Event {
         subject: Some(Subject::Object { kind: "Node".into(), name: node.into() }),
@@ -71,7 +72,7 @@ pub fn host_deleted_event(node: &str, found: &Forgotten) -> Event {
     }
 }
 
-/// The event for a host that could not be deleted from Nova and Neutron, with the reason.
+/// Returns the event for a host that could not be deleted from Nova and Neutron, with the reason.
 pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
     let about = Some(Subject::Object { kind: "Node".into(), name: node.into() });
     Event {
@@ -80,7 +81,7 @@ pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
     }
 }
 
-/// The event for a deleted cloud whose objects are kept, because pods of the remaining releases may need them.
+/// Returns the event for a deleted cloud whose objects are kept, because pods of the remaining releases may need them.
 pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     let (releases, kept) = (releases.join(", "), kept.join(", "));
     let note = format!(
@@ -93,7 +94,7 @@ pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
 const FAILED: &str = "Failed";
 
 impl Event {
-    /// The release whose failure is reported.
+    /// Returns the release whose failure is reported.
     pub fn failure(&self) -> Option<&str> {
         match &self.subject {
             Some(Subject::Release(name)) if self.reason == FAILED => Some(name),
@@ -102,7 +103,11 @@ impl Event {
     }
 }
 
-pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
+pub(super) fn events(
+    before: &OpenStackDeploymentStatus,
+    now: &OpenStackDeploymentStatus,
+    report: &Report<'_>,
+) -> Vec<Event> {
     let mut events = Vec::new();
     for (name, child) in &now.children {
         let before = before.children.get(name);
@@ -117,7 +122,7 @@ pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
     }
     events.extend(super::rollouts::events(&before.rollouts, &now.rollouts));
     events.extend(new_warnings(before, report));
-    events.extend(pulled_in(before, now, report));
+    events.extend(added_services(before, now, report));
     events.extend(ready_changed(before, now));
     events
 }
@@ -126,28 +131,28 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
     status.conditions.iter().find(|condition| condition.type_ == condition::READY)
 }
 
-/// An event for a change of Ready. Progress is only reported if it takes Ready or a pause away.
-pub fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
+/// Returns an event for a change of Ready. Progress is only reported if it takes Ready or a pause away.
+pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
         return None;
     }
-    let under_way = matches!(why.as_str(), reason::RELEASES | reason::WORKLOADS);
+    let is_progressing = matches!(why.as_str(), reason::RELEASES | reason::WORKLOADS);
     let resumed = old.is_some_and(|old| old.reason == reason::PAUSED) && why != reason::DELETING;
     let lost = old.is_some_and(|old| old.status == "True");
-    match (under_way, resumed) {
+    match (is_progressing, resumed) {
         (true, true) => Some(event(false, "Resumed", format!("resumed: {message}"))),
         (true, false) if !lost => None,
         (true, false) => Some(event(false, event_reason(why), message.clone())),
         (false, _) => {
-            let calm = matches!(why.as_str(), reason::DELETING | reason::PAUSED | reason::APPROVAL);
-            Some(event(status == "False" && !calm, event_reason(why), message.clone()))
+            let is_expected = matches!(why.as_str(), reason::DELETING | reason::PAUSED | reason::APPROVAL);
+            Some(event(status == "False" && !is_expected, event_reason(why), message.clone()))
         }
     }
 }
 
-/// Events for warnings that are new in Ready's message, by field. Warnings beyond the message's limit would be new each
-/// time.
+/// Returns events for warnings that are new in Ready's message, by field. Warnings beyond the message's limit would be
+/// new each time.
 fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = spec_warnings(report).into_iter().take(WARNINGS);
@@ -165,8 +170,8 @@ fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<
     new_by_field.into_iter().map(warning).collect()
 }
 
-/// Events for services that others require, when they are added to the cloud.
-fn pulled_in<'a>(
+/// Returns events for services that others require, when they are added to the cloud.
+fn added_services<'a>(
     before: &'a OpenStackDeploymentStatus,
     now: &'a OpenStackDeploymentStatus,
     report: &'a Report<'_>,
@@ -191,19 +196,20 @@ fn removed<'a>(
         .collect()
 }
 
-/// Whether a record of an unmanaged release still exists, though the plan has no decision for it.
+/// Whether a record of a release still exists although the plan has no decision for it, as after unmanaging it.
 ///
 /// Foreign releases of the same name in other namespaces do not count.
 fn still_exists(name: &str, report: &Report<'_>) -> bool {
-    let mut seen = report.observed.releases.iter();
-    seen.any(|(key, seen)| match seen.status {
+    let mut records = report.observed.releases.iter();
+    records.any(|(key, record)| match record.status {
         Status::Uninstalled => false,
-        _ if seen.is_ours() => seen.release.as_deref().unwrap_or(&key.name) == name,
+        _ if record.is_ours() => record.release.as_deref().unwrap_or(&key.name) == name,
         _ => report.names.get(key).is_some_and(|known| known == name),
     })
 }
 
-/// The event for a first record, whatever its status: a fast helm may end before the next pass.
+/// Returns the event for the first record of a release. A fast helm may end before the next pass, so the record may have
+/// any status.
 fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Option<Event> {
     let known = before.is_some_and(|child| child.revision.is_some() || child.status == "unmanaged");
     let pending = now.status == "pending-install" && before.is_none_or(|child| child.status != now.status);
@@ -211,7 +217,7 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
     (!known && (recorded || pending)).then(|| event(false, "Installing", format!("helm installs release {name}")))
 }
 
-/// The event for a failed operation, with its own message. A helm that was stopped on purpose has none.
+/// Returns the event for a failed operation, with its own message. A helm that was stopped on purpose has none.
 ///
 /// The failure stores that it was reported, because the step after it can change several times.
 fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
@@ -245,7 +251,7 @@ fn release(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStat
     }
 }
 
-/// The event reason for a reason of Ready. Event reasons are a fixed set too.
+/// Returns the event reason for a reason of Ready. Event reasons are a fixed set too.
 fn event_reason(why: &str) -> &'static str {
     let known = [
         reason::READY,
@@ -267,7 +273,8 @@ fn event_reason(why: &str) -> &'static str {
     known.into_iter().find(|known| *known == why).unwrap_or(reason::NONE)
 }
 
-pub fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
+/// Creates an event without subject, with a shortened note if it is too long.
+pub(super) fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
     // events.k8s.io refuses notes over 1 kB.
     if note.len() > 1000 {
         let end = (0..=997).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The status while reconcile passes fail: the last known state, marked as outdated.
+//! The status while reconcile passes fail: the previous status, marked as outdated.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -10,7 +10,7 @@ use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 /// The end of every failure message, before the warnings.
 const STALE: &str = "the rest of this status is outdated until this succeeds (it is retried every few seconds)";
 
-/// The previous status, not ready because of the problem, and an event if that is new.
+/// Returns the previous status, not ready because of the problem, and an event if that is new.
 ///
 /// Everything else is kept, including observedGeneration. It is not stalled, because a retry may succeed.
 pub fn failing_status(
@@ -46,7 +46,7 @@ pub fn failing_status(
     (status, event.into_iter().collect())
 }
 
-/// The warnings about the spec in Ready's previous message. They still apply and are needed to detect new ones.
+/// Returns the warnings about the spec in Ready's previous message. They still apply and are needed to detect new ones.
 fn warnings(before: &OpenStackDeploymentStatus) -> &str {
     let ready = before.conditions.iter().find(|condition| condition.type_ == condition::READY);
     let Some(Condition { reason, message, .. }) = ready else { return "" };

@@ -1,4 +1,4 @@
-//! Rollouts in the status: a condition, a part of the message, and events.
+//! Rollouts in the status: their condition, their part of the message, and their events.
 
 use super::Event;
 use super::events::{Subject, event};
@@ -14,8 +14,8 @@ pub fn line(name: &str, status: &RolloutStatus) -> String {
     }
 }
 
-/// The most severe active rollout: its condition's reason, the phase of the cloud, and its progress.
-pub fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)> {
+/// Returns the most severe active rollout: its condition's reason, the phase of the cloud, and its progress.
+pub(super) fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)> {
     let severity = |status: &RolloutStatus| match status.phase {
         RolloutPhase::Stopped => Some((0, reason::ROLLOUT_STOPPED, Phase::Degraded)),
         RolloutPhase::AwaitingApproval => Some((1, reason::APPROVAL, Phase::AwaitingApproval)),
@@ -28,8 +28,8 @@ pub fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)> {
     Some((reason, phase, line(name, status)))
 }
 
-/// The condition `RolledOut`, if there is any rollout.
-pub fn condition(rollouts: &Rollouts) -> Option<(bool, (&'static str, String))> {
+/// Returns the condition `RolledOut`, if there is any rollout.
+pub(super) fn condition(rollouts: &Rollouts) -> Option<(bool, (&'static str, String))> {
     let known = rollouts.values().any(|status| status.phase != RolloutPhase::Pending);
     let done = || known.then(|| (true, (reason::NONE, String::new())));
     let lines = rollouts.iter().filter(|(_, status)| status.phase.is_active()).map(|(name, status)| line(name, status));
@@ -37,8 +37,8 @@ pub fn condition(rollouts: &Rollouts) -> Option<(bool, (&'static str, String))> 
     first(rollouts).map(|(reason, ..)| (false, (reason, lines.join("; ")))).or_else(done)
 }
 
-/// Events for rollouts that wait for approval, start a batch, stop or complete.
-pub fn events(before: &Rollouts, now: &Rollouts) -> Vec<Event> {
+/// Returns events for rollouts that wait for approval, start a batch, stop or complete.
+pub(super) fn events(before: &Rollouts, now: &Rollouts) -> Vec<Event> {
     let none = RolloutStatus::default();
     now.iter().filter_map(|(name, status)| changed(name, before.get(name).unwrap_or(&none), status)).collect()
 }
@@ -64,4 +64,63 @@ fn changed(name: &str, before: &RolloutStatus, now: &RolloutStatus) -> Option<Ev
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn rollouts(phase: RolloutPhase, updated: i32, batch: &[&str]) -> Rollouts {
+        let batch: Vec<String> = batch.iter().map(|node| (*node).to_owned()).collect();
+        let message = if phase == RolloutPhase::Rolling { format!("batch {}", batch.join(", ")) } else { "why".into() };
+        let status = RolloutStatus {
+            phase,
+            updated,
+            total: 50,
+            batch,
+            message,
+            revision: "r2".into(),
+            ..RolloutStatus::default()
+        };
+        [("nova/compute".to_owned(), status)].into()
+    }
+
+    #[test]
+    fn most_severe_rollout_leads() {
+        assert_eq!((condition(&Rollouts::new()), first(&Rollouts::new())), (None, None));
+        assert_eq!(condition(&rollouts(RolloutPhase::Pending, 0, &[])), None);
+        assert_eq!(condition(&rollouts(RolloutPhase::Complete, 50, &[])), Some((true, (reason::NONE, String::new()))));
+        let mut two = rollouts(RolloutPhase::Rolling, 12, &["n13"]);
+        let (reason, phase, line) = first(&two).unwrap();
+        assert_eq!(
+            (reason, phase, line.as_str()),
+            (reason::ROLLING, Phase::Updating, "nova/compute 12/50 updated: batch n13")
+        );
+        two.insert(
+            "ovn/ovn-controller".into(),
+            rollouts(RolloutPhase::AwaitingApproval, 0, &[]).remove("nova/compute").unwrap(),
+        );
+        assert_eq!(first(&two).unwrap().1, Phase::AwaitingApproval);
+        let message = "nova/compute 12/50 updated: batch n13; ovn/ovn-controller: why".to_owned();
+        assert_eq!(condition(&two), Some((false, (reason::APPROVAL, message))));
+        assert_eq!(first(&rollouts(RolloutPhase::Stopped, 12, &["n13"])).unwrap().1, Phase::Degraded);
+    }
+
+    #[test]
+    fn reports_each_batch_once() {
+        let steps = [
+            (rollouts(RolloutPhase::AwaitingApproval, 0, &[]), Some("AwaitingApproval")),
+            (rollouts(RolloutPhase::Rolling, 0, &["n1", "n2"]), Some("RolloutBatch")),
+            (rollouts(RolloutPhase::Rolling, 1, &["n2"]), None),
+            (rollouts(RolloutPhase::Pausing, 2, &[]), None),
+            (rollouts(RolloutPhase::Rolling, 2, &["n3", "n4"]), Some("RolloutBatch")),
+            (rollouts(RolloutPhase::Stopped, 3, &["n4"]), Some("RolloutStopped")),
+            (rollouts(RolloutPhase::Rolling, 3, &["n4"]), None),
+            (rollouts(RolloutPhase::Complete, 50, &[]), Some("RolledOut")),
+        ];
+        let mut before = Rollouts::new();
+        for (now, expected) in steps {
+            let reasons: Vec<_> = events(&before, &now).iter().map(|event| event.reason).collect();
+            assert_eq!(reasons, expected.into_iter().collect::<Vec<_>>(), "{now:?}");
+            assert_eq!(events(&now, &now), []);
+            before = now;
+        }
+    }
+}

@@ -19,8 +19,8 @@ fn plan(steps: &[(&str, Step)]) -> Plan {
     let decision = |step: &Step| Decision {
         key: ReleaseKey::new("openstack", "x"),
         step: step.clone(),
-        sweep: None,
-        mending: None,
+        cleanup: None,
+        drift_action: None,
     };
     let decisions: BTreeMap<_, _> = steps.iter().map(|(name, step)| ((*name).to_owned(), decision(step))).collect();
     Plan { decisions, hash: "abc".into(), requeue_at: None }
@@ -35,11 +35,11 @@ fn reported(
     reported_of(previous, plan, &spec, &recorded(Status::Deployed), &[], now)
 }
 
-/// The release with a first record in this status.
+/// Returns the release with a first record in this status.
 fn recorded(status: Status) -> Observed {
     let mut observed = Observed::default();
-    let seen = ObservedRelease { status, revision: 1, ..ObservedRelease::default() };
-    observed.releases.insert(ReleaseKey::new("openstack", "x"), seen);
+    let record = ObservedRelease { status, revision: 1, ..ObservedRelease::default() };
+    observed.releases.insert(ReleaseKey::new("openstack", "x"), record);
     observed
 }
 
@@ -174,7 +174,7 @@ fn reports_failures_but_not_requested_stops() {
         at: NOW,
         count: 1,
         message: "boom".into(),
-        mend: crate::observed::Fix::Time,
+        fix: crate::observed::Fix::Time,
         is_reported: false,
     };
     observed.failures.insert(ReleaseKey::new("openstack", "x"), failure);
@@ -204,7 +204,7 @@ fn reports_loss_of_ready_and_of_pause() {
     assert_eq!(event_reasons(&events), ["Paused"]);
     assert_eq!(condition(&paused_status, "Degraded"), ("True", reason::FAILED));
     let message = &paused_status.conditions.iter().find(|condition| condition.type_ == "Paused").unwrap().message;
-    assert_eq!(message, "helm is not started; held back: front; set spec.paused to false to go on");
+    assert_eq!(message, "helm is not started; held back: front; set spec.paused to false to resume");
     let resumed = reported_of(Some(&paused_status), &settling, &spec(), &recorded(Status::Failed), &[], NOW);
     assert_eq!(event_reasons(&resumed.1), ["Resumed"]);
 }

@@ -42,7 +42,7 @@ impl<'a> Cloud<'a> {
 
     /// The cluster of the cloud, as far as it is known.
     pub fn site(&self) -> &ClusterInfo {
-        &self.facts.site
+        &self.facts.cluster_info
     }
 
     /// Returns the service and name of the credential with this value; `None` if several have it, as in adopted clouds.

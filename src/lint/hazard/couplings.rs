@@ -52,7 +52,7 @@ fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -
 fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
     let mut values_set = Vec::new();
     let mut unset = Vec::new();
-    for place in &coupling.places {
+    for place in &coupling.paths {
         // A coupling that names the shared server applies to a release's own server, too.
         let named =
             |release: &str| if coupling.server.as_deref() == Some(release) { server } else { release }.to_owned();

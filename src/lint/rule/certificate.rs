@@ -136,7 +136,7 @@ fn check_endpoint(
             key: Some(IN_VALUES[1].to_owned()),
             authority: holds(IN_VALUES[2]),
         },
-        brought: true,
+        user_provided: true,
     };
     let examined = check_certificate(&certificate, &held);
     let problems = now.map_or_else(|| examined.problems.clone(), |now| examined.problems(now));

@@ -63,7 +63,7 @@ fn count_for(pool: &ConnectionPool, values: &Values) -> u64 {
     };
     let pods = number(&pool.pods).unwrap_or(1);
     let workers = pool.workers.iter().find_map(number).unwrap_or(pool.processes);
-    [workers.saturating_add(pool.beside), pool.pools, size].into_iter().fold(pods, u64::saturating_mul)
+    [workers.saturating_add(pool.other_processes), pool.pools, size].into_iter().fold(pods, u64::saturating_mul)
 }
 
 /// Returns the number after a word in a text.
@@ -102,7 +102,7 @@ mod tests {
             pods: path("pod.replicas.osapi"),
             workers: vec![path("conf.uwsgi.processes"), path("conf.workers")],
             processes: 2,
-            beside: 1,
+            other_processes: 1,
             pools: 4,
             section: Some(path("conf.nova.database")),
         };

@@ -59,7 +59,8 @@ struct Servers {
 ///
 /// Other labels in values are not checked.
 pub fn labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(String, String)> {
-    let keys = catalog.cross_checks.apart.iter().filter_map(|apart| apart.node.as_deref()).chain([CONTROL_PLANE]);
+    let keys =
+        catalog.cross_checks.separate_servers.iter().filter_map(|apart| apart.node.as_deref()).chain([CONTROL_PLANE]);
     let default = keys.map(|key| (key.to_owned(), ENABLED.to_owned()));
     let known = catalog.roles.values().flat_map(|role| role.labels.clone());
     let own = spec.nodes.roles.iter().flat_map(|(name, role)| role_labels(name, role, catalog));
@@ -117,7 +118,7 @@ fn too_many(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Servers> {
     let names = get(values, &replicas).and_then(Value::as_object).into_iter().flat_map(|names| names.keys());
     let found = names.filter_map(|name| {
         let path: Path = replicas.keys().iter().chain([name]).cloned().collect();
-        let apart = &cloud.catalog.cross_checks.apart;
+        let apart = &cloud.catalog.cross_checks.separate_servers;
         let apart = apart.iter().find(|apart| apart.chart == chart && apart.replicas == path);
         servers(cloud, (release, values), &path, apart)
     });

@@ -32,7 +32,7 @@ pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a
 /// Reports servers of a release that decide by majority and have an even number.
 fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
     let Some((_, entry)) = cloud.catalog.release(release) else { return Vec::new() };
-    let of_chart = cloud.catalog.cross_checks.apart.iter().filter(|apart| apart.chart == entry.chart);
+    let of_chart = cloud.catalog.cross_checks.separate_servers.iter().filter(|apart| apart.chart == entry.chart);
     let found = of_chart.filter_map(|SeparateServers { what, replicas, even, .. }| {
         let count = get(cloud.values.get(release)?, replicas)?.as_u64()?;
         let message = format!("an even number of {what} {even}; set an odd number");

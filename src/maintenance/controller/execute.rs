@@ -39,8 +39,8 @@ impl MaintenanceController {
                 for id in ids {
                     match self.call_nova(setting, &nova::live_migrate(id)).await {
                         // Other errors are retried: nova may just be starting.
-                        Err(openstack::Error::Refused { answer, message, code: 400 | 403 | 404 | 409, .. }) => {
-                            refused_migrations.insert(id.clone(), message.unwrap_or(answer));
+                        Err(openstack::Error::Refused { status, message, code: 400 | 403 | 404 | 409, .. }) => {
+                            refused_migrations.insert(id.clone(), message.unwrap_or(status));
                         }
                         other => other?,
                     }

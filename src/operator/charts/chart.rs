@@ -155,12 +155,12 @@ impl Chart {
         definitions.map(text).collect()
     }
 
-    /// Reads the archive, and returns the imprint by which helm's records identify the chart, see
+    /// Reads the archive, and returns the fingerprint by which helm's records identify the chart, see
     /// [`osdpl_core::release::chart_fingerprint`].
     ///
     /// # Errors
     /// As [`Self::default_values`].
-    pub fn imprint(&self) -> Result<String, Error> {
+    pub fn fingerprint(&self) -> Result<String, Error> {
         let contents = self.contents()?;
         let metadata = Value::Object(self.read(&contents, "Chart.yaml")?);
         let defaults = self.read(&contents, "values.yaml")?;

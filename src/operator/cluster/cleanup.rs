@@ -48,7 +48,7 @@ impl Cluster {
             kept.push(self.objects_to_keep(key, *revision).await?);
         }
         let mut leftovers = Vec::new();
-        for revision in &cleanup.of {
+        for revision in &cleanup.revisions {
             let failed = match self.recorded_objects(key, *revision).await? {
                 None => continue,
                 Some(Ok(objects)) => objects,
@@ -63,7 +63,7 @@ impl Cluster {
             }
         }
         let deleted = self.delete_leftovers(key, leftovers, others).await?;
-        for revision in &cleanup.of {
+        for revision in &cleanup.revisions {
             self.mark_cleaned_up(key, *revision).await?;
         }
         Ok(deleted)

@@ -137,8 +137,8 @@ impl Context {
                     Err(error) => ActionResult::Refused(error.to_string()),
                 });
             }
-            Action::CleanUp { release, sweep, others } => {
-                return Ok(match self.cluster.clean_up(release, sweep, others).await {
+            Action::CleanUp { release, cleanup, others } => {
+                return Ok(match self.cluster.clean_up(release, cleanup, others).await {
                     Ok(deleted) => {
                         if !deleted.is_empty() {
                             let deleted = deleted.join(", ");

@@ -261,7 +261,7 @@ fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
     let jobs = switches.filter(|(name, _)| name.starts_with("job_"));
     let jobs = jobs.filter_map(|(name, on)| Some((name.clone(), on.as_bool()?))).collect();
     let (version, digest) = (chart.version.clone(), chart.digest.to_string());
-    let info = ChartInfo { version, digest, imprint: chart.imprint()?, images, jobs };
+    let info = ChartInfo { version, digest, fingerprint: chart.fingerprint()?, images, jobs };
     Ok(ReadyChart { path: chart.path.clone(), crds: chart.crds()?.into(), info })
 }
 

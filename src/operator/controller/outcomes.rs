@@ -141,7 +141,7 @@ impl Memory {
         let inputs = if verb == Verb::Uninstall { String::new() } else { inputs };
         let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);
         let count = known.map_or(0, |failed| failed.count) + 1;
-        let failed = Failed { verb, inputs, at: super::now(), count, message, mend: fix, is_reported: false };
+        let failed = Failed { verb, inputs, at: super::now(), count, message, fix, is_reported: false };
         self.failures.insert(key.clone(), failed);
     }
 

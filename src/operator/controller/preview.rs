@@ -113,7 +113,7 @@ pub async fn preview(
     let assumptions = Assumptions { live, catalog, charts };
     let (snapshot, mut plan, actions) = Box::pin(planner.plan(&assumptions, &mut unknown)).await?;
     let restarts = &deployment.spec.nodes.rollout;
-    let restarts = rollout::ahead(&plan.desired, &plan.observed, catalog, &plan.releases, restarts);
+    let restarts = rollout::preview_restarts(&plan.desired, &plan.observed, catalog, &plan.releases, restarts);
     let facts = std::mem::take(&mut plan.facts);
     let (spec, selection) = (plan.spec.take().unwrap_or_default(), plan.selection.take());
     let selection = selection.unwrap_or_else(|| osdpl_decide::selection(deployment, &deployment.spec, catalog));

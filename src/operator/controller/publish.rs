@@ -69,7 +69,7 @@ impl Context {
             ceph: plan.ceph.as_ref(),
             roles: &plan.roles,
             rollouts: &plan.rollouts,
-            not_the_one: plan.older.clone(),
+            older_resource: plan.older.clone(),
             deleting: plan.deleting.clone(),
         };
         let now = now();

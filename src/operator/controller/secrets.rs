@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use osdpl_core::api::{RolloutPhase, RolloutStatus};
     use osdpl_core::plan::{Decision, Reason, Step, Wait};
-    use osdpl_core::testing::world::{Fixture, seen, world};
+    use osdpl_core::testing::{Fixture, fixture, observed_release};
 
     #[test]
     fn collects_list_items_and_numbers() {
@@ -147,12 +147,12 @@ mod tests {
     #[test]
     fn is_not_settled_while_older_inputs_may_be_in_use() {
         let plan = |step: Step| {
-            let decision = Decision { key: ReleaseKey::new("cloud", "heat"), step, sweep: None, mending: None };
+            let decision = Decision { key: ReleaseKey::new("cloud", "heat"), step, cleanup: None, drift_action: None };
             Plan { decisions: [("heat".to_owned(), decision)].into(), ..Plan::default() }
         };
         let rolling =
             |phase| Rollouts::from([("nova/compute".to_owned(), RolloutStatus { phase, ..Default::default() })]);
-        let mut world = world().see("front", seen(Status::Deployed));
+        let mut world = fixture().with_release("front", observed_release(Status::Deployed));
         let is_settled = |world: &Fixture, plan: &Plan, rollouts: &Rollouts| {
             super::is_settled(&world.desired, &world.observed, plan, rollouts)
         };

@@ -94,7 +94,7 @@ pub(super) fn spawn(
 fn read_node(node: &Partial<Node>) -> observed::Node {
     let metadata = &node.metadata;
     let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
-    let missing = node.status.presence() != Readiness::Ready;
+    let missing = node.status.readiness() != Readiness::Ready;
     let seen = observed::Node::new(metadata.uid.as_deref(), metadata.labels.as_ref(), annotation.map(String::as_str));
     observed::Node { missing, pod_networks: node.spec.pod_networks.clone(), ..seen }
 }
@@ -161,7 +161,7 @@ impl Watches<'_> {
             &all,
             |store| add(&mut store.nodes),
             |store, index, update| {
-                store.nodes[index].apply(update, |node| Some((node.status.presence(), read_node(node))))
+                store.nodes[index].apply(update, |node| Some((node.status.readiness(), read_node(node))))
             },
         );
     }

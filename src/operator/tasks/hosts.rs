@@ -13,7 +13,7 @@ use super::problems::Problems;
 use super::show::publish;
 use osdpl_client::HttpConfig;
 use osdpl_core::nodes::format_names;
-use osdpl_core::openstack::{Access, Error, Forgotten, HostObservation, HostQuery, HostResponse, Hosts, nova};
+use osdpl_core::openstack::{Access, DeletedHost, Error, HostObservation, HostQuery, HostResponse, Hosts, nova};
 use osdpl_maintenance::OpenStackClient;
 
 /// The first pause before a query is repeated without a change. Each following pause is twice as long.
@@ -54,14 +54,14 @@ async fn run(
 ) {
     let mut pause = FIRST_PAUSE;
     loop {
-        let question = wanted.borrow_and_update().clone();
+        let query = wanted.borrow_and_update().clone();
         let mut longest = Duration::ZERO;
-        let observation = match question {
+        let observation = match query {
             None => None,
-            Some(question) => {
-                let answer = query_hosts(&client, &question).await.map_err(|error| error.to_string());
-                longest = longest_pause(&question, &answer);
-                Some(HostObservation { question, answer })
+            Some(query) => {
+                let response = query_hosts(&client, &query).await.map_err(|error| error.to_string());
+                longest = longest_pause(&query, &response);
+                Some(HostObservation { query, response })
             }
         };
         publish(observation.map(Arc::new), &sender, &trigger);
@@ -78,34 +78,34 @@ async fn run(
 }
 
 /// Returns the longest pause after which a query is repeated although nothing changed.
-fn longest_pause(question: &HostQuery, answer: &Result<HostResponse, String>) -> Duration {
-    match answer {
-        Ok(answer) if !answer.not_deleted.is_empty() => RETRY_PAUSE,
-        Ok(answer) if answer.hosts.has_stale_hosts() || answer.hosts.up < question.ready() => SETTLING_PAUSE,
+fn longest_pause(query: &HostQuery, response: &Result<HostResponse, String>) -> Duration {
+    match response {
+        Ok(response) if !response.not_deleted.is_empty() => RETRY_PAUSE,
+        Ok(response) if response.hosts.has_stale_hosts() || response.hosts.up < query.ready() => SETTLING_PAUSE,
         Ok(_) => Duration::ZERO,
         Err(_) => RETRY_PAUSE,
     }
 }
 
-async fn query_hosts(client: &OpenStackClient, question: &HostQuery) -> Result<HostResponse, Error> {
-    let access = &question.access;
+async fn query_hosts(client: &OpenStackClient, query: &HostQuery) -> Result<HostResponse, Error> {
+    let access = &query.access;
     let services = client.call(access, &nova::services()).await?.services;
     let hypervisors = client.hypervisors(access).await?;
-    let mut answer = HostResponse {
-        hosts: Hosts::from_services(services, &hypervisors, question.nodes.as_ref()),
+    let mut response = HostResponse {
+        hosts: Hosts::from_services(services, &hypervisors, query.nodes.as_ref()),
         ..HostResponse::default()
     };
-    for node in &question.removed_nodes {
-        let Some(service) = answer.hosts.host_of_deleted_node(node).cloned() else { continue };
+    for node in &query.removed_nodes {
+        let Some(service) = response.hosts.host_of_deleted_node(node).cloned() else { continue };
         match forget(client, access, &service).await {
             Ok(agents) => {
-                answer.hosts.drop_host(&service.host);
-                answer.forgotten.insert(node.clone(), Forgotten { host: service.host, agents });
+                response.hosts.drop_host(&service.host);
+                response.deleted.insert(node.clone(), DeletedHost { host: service.host, agents });
             }
-            Err(why) => drop(answer.not_deleted.insert(node.clone(), why)),
+            Err(why) => drop(response.not_deleted.insert(node.clone(), why)),
         }
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// Deletes a host, provided that nova-compute no longer reports and no instance is on it.

@@ -50,7 +50,7 @@ impl World {
     async fn adopt_all(&self, cloud: &[ByHand]) {
         let told = |cloud: &OpenStackDeployment| {
             let child = cloud.child("keystone");
-            child.message.contains("take it over (osdpl adopt <release>): nothing would change").then_some(child.status)
+            child.message.contains("adopt it (osdpl adopt <release>): nothing would change").then_some(child.status)
         };
         assert_eq!(self.until("the changes of an adoption are reported", told).await, "unmanaged");
         self.osdpl(&["adopt", "--namespace", &self.namespace, "keystone", "mariadb"]);

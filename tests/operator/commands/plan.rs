@@ -110,10 +110,7 @@ fn plan_checks_a_change_with_read_access_only() {
 
         let less = services(&["mariadb"]);
         let plan = world.plan_as(&reader, &["-f", world.file(&less).to_str().unwrap()]);
-        assert!(
-            plan.contains("memcached      deployed         it is not wanted any more: waits for approval"),
-            "{plan}"
-        );
+        assert!(plan.contains("memcached      deployed         it is no longer desired: waits for approval"), "{plan}");
         world.apply(&less).await;
         let hash = world.until_reason(reason::APPROVAL).await.status().approval.unwrap();
         let line = format!(

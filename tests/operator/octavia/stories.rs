@@ -45,8 +45,8 @@ async fn resolved(stage: &Stage<'_>) -> Value {
     let catalog = Catalog::load(&osdpl_core::files::built_in()).unwrap();
     let spec: OpenStackDeploymentSpec = serde_json::from_value(stage.spec.clone()).unwrap();
     let selection = select("cloud", "openstack", &spec, &catalog);
-    let written = [("octavia".to_owned(), Ok(stage.facts().await))].into();
-    let facts = Facts { written, ..placeholder::facts(&catalog, &selection) };
+    let job_facts = [("octavia".to_owned(), Ok(stage.facts().await))].into();
+    let facts = Facts { job_facts, ..placeholder::facts(&catalog, &selection) };
     resolve(&spec, &catalog, &selection, &facts).releases["octavia"].values.clone().into()
 }
 

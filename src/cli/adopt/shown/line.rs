@@ -89,11 +89,11 @@ fn overrides(name: &str, described: &Description) -> usize {
 
 /// Returns the change of the chart, and what could not be compared; values and objects are listed elsewhere.
 fn changes(name: &str, described: &Description, seen: &Observations) -> Vec<String> {
-    let verdict = described.compared.get(name).map(|compared| &compared.verdict);
-    let compared_change = match verdict {
+    let result = described.compared.get(name).map(|compared| &compared.result);
+    let compared_change = match result {
         Some(ComparisonResult::Same) => None,
         Some(ComparisonResult::Differs { chart, .. }) => chart.clone(),
-        Some(verdict @ (ComparisonResult::Owned(_) | ComparisonResult::Unknown(_))) => Some(verdict.to_string()),
+        Some(result @ (ComparisonResult::Owned(_) | ComparisonResult::Unknown(_))) => Some(result.to_string()),
         None => Some("everything: the spec does not select it; see the errors below".to_owned()),
     };
     let chart = match seen.charts.get(name) {

@@ -18,20 +18,21 @@ pub struct EqualSetting {
     pub what: String,
     /// The reason why it must be equal.
     pub why: String,
-    /// A further step besides making the values equal; empty if none.
+    /// A step to take in addition to making the values equal; empty if none.
     pub remedy: String,
-    /// Upstream's default. If it is unknown, unset places are ignored.
+    /// Upstream's default. If it is unknown, paths without a value are ignored.
     pub default: Option<Value>,
     /// The expected value, if it is known.
     pub expected: Option<Expression>,
-    /// The release that serves all others without a server of their own: `rabbitmq`, if release `rabbitmq-nova` is
-    /// nova's. The values must be equal between a server and its clients, but not between two servers.
+    /// The release with the server that all releases share, except those with a server of their own: `rabbitmq`, while
+    /// nova may use `rabbitmq-nova`. The values must be equal between a server and its clients, but not between two
+    /// servers.
     pub server: Option<String>,
-    /// The places of the setting.
-    pub places: Vec<SettingPath>,
+    /// The paths of the setting.
+    pub paths: Vec<SettingPath>,
 }
 
-/// A place of the setting.
+/// A path of the setting in one or more charts.
 #[derive(Debug)]
 pub struct SettingPath {
     /// The release; if unset, every release whose chart has the key.
@@ -60,12 +61,13 @@ struct Entry {
     expected: Option<String>,
     #[serde(default)]
     server: Option<String>,
-    places: Vec<PlaceEntry>,
+    #[serde(rename = "places")]
+    paths: Vec<PathEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PlaceEntry {
+struct PathEntry {
     #[serde(default)]
     release: Option<String>,
     path: String,
@@ -91,19 +93,19 @@ fn coupling(index: usize, entry: Entry, reader: &mut Reader<'_>) -> EqualSetting
             })
             .ok()
     });
-    let places = entry.places.into_iter().enumerate();
-    let places = places.filter_map(|(position, place)| {
+    let paths = entry.paths.into_iter().enumerate();
+    let paths = paths.filter_map(|(position, entry)| {
         let field = format!("{field}.places[{position}]");
-        let path = match &place.release {
-            Some(name) => reader.path(FILE, &field, Some(name), &place.path)?,
-            None => Path::parse(&place.path)
+        let path = match &entry.release {
+            Some(name) => reader.path(FILE, &field, Some(name), &entry.path)?,
+            None => Path::parse(&entry.path)
                 .map_err(|error| reader.errors.push(Error::Path { file: FILE.into(), field, error }))
                 .ok()?,
         };
-        Some(SettingPath { release: place.release, path })
+        Some(SettingPath { release: entry.release, path })
     });
-    let places = places.collect();
+    let paths = paths.collect();
     let server = entry.server.filter(|name| reader.release(FILE, &field, name).is_some());
     let Entry { what, why, remedy, default, .. } = entry;
-    EqualSetting { what, why, remedy, default, expected, server, places }
+    EqualSetting { what, why, remedy, default, expected, server, paths }
 }

@@ -6,8 +6,9 @@ use super::Reader;
 use super::rule::FILE;
 use osdpl_values::Path;
 
-/// Pods of one kind. They open at most pods × (workers + beside) × pools × (`max_pool_size` + `max_overflow`)
-/// connections.
+/// Pods of one kind with their database connections.
+///
+/// They open at most pods × (workers + other processes) × pools × (`max_pool_size` + `max_overflow`) connections.
 #[derive(Debug)]
 pub struct ConnectionPool {
     /// The release of the pods.
@@ -20,7 +21,7 @@ pub struct ConnectionPool {
     /// The number of workers if no path has a value.
     pub processes: u64,
     /// The number of processes besides the workers.
-    pub beside: u64,
+    pub other_processes: u64,
     /// The number of pools per process.
     pub pools: u64,
     /// The section with `max_pool_size` and `max_overflow`. Without it, or without both options in it, a process counts
@@ -37,8 +38,8 @@ pub(super) struct Entry {
     workers: Vec<String>,
     #[serde(default = "one")]
     processes: u64,
-    #[serde(default)]
-    beside: u64,
+    #[serde(default, rename = "beside")]
+    other_processes: u64,
     #[serde(default = "one")]
     pools: u64,
     section: Option<String>,
@@ -50,13 +51,13 @@ fn one() -> u64 {
 
 pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<ConnectionPool> {
     let read = |(index, entry): (usize, Entry)| {
-        let Entry { release, pods, workers, processes, beside, pools, section } = entry;
+        let Entry { release, pods, workers, processes, other_processes, pools, section } = entry;
         let field = format!("pools[{index}]");
         let mut path = |text: &str| reader.path(FILE, &field, Some(&release), text);
         let pods = path(&pods)?;
         let workers = workers.iter().map(|text| path(text)).collect::<Option<Vec<_>>>()?;
         let section = section.map(|text| path(&text)).map_or(Some(None), |path| path.map(Some))?;
-        Some(ConnectionPool { release, pods, workers, processes, beside, pools, section })
+        Some(ConnectionPool { release, pods, workers, processes, other_processes, pools, section })
     };
     entries.into_iter().enumerate().filter_map(read).collect()
 }

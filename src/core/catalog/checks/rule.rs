@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::super::{Error, Files, Level};
-use super::{Judgements, Reader, apart, pool, shared};
+use super::{CrossChecks, Reader, pool, separate_servers, shared};
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
 
@@ -32,8 +32,8 @@ struct File {
     rules: Vec<Entry>,
     #[serde(default)]
     pools: Vec<pool::Entry>,
-    #[serde(default)]
-    apart: Vec<apart::Entry>,
+    #[serde(default, rename = "apart")]
+    separate_servers: Vec<separate_servers::Entry>,
     #[serde(default)]
     shared: Vec<shared::Entry>,
     #[serde(default)]
@@ -51,18 +51,18 @@ struct Entry {
 }
 
 /// Reads the tables of the file.
-pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> Judgements {
-    let Some(text) = files.get(FILE) else { return Judgements::default() };
+pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> CrossChecks {
+    let Some(text) = files.get(FILE) else { return CrossChecks::default() };
     let file: File = text.read(FILE).unwrap_or_else(|error| {
         reader.errors.push(error.into());
         File::default()
     });
     let rules = file.rules.into_iter().enumerate();
-    Judgements {
+    CrossChecks {
         couplings: Vec::new(),
         rules: rules.filter_map(|(index, entry)| rule(index, entry, reader)).collect(),
         pools: pool::read(file.pools, reader),
-        apart: apart::read(file.apart, reader),
+        separate_servers: separate_servers::read(file.separate_servers, reader),
         shared: shared::read(file.shared, reader),
         unshared: file.unshared,
     }

@@ -17,9 +17,9 @@ pub struct Certificates {
     pub secrets: Value,
     /// The keys of the Secrets.
     pub keys: CertificateKeys,
-    /// Whether users have to provide the Secrets. A missing one is then reported.
-    #[serde(default)]
-    pub brought: bool,
+    /// Whether users must create the Secrets. If so, a missing one is reported.
+    #[serde(default, rename = "brought")]
+    pub user_provided: bool,
 }
 
 /// The keys of a Secret. Content without a key here is not checked.

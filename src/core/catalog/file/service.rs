@@ -46,8 +46,8 @@ pub struct Release {
     /// The name of the chart; that of the release if unset.
     #[serde(default)]
     pub chart: Option<String>,
-    /// The usual namespace, for charts that are installed beside the cloud (cert-manager, rook-ceph); that of the
-    /// custom resource if unset. The spec of the release takes precedence.
+    /// The default namespace, for charts that are not part of OpenStack (cert-manager, rook-ceph); that of the custom
+    /// resource if unset. A namespace in the spec takes precedence.
     #[serde(default)]
     pub namespace: Option<String>,
     /// A CEL condition over the features; if unset, the release is always part of the service.
@@ -57,12 +57,12 @@ pub struct Release {
     /// part of the cloud.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// Components that its own pods wait for, in upstream's init containers. They do not hold the release back, but the
-    /// services that provide them become part of the cloud, and go first if not all can start at once.
+    /// Components that its own pods wait for, in upstream's init containers. The release does not wait for them, but the
+    /// services that provide them become part of the cloud, and start first if not all can start at once.
     #[serde(default)]
     pub awaits: Vec<Need>,
-    /// Components without which it is of no use, in no particular order, because pods of both may wait for each other.
-    /// The services that provide them become part of the cloud. If the spec disables one, a warning is reported.
+    /// Components without which the release does not work. They may start in any order, because pods of both may wait for
+    /// each other. The services that provide them become part of the cloud. If the spec disables one, osdpl warns.
     #[serde(default)]
     pub alongside: Vec<Need>,
     /// Maps `application/component` to the kind of its workload.
@@ -74,11 +74,11 @@ pub struct Release {
     /// Components of which more than half of the pods must be ready. A drain that would leave fewer is refused.
     #[serde(default)]
     pub quorum: Vec<String>,
-    /// The `CronJobs` that are tests, by `application/component`, each with the place of its results. The status
-    /// reports the result of the last run.
+    /// The `CronJobs` that are tests, by `application/component`, each with the location of its results. The
+    /// status reports the result of the last run.
     #[serde(default)]
     pub tests: BTreeMap<String, String>,
-    /// The nodes that its API knows as hypervisors.
+    /// The component whose nodes its API lists as hypervisors.
     #[serde(default)]
     pub hosts: Option<Hosts>,
     /// The `DaemonSets` that accept values for some nodes, by their name in the chart's overrides without the chart's
@@ -96,10 +96,10 @@ pub struct Release {
     /// removes them.
     #[serde(default)]
     pub kept_secrets: Vec<String>,
-    /// A CEL expression for a digest of everything that running instances depend on; `none` if there is nothing. An
-    /// upgrade that changes it waits for approval.
-    #[serde(default)]
-    pub guests: Option<String>,
+    /// A CEL expression for a digest of the settings that running instances depend on; `none` if there are none. An
+    /// upgrade that changes the digest waits for approval.
+    #[serde(default, rename = "guests")]
+    pub instance_digest: Option<String>,
     /// Helm's `--timeout`, per hook, in seconds.
     #[serde(default = "fifteen_minutes")]
     pub timeout: u32,
@@ -117,14 +117,14 @@ pub struct Release {
     pub fragments: Vec<OwnFragment>,
 }
 
-/// The nodes that an API knows as hypervisors.
+/// The nodes that an API lists as hypervisors.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Hosts {
     /// The component whose pods run on them: `application/component`.
     #[serde(deserialize_with = "component")]
     pub component: Component,
-    /// The `CronJob` that registers new nodes with the rest of the cloud. It is also run at once for a new node.
+    /// The `CronJob` that registers new hosts. The operator also runs it at once when a node was added.
     pub discovered_by: String,
 }
 
@@ -149,7 +149,7 @@ pub struct Endpoint {
     pub port_name: String,
     /// The TCP port of the internal endpoint in the chart.
     pub port: u16,
-    /// The path of the probe, which must answer without a token.
+    /// The path of the probe. The API must respond there without a token.
     pub path: String,
     /// The accepted HTTP status codes. OpenStack APIs return 300 to list several versions.
     #[serde(default = "default_accept")]
@@ -208,8 +208,8 @@ pub struct DaemonSet {
     /// A CEL condition under which it is part of the cloud.
     #[serde(default)]
     pub when: Option<String>,
-    /// Paths that end in objects shared by all nodes (scripts, the pods themselves), so that they can't differ between
-    /// nodes.
+    /// Paths whose values can't differ between nodes, because they end up in objects that all nodes share (scripts, pod
+    /// specs).
     #[serde(default)]
     pub shared: Vec<String>,
 }

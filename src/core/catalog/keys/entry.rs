@@ -33,7 +33,7 @@ pub const TEXT_PREFIX: char = '=';
 /// The maximum length of a string in a tree, in characters.
 const MAX_LENGTH: usize = 60;
 
-/// Whether a string is short enough for a tree. Settings are, scripts are not.
+/// Whether a string is short enough for a tree, as settings are and scripts are not.
 pub fn is_short(text: &str) -> bool {
     text.chars().count() <= MAX_LENGTH && !text.contains('\n')
 }

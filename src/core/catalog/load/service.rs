@@ -30,7 +30,7 @@ impl Loader<'_> {
         let tests = tests.filter_map(|(text, kept)| Some((self.component(path, &field_of_tests, &text)?, kept)));
         let tests = tests.collect();
         let endpoint = entry.endpoint.and_then(|entry| self.endpoint(path, &format!("{field}.endpoint"), entry));
-        let guests = self.condition(path, &format!("{field}.guests"), entry.guests);
+        let instance_digest = self.condition(path, &format!("{field}.guests"), entry.instance_digest);
         let daemonsets = entry.daemonsets.into_iter();
         let daemonsets =
             daemonsets.filter_map(|(name, own)| Some((name.clone(), self.daemonset(path, &field, &name, own)?)));
@@ -60,7 +60,7 @@ impl Loader<'_> {
             plain_jobs: entry.plain_jobs,
             facts: entry.facts.inspect(|name| self.config_map(path, &field, name)),
             kept_secrets: entry.kept_secrets,
-            instance_digest: guests,
+            instance_digest,
             timeout: entry.timeout,
             server_side: entry.server_side,
             base,

@@ -7,8 +7,8 @@ use super::super::{NotReady, is_uuid};
 /// The status of a `CephCluster` (`ClusterStatus` of Rook's `ceph.rook.io/v1`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// `namespace/name`.
-    pub place: String,
+    /// Its namespace and name: `namespace/name`.
+    pub path: String,
     /// `status.phase`: `Ready`, or `Connected` for an external Ceph; empty before the first reconcile by Rook.
     pub phase: String,
     /// `status.message`: Rook's current activity.
@@ -25,7 +25,7 @@ impl Cluster {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let fsid = text("/status/ceph/fsid").to_ascii_lowercase();
         Self {
-            place: format!("{namespace}/{name}"),
+            path: format!("{namespace}/{name}"),
             phase: text("/status/phase"),
             message: text("/status/message"),
             health: text("/status/ceph/health"),
@@ -33,23 +33,23 @@ impl Cluster {
         }
     }
 
-    /// Returns the reason why the cluster can't serve anybody. Settings that were read from it are still valid.
+    /// Returns the reason why the cluster does not work. Settings that were read from it are still valid.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
-        let place = &self.place;
+        let path = &self.path;
         if !matches!(self.phase.as_str(), "Ready" | "Connected") {
             let phase = if self.phase.is_empty() { "not reconciled yet" } else { &self.phase };
             let message = if self.message.is_empty() { String::new() } else { format!(" ({})", self.message) };
             return Some(NotReady::Rook(format!(
-                "CephCluster {place} is {phase}{message}; see the log of Rook's operator"
+                "CephCluster {path} is {phase}{message}; see the log of Rook's operator"
             )));
         }
         (self.health == "HEALTH_ERR").then(|| {
-            NotReady::Rook(format!("CephCluster {place} is in HEALTH_ERR; run `ceph health detail` in Rook's toolbox"))
+            NotReady::Rook(format!("CephCluster {path} is in HEALTH_ERR; run `ceph health detail` in Rook's toolbox"))
         })
     }
 }
 
-/// Returns the cluster of a namespace. Rook does not run a second one there.
+/// Returns the cluster of a namespace. Rook supports only one per namespace.
 ///
 /// # Errors
 /// If the object or its fsid is missing.
@@ -63,8 +63,8 @@ pub fn only(namespace: &str, clusters: Result<Vec<Cluster>, String>) -> Result<(
     let cluster = clusters.into_iter().next().ok_or_else(none)?;
     let Some(fsid) = cluster.fsid.clone() else {
         let pending = || {
-            let place = &cluster.place;
-            NotReady::Rook(format!("CephCluster {place} has no fsid (status.ceph.fsid); Rook has not reached Ceph yet"))
+            let path = &cluster.path;
+            NotReady::Rook(format!("CephCluster {path} has no fsid (status.ceph.fsid); Rook has not reached Ceph yet"))
         };
         return Err(cluster.not_ready_reason().unwrap_or_else(pending));
     };

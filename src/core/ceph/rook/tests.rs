@@ -39,7 +39,7 @@ fn users_have_minimal_capabilities() {
     assert_eq!(mgr, "profile rbd pool=volumes, profile rbd pool=vms");
 }
 
-/// A `CephCluster` with this phase and health.
+/// Returns a `CephCluster` with this phase and health.
 fn cluster(phase: &str, health: &str) -> Cluster {
     let fsid = "6D2A1B7E-0c8f-4a53-9d61-1f6f0f1d2c3b";
     let status = json!({"phase": phase, "message": "Configuring Ceph Mons", "ceph": {"health": health, "fsid": fsid}});
@@ -108,7 +108,7 @@ fn reports_missing_and_unhealthy_clusters() {
     assert!(trouble("", "").unwrap().contains("is not reconciled yet"));
 }
 
-/// A Rook whose charts get `client.admin`'s key.
+/// Returns a Rook whose charts get `client.admin`'s key.
 fn with_admin() -> RookSettings {
     let feature = json!({"access": "admin", "namespace": "deep", "pools": {"images": {"replicas": 2}}});
     RookSettings::from_feature(&json!({"mode": "rook", "rook": feature})).unwrap()
@@ -152,7 +152,8 @@ fn recognizes_another_ceph_by_its_fsid() {
         name: "ceph-etc".into(),
         data: [("ceph.conf".to_owned(), format!("[global]\n{fsid}mon_host = 10.0.0.1\n"))].into(),
     };
-    let message = |new: &str, held: &str| map(new).other_ceph_error(&map(held).data).map(|problem| problem.to_string());
+    let message =
+        |new: &str, existing: &str| map(new).other_ceph_error(&map(existing).data).map(|problem| problem.to_string());
     assert_eq!(message("fsid = a\n", "fsid = a\n"), None);
     assert_eq!(message("fsid = a\n", ""), None, "Mirantis' layout has no fsid");
     let message = message("fsid = b\n", "fsid = a\n").unwrap();

@@ -46,7 +46,7 @@ pub(in crate::desired) fn check(
     }
 }
 
-/// Returns what is wrong with the nodes of an entry.
+/// Returns the problem of an entry's nodes.
 fn check_nodes(entry: &NodeOverride) -> Option<String> {
     match (&entry.selector, entry.nodes.is_empty()) {
         (Some(_), false) | (None, true) => {
@@ -63,7 +63,7 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
     }
 }
 
-/// Returns what is wrong with the values of a release.
+/// Returns the problem of an entry's values for a release, with the field below the release.
 fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, String)> {
     let chart = &release.chart;
     if release.daemonsets.is_empty() {

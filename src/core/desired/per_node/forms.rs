@@ -1,8 +1,8 @@
-//! The two forms in which upstream charts take values for some nodes, and what they can't express.
+//! The two forms in which upstream charts take values for some nodes, and their limits.
 
 use serde_json::{Map, Value, json};
 
-use super::{NodeTarget, Part, Place, is_subdomain};
+use super::{EntryValues, NodeTarget, Subject, is_subdomain};
 use crate::catalog::{DaemonSet, Form};
 use osdpl_values::{Path, Values, leaves, merge};
 
@@ -21,7 +21,7 @@ pub(super) fn values_path(form: Form, key: &str) -> Path {
 }
 
 /// Renders the parts as the chart expects them at [`values_path`].
-pub(super) fn render(form: Form, parts: &[Part<'_>]) -> Value {
+pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     match form {
         Form::Conf => conf(parts),
         Form::Root => root(parts),
@@ -29,7 +29,7 @@ pub(super) fn render(form: Form, parts: &[Part<'_>]) -> Value {
 }
 
 /// Renders lists in which the last matching label wins; a label with several values is one entry.
-fn conf(parts: &[Part<'_>]) -> Value {
+fn conf(parts: &[EntryValues<'_>]) -> Value {
     let mut labels: Vec<(Value, Values)> = Vec::new();
     let mut hosts: Vec<(Value, Values)> = Vec::new();
     for part in parts {
@@ -48,7 +48,7 @@ fn conf(parts: &[Part<'_>]) -> Value {
 }
 
 /// Renders a map by `key::value`, one entry for each value.
-fn root(parts: &[Part<'_>]) -> Value {
+fn root(parts: &[EntryValues<'_>]) -> Value {
     let mut entries: Vec<(Value, Values)> = Vec::new();
     for part in parts {
         let (key, values) = match &part.target {
@@ -73,26 +73,26 @@ fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
     entries.push((nodes, merged));
 }
 
-/// Returns what this form can't express for these nodes and values.
+/// Returns the problems of these nodes and values that the form can't express.
 pub(super) fn problems(
     chart: &str,
     name: &str,
     own: &DaemonSet,
     target: &NodeTarget,
     values: &Values,
-) -> Vec<(Place, String)> {
+) -> Vec<(Subject, String)> {
     let mut problems = Vec::new();
     for (path, _) in leaves(values) {
         let first = path.keys().first().map(String::as_str).unwrap_or_default();
         let second = path.keys().get(1).map(String::as_str);
         if first == "overrides" || (first == "conf" && second == Some("overrides")) {
             let message = "is reserved for the chart's own values by node; set the values themselves".to_owned();
-            problems.push((Place::Value(path), message));
+            problems.push((Subject::Value(path), message));
         } else if own.form == Form::Conf && (first != "conf" || second.is_none()) {
-            problems.push((Place::Value(path), shared(chart, name, "the values below conf")));
+            problems.push((Subject::Value(path), shared(chart, name, "the values below conf")));
         } else if own.shared.iter().any(|shared| shared.covers(&path) || path.covers(shared)) {
             problems.push((
-                Place::Value(path),
+                Subject::Value(path),
                 shared(chart, name, "configuration files (this value also goes into scripts and pods that they share)"),
             ));
         }
@@ -110,14 +110,14 @@ fn shared(chart: &str, name: &str, what: &str) -> String {
 }
 
 /// Finds labels and hosts from which the chart can't build a valid `DaemonSet` name.
-fn bad_names(chart: &str, name: &str, target: &NodeTarget) -> Vec<(Place, String)> {
+fn bad_names(chart: &str, name: &str, target: &NodeTarget) -> Vec<(Subject, String)> {
     let fits = |part: &str| is_subdomain(&format!("{chart}-{name}-{part}-00000000").to_lowercase().replace('_', "-"));
     match target {
         NodeTarget::Label(key, _) if !fits(key) => {
             let message = format!(
                 "selects by label {key}, from which chart {chart} can't build the name of a DaemonSet; give those nodes one without a slash by a role (spec.nodes.roles) and select by it"
             );
-            vec![(Place::Nodes, message)]
+            vec![(Subject::Nodes, message)]
         }
         NodeTarget::Label(..) => Vec::new(),
         NodeTarget::Hosts(names) => {
@@ -128,7 +128,7 @@ fn bad_names(chart: &str, name: &str, target: &NodeTarget) -> Vec<(Place, String
                     "names node {host}, from whose first {HOST_CHARACTERS} characters chart {chart} can't build the name of a DaemonSet; give it a label by a role (spec.nodes.roles) and select by it"
                 )
             };
-            bad.map(|host| (Place::Nodes, message(host))).collect()
+            bad.map(|host| (Subject::Nodes, message(host))).collect()
         }
     }
 }

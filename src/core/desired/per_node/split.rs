@@ -18,7 +18,7 @@ pub struct NodeSplit {
     /// The components that have separate pods on some nodes.
     pub components: BTreeSet<Component>,
     /// The upstream name of the single `DaemonSet` of each splittable component while it is not split.
-    pub whole: BTreeMap<Component, String>,
+    pub unsplit_names: BTreeMap<Component, String>,
 }
 
 /// Returns the split that these values produce, whichever layer set them; `None` for a release that can't be split.
@@ -27,8 +27,8 @@ pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<No
     let mut all = Vec::new();
     for (name, own) in &release.daemonsets {
         let key = format!("{}_{name}", release.chart);
-        let whole = format!("{}-default", key.replace('_', "-"));
-        split.whole.insert(own.component.clone(), whole);
+        let unsplit_name = format!("{}-default", key.replace('_', "-"));
+        split.unsplit_names.insert(own.component.clone(), unsplit_name);
         let entries =
             get(values, &forms::values_path(own.form, &key)).map(|value| nodes(own.form, value)).unwrap_or_default();
         if !entries.is_empty() {
@@ -40,7 +40,7 @@ pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<No
         split.digest = digest([canonical(&Value::Array(all)).as_str()]);
         split.digest.truncate(16);
     }
-    (!split.whole.is_empty()).then_some(split)
+    (!split.unsplit_names.is_empty()).then_some(split)
 }
 
 /// Returns the nodes that have entries, in order, without the entries' values.

@@ -1,4 +1,4 @@
-//! The nodes that an entry selects, as far as a chart can tell nodes apart.
+//! The nodes that an entry selects, in the ways that charts support.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ impl NodeTarget {
         }
     }
 
-    /// Whether charts see both as the same entry, at least for some nodes.
+    /// Whether charts merge both into one entry, at least for some nodes.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Label(key, values), Self::Label(other_key, others)) => {
@@ -47,12 +47,12 @@ pub fn parse_target(entry: &NodeOverride) -> Result<NodeTarget, String> {
         ([], [required]) if required.operator == NodeOperator::In => {
             Ok(NodeTarget::Label(required.key.clone(), required.values.iter().cloned().collect()))
         }
-        ([], [required]) => Err(unfit(&format!("{:?}", required.operator))),
-        _ => Err(unfit("several labels at once")),
+        ([], [required]) => Err(unsupported(&format!("{:?}", required.operator))),
+        _ => Err(unsupported("several labels at once")),
     }
 }
 
-fn unfit(what: &str) -> String {
+fn unsupported(what: &str) -> String {
     format!(
         "uses {what}, but charts can tell nodes apart only by the values of one label; give those nodes a label of their own by a role (spec.nodes.roles) and select by it"
     )

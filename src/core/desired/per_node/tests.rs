@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::desired::{Facts, resolve, select};
 
-/// A catalogue where `front` has two `DaemonSets` of one form, and `store` has one of the other form.
+/// Returns a catalogue where `front` has two `DaemonSets` of one form, and `store` has one of the other form.
 fn catalog() -> Catalog {
     let mut files = crate::testing::files(&[]);
     let front = files["values/services/front.yaml"].as_written().replace(
@@ -41,7 +41,7 @@ fn messages(overrides: Value) -> Vec<String> {
     resolved(overrides, json!({})).findings.iter().map(|finding| format!("{:?} {finding}", finding.level)).collect()
 }
 
-/// An entry for nodes with a label, or with a name.
+/// Returns an entry for nodes with a label, or with a name.
 fn entry(nodes: &Value, release: &str, values: &Value) -> Value {
     let mut entry = json!({"name": "x", "releases": {release: {"values": values}}});
     let field = if nodes.is_array() { "nodes" } else { "selector" };
@@ -195,7 +195,7 @@ fn requires_names_if_a_release_has_several_daemon_sets() {
     let blue = json!({"features": {"colour": {"name": "blue"}}});
     let front = entry(&label("rack", "1"), "front", &json!({"conf": {"a": {"x": 1}}}));
     let message = resolved(json!([front]), blue.clone()).findings[0].to_string();
-    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: does not say for which DaemonSet it is; name some of agent, l2_agent, each of them is restarted";
+    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: names no DaemonSet; name those to change among agent, l2_agent, whose pods are then restarted";
     assert_eq!(message, expected);
     let mut named = front;
     named["releases"]["front"]["daemonsets"] = json!(["l2_agent"]);
@@ -211,7 +211,7 @@ fn the_split_depends_on_nodes_but_not_on_values() {
     let none = split(json!([]));
     assert_eq!((none.digest.as_str(), none.components.len()), (crate::release::NO_SPLIT, 0));
     let agent = crate::catalog::Component::parse("front/agent").unwrap();
-    assert_eq!(none.whole[&agent], "front-agent-default");
+    assert_eq!(none.unsplit_names[&agent], "front-agent-default");
     let rack = split(json!([one(label("rack", "1"), 1)]));
     assert_eq!(rack.components.iter().collect::<Vec<_>>(), [&agent]);
     assert_eq!(rack, split(json!([one(label("rack", "1"), 2)])));

@@ -4,8 +4,8 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
 use crate::desired::{Selection, select};
 
-/// A catalogue with services that need each other: a chain, one need with a condition, one release that depends on a
-/// feature.
+/// Returns a catalogue with services that need each other: a chain, one need with a condition, one release that depends
+/// on a feature.
 fn catalog() -> Catalog {
     let service = |name: &str, more: &str| {
         let text = format!(
@@ -133,7 +133,7 @@ fn rejects_disabling_awaited_and_warns_about_alongside() {
         messages(&selection),
         [
             "warning: spec.services.right.enabled: is false, but without right or a replacement of your own these \
-             are useless: left (right/api); take it out if you have no replacement",
+             do not work: left (right/api); take it out if you have no replacement",
             "error: spec.services.extra.enabled: is false, and extra is needed by left (extra/api); take it out, or \
              disable left as well",
         ]

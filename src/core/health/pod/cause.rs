@@ -1,4 +1,4 @@
-//! Why a pod is not ready: a list of checks, most severe first.
+//! Finds the reason why a pod is not ready, with a list of checks, most severe first.
 
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, FailedContainer, Severity};
@@ -26,6 +26,7 @@ const CREATION_REASONS: [&str; 5] = [
     "PostStartHookError",
 ];
 
+/// Returns the most severe cause.
 pub(super) fn of(is_terminating: bool, spec: &Spec, status: &Status) -> Option<Cause> {
     if is_terminating {
         return Some(simple(Severity::Terminating, "it is being deleted".into()));
@@ -66,7 +67,7 @@ fn creation(container: &ContainerStatus) -> Option<Cause> {
     })
 }
 
-/// Reports a container that failed and was not ready since, even while it runs again.
+/// Returns the failure of a container that has not been ready since it failed, even if it runs again.
 fn crash(container: &ContainerStatus) -> Option<Cause> {
     let bad = |state: Option<&'_ Terminated>| state.is_some_and(|terminated| terminated.exit_code != 0);
     let now = container.state.terminated.as_ref();
@@ -90,7 +91,7 @@ fn crash(container: &ContainerStatus) -> Option<Cause> {
     Some(Cause { severity: Severity::Stuck, message, failing: Some(failing) })
 }
 
-/// A failure of the whole pod, such as an eviction or a node shutdown.
+/// Returns a failure of the whole pod, such as an eviction or a node shutdown.
 fn failed(status: &Status) -> Option<Cause> {
     (status.phase == "Failed").then(|| {
         let message = match (status.reason.as_str(), status.message.as_str()) {
@@ -112,7 +113,7 @@ fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
     let labels: Vec<_> = spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let is_relevant = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
     let requires = if is_relevant { format!(" (it requires {})", labels.join(",")) } else { String::new() };
-    Some(simple(severity, format!("no node can take it{requires}: {}", shorten(&scheduled.message))))
+    Some(simple(severity, format!("it cannot be scheduled{requires}: {}", shorten(&scheduled.message))))
 }
 
 fn initialising(container: &ContainerStatus) -> Option<Cause> {
@@ -125,7 +126,8 @@ fn lost(status: &Status) -> Option<Cause> {
     status.was_ready().then(|| simple(Severity::Lost, "it was ready and is no longer".into()))
 }
 
-/// The kubelet reports the same reason for a missing volume and for one that is still being mounted.
+/// Reports a container that is being created. The kubelet gives the same reason for a missing volume and for one that is
+/// still being mounted.
 fn starting(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     (waiting.reason == "ContainerCreating")

@@ -32,7 +32,7 @@ fn state(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> PodState {
         let since = status.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         return PodState::Ready(since.map(|since| since.0));
     }
-    let since = metadata.creation_timestamp.as_ref().map(|made| made.0);
+    let since = metadata.creation_timestamp.as_ref().map(|time| time.0);
     let cause = observe(metadata, spec, status).and_then(|unready| unready.cause);
     match cause {
         Some(cause) if matches!(cause.severity, Severity::Stuck | Severity::Lost) => PodState::Unhealthy(cause.message),
@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    fn seen(status: Value, is_terminating: bool) -> Option<DaemonPod> {
+    fn observed(status: Value, is_terminating: bool) -> Option<DaemonPod> {
         let mut metadata = json!({"name": "nova-compute-abc", "uid": "u", "labels": {"controller-revision-hash": "r2"},
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "nova-compute", "uid": "set", "controller": true}]});
         if is_terminating {
@@ -63,13 +63,15 @@ mod tests {
             |status: &str| json!([{"type": "Ready", "status": status, "lastTransitionTime": "2026-11-21T12:00:00Z"}]);
         let waiting =
             json!([{"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]);
-        let ready = seen(json!({"phase": "Running", "conditions": condition("True")}), false).unwrap();
+        let ready = observed(json!({"phase": "Running", "conditions": condition("True")}), false).unwrap();
         assert_eq!((ready.node.as_str(), ready.set.as_str(), ready.revision.as_str()), ("n3", "set", "r2"));
         assert_eq!(ready.state, PodState::Ready(Some("2026-11-21T12:00:00Z".parse().unwrap())));
-        let stuck =
-            seen(json!({"phase": "Pending", "conditions": condition("False"), "containerStatuses": waiting}), false);
+        let stuck = observed(
+            json!({"phase": "Pending", "conditions": condition("False"), "containerStatuses": waiting}),
+            false,
+        );
         assert!(matches!(stuck.unwrap().state, PodState::Unhealthy(why) if why.contains("ImagePullBackOff")));
-        assert!(matches!(seen(json!({"phase": "Pending"}), false).unwrap().state, PodState::Starting(..)));
-        assert_eq!(seen(json!({"conditions": condition("True")}), true).unwrap().state, PodState::Terminating);
+        assert!(matches!(observed(json!({"phase": "Pending"}), false).unwrap().state, PodState::Starting(..)));
+        assert_eq!(observed(json!({"conditions": condition("True")}), true).unwrap().state, PodState::Terminating);
     }
 }

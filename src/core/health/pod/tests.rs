@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A pod of keystone-api with this status and additional metadata.
+/// Returns a pod of keystone-api with this status and additional metadata.
 fn pod(status: &Value, metadata: &Value) -> Option<UnreadyPod> {
     let mut all = json!({
         "name": "keystone-api-7d9f-x2x", "namespace": "openstack", "uid": "u1",
@@ -22,7 +22,7 @@ fn unready(status: &Value) -> UnreadyPod {
     pod(status, &json!({})).unwrap()
 }
 
-/// The status of a pod with one container in this state, with its restarts and previous state.
+/// Returns the status of a pod with one container in this state, with its restarts and previous state.
 fn container(state: &Value, restarts: i32, last: &Value) -> Value {
     json!({"phase": "Running", "containerStatuses": [
         {"name": "keystone-api", "restartCount": restarts, "state": state, "lastState": last}]})
@@ -43,7 +43,7 @@ fn unscheduled(message: &str) -> Value {
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]})
 }
 
-/// A pod that is not ready since `since`, with a container that runs since `started`.
+/// Returns a pod that is not ready since `since`, with a container that runs since `started`.
 fn not_ready(since: &str, started: &str) -> Value {
     json!({"phase": "Running",
         "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": since}],
@@ -81,10 +81,10 @@ fn describes_each_cause() {
             Some((Stuck, "Evicted: low on memory")),
         ),
         (json!({"phase": "Failed"}), Some((Stuck, "it failed"))),
-        (unscheduled("0/3 nodes are available"), Some((Stuck, "no node can take it: 0/3 nodes are available"))),
+        (unscheduled("0/3 nodes are available"), Some((Stuck, "it cannot be scheduled: 0/3 nodes are available"))),
         (
             unscheduled("pod has unbound immediate PersistentVolumeClaims"),
-            Some((Waiting, "no node can take it: pod has unbound immediate PersistentVolumeClaims")),
+            Some((Waiting, "it cannot be scheduled: pod has unbound immediate PersistentVolumeClaims")),
         ),
         (init("init", &running), Some((Waiting, "waits in init container init"))),
         (init("ceph-keyring", &running), Some((Waiting, "runs init container ceph-keyring"))),

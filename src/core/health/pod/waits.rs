@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::wire::{Container, Spec, Status};
 
-/// The variable that every such init container has.
+/// The variable that every init container of kubernetes-entrypoint has.
 const SERVICE: &str = "DEPENDENCY_SERVICE";
 
 /// A dependency of a pod.
@@ -66,7 +66,7 @@ struct JobEntry {
     namespace: String,
 }
 
-/// The dependencies of the running init container, if it is kubernetes-entrypoint.
+/// Returns the dependencies of the running init container, if it is kubernetes-entrypoint.
 pub(super) fn of(own_namespace: &str, spec: &Spec, status: &Status) -> Vec<Dependency> {
     let running = status.init_container_statuses.iter().find(|container| container.state.running.is_some());
     let container = running.and_then(|running| spec.init_containers.iter().find(|one| one.name == running.name));

@@ -158,7 +158,7 @@ fn mounts(secret: Option<&Named>, config_map: Option<&Named>) -> impl Iterator<I
 }
 
 impl Spec {
-    /// The Secrets and ConfigMaps that the pod needs to start.
+    /// Returns the Secrets and ConfigMaps that the pod needs to start.
     pub(super) fn mounts(&self) -> Vec<Mount> {
         let mut mounts: Vec<Mount> = self.volumes.iter().flat_map(Volume::mounts).collect();
         mounts.sort();

@@ -10,31 +10,37 @@ fn differs() -> ComparisonResult {
 }
 
 fn theirs() -> ObservedRelease {
-    ObservedRelease { attempt: None, own_inputs: None, inputs: None, catalog: None, ..seen(Status::Deployed) }
+    ObservedRelease {
+        attempt: None,
+        own_inputs: None,
+        inputs: None,
+        catalog: None,
+        ..observed_release(Status::Deployed)
+    }
 }
 
-/// The store as a foreign release with a known comparison.
-fn compared(seen: ObservedRelease, verdict: ComparisonResult) -> Fixture {
-    let likeness = ManifestComparison { revision: 3, inputs: "new".into(), verdict, until: None };
-    let known = move |world: &mut Fixture| {
-        drop(world.observed.comparisons.insert(ReleaseKey::new("openstack", "store"), likeness));
+/// Returns the store as a foreign release with a known comparison.
+fn compared(record: ObservedRelease, result: ComparisonResult) -> Fixture {
+    let comparison = ManifestComparison { revision: 3, inputs: "new".into(), result, until: None };
+    let known = move |fixture: &mut Fixture| {
+        drop(fixture.observed.comparisons.insert(ReleaseKey::new("openstack", "store"), comparison));
     };
-    world().see("store", seen).with(known)
+    fixture().with_release("store", record).with(known)
 }
 
-fn adoption(seen: ObservedRelease, verdict: ComparisonResult) -> String {
-    compared(seen, verdict).with(|world| _ = world.policy.adopt.insert("store".into())).describe_step("store")
+fn adoption(record: ObservedRelease, result: ComparisonResult) -> String {
+    compared(record, result).with(|fixture| _ = fixture.policy.adopt.insert("store".into())).describe_step("store")
 }
 
 #[test]
 fn reports_changes_before_adoption() {
-    let message = |verdict| compared(theirs(), verdict).describe_step("store");
+    let message = |result| compared(theirs(), result).describe_step("store");
     let same = message(ComparisonResult::Same);
-    assert!(same.contains("take it over (osdpl adopt <release>): nothing would change. Or"), "{same}");
+    assert!(same.contains("adopt it (osdpl adopt <release>): nothing would change. Or"), "{same}");
     let differs = message(differs());
     assert!(differs.contains("it would change pod.replicas, once that is approved"), "{differs}");
     let owned = message(ComparisonResult::Owned("Flux drives it".into()));
-    assert!(owned.contains("did not make; Flux drives it. Or uninstall it"), "{owned}");
+    assert!(owned.contains("did not install; Flux drives it. Or uninstall it"), "{owned}");
 }
 
 #[test]
@@ -52,9 +58,9 @@ fn adopts_requested_releases_without_other_manager() {
         adoption(older, ComparisonResult::Same),
         "settles: its release record is being compared with the desired state"
     );
-    let all = |world: &mut Fixture| {
-        world.policy.paused = true;
-        world.policy.adopt.insert("all".into());
+    let all = |fixture: &mut Fixture| {
+        fixture.policy.paused = true;
+        fixture.policy.adopt.insert("all".into());
     };
     let paused = compared(theirs(), ComparisonResult::Same).with(all).describe_step("store");
     assert_eq!(paused, "label the record, because it already equals the desired state", "labels do not start pods");
@@ -64,16 +70,16 @@ fn adopts_requested_releases_without_other_manager() {
 fn changes_adopted_releases_only_after_approval() {
     let adopted = || {
         let labels = (Some(ADOPTED.to_owned()), Some(ADOPTED.to_owned()), None);
-        let mut seen = seen(Status::Deployed);
-        (seen.inputs, seen.catalog, seen.images) = labels;
-        compared(seen, differs())
+        let mut record = observed_release(Status::Deployed);
+        (record.inputs, record.catalog, record.images) = labels;
+        compared(record, differs())
     };
     let waits = "it was adopted and differs from the desired state: waits for approval (osdpl approve)";
     assert_eq!(adopted().describe_step("store"), waits);
-    let automatic = adopted().with(|world| world.policy.approval = Approval::Automatic);
+    let automatic = adopted().with(|fixture| fixture.policy.approval = Approval::Automatic);
     assert_eq!(automatic.describe_step("store"), waits);
     let hash = adopted().plan().hash;
-    let approved = adopted().with(|world| world.policy.approved = Some(hash));
+    let approved = adopted().with(|fixture| fixture.policy.approved = Some(hash));
     assert!(
         approved
             .describe_step("store")
@@ -84,33 +90,33 @@ fn changes_adopted_releases_only_after_approval() {
 #[test]
 fn manual_upgrade_to_desired_state_is_in_sync() {
     let by_hand = || {
-        let mut seen = seen(Status::Deployed);
-        seen.attempt.as_mut().unwrap().revision = 2;
-        seen
+        let mut record = observed_release(Status::Deployed);
+        record.attempt.as_mut().unwrap().revision = 2;
+        record
     };
     let labelled = "label the record, because it already equals the desired state";
     assert_eq!(compared(by_hand(), ComparisonResult::Same).describe_step("store"), labelled);
-    let paused = |world: &mut Fixture| world.desired.releases.get_mut("store").unwrap().paused = true;
+    let paused = |fixture: &mut Fixture| fixture.desired.releases.get_mut("store").unwrap().paused = true;
     let step = compared(by_hand(), ComparisonResult::Same).with(paused).describe_step("store");
-    assert_eq!(step, "paused; set `paused: false` to go on", "nobody asked for the label");
+    assert_eq!(step, "paused; set `paused: false` to resume", "nobody asked for the label");
     let other = compared(by_hand(), differs()).describe_step("store");
     assert!(other.starts_with("revision 3 was not made by osdpl"), "{other}");
 }
 
 #[test]
 fn unmanages_releases_and_counts_them_as_ready() {
-    let step_of = |seen: ObservedRelease| {
-        let unmanage = |world: &mut Fixture| world.desired.releases.get_mut("store").unwrap().managed = false;
-        world().see("store", seen).with(unmanage).describe_step("store")
+    let step_of = |record: ObservedRelease| {
+        let unmanage = |fixture: &mut Fixture| fixture.desired.releases.get_mut("store").unwrap().managed = false;
+        fixture().with_release("store", record).with(unmanage).describe_step("store")
     };
     let expected = "remove our labels from its records, because the spec does not manage it any more";
-    for seen in [
-        seen(Status::Deployed),
-        seen(Status::Failed),
-        ObservedRelease { inputs: Some("old".into()), ..seen(Status::Deployed) },
+    for record in [
+        observed_release(Status::Deployed),
+        observed_release(Status::Failed),
+        ObservedRelease { inputs: Some("old".into()), ..observed_release(Status::Deployed) },
     ] {
-        assert_eq!(step_of(seen), expected);
+        assert_eq!(step_of(record), expected);
     }
     assert_eq!(step_of(theirs()), "ready", "with any inputs");
-    assert!(step_of(seen(Status::PendingUpgrade)).starts_with("unlock the record"));
+    assert!(step_of(observed_release(Status::PendingUpgrade)).starts_with("unlock the record"));
 }

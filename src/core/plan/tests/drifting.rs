@@ -7,17 +7,17 @@ use crate::api::DriftPolicy;
 use crate::drift::{Change, DriftedObject, KINDS, ObjectId};
 use crate::observed::{ObservedDrift, ReleaseKey, Repaired};
 use crate::release::Status;
-use crate::testing::world::*;
+use crate::testing::*;
 
 const AGAIN: &str = "delete Jobs store-setup, helm upgrade --install, because ";
 
-/// A release in sync with an object that was deleted at this revision.
+/// Returns a release in sync with an object that was deleted at this revision.
 fn drifted(revision: i64, policy: DriftPolicy) -> Fixture {
     let id = ObjectId { kind: &KINDS[0], namespace: "openstack".into(), name: "agent".into() };
     let found = ObservedDrift { revision, objects: vec![DriftedObject { id, change: Change::Deleted }] };
-    world().see("store", seen(Status::Deployed)).with(|world| {
-        world.observed.drift = std::sync::Arc::new([(ReleaseKey::new("openstack", "store"), found)].into());
-        world.desired.releases.get_mut("store").unwrap().drift = policy;
+    fixture().with_release("store", observed_release(Status::Deployed)).with(|fixture| {
+        fixture.observed.drift = std::sync::Arc::new([(ReleaseKey::new("openstack", "store"), found)].into());
+        fixture.desired.releases.get_mut("store").unwrap().drift = policy;
     })
 }
 
@@ -27,11 +27,11 @@ fn repaired(count: u32, seconds_ago: i64) -> Repaired {
 
 impl Fixture {
     fn with_repair_request(self, name: &str) -> Self {
-        self.with(|world| world.policy.repair.extend([name.to_owned()]))
+        self.with(|fixture| fixture.policy.repair.extend([name.to_owned()]))
     }
 
-    fn mending(&self) -> Option<DriftAction> {
-        self.plan().decisions["store"].mending
+    fn drift_action(&self) -> Option<DriftAction> {
+        self.plan().decisions["store"].drift_action
     }
 }
 
@@ -40,9 +40,10 @@ fn handles_drift_by_policy_and_request() {
     use DriftPolicy::{Ignore, Repair, Report};
     let by_spec = format!("{AGAIN}its objects were changed outside of helm");
     let by_person = format!("{AGAIN}a repair was requested");
-    let paused = |world: Fixture| world.with(|world| world.policy.paused = true);
-    let terminating = |world: Fixture| world.with(|world| world.observed.terminating.extend(["openstack".to_owned()]));
-    for (what, world, step, mending) in [
+    let paused = |fixture: Fixture| fixture.with(|fixture| fixture.policy.paused = true);
+    let terminating =
+        |fixture: Fixture| fixture.with(|fixture| fixture.observed.terminating.extend(["openstack".to_owned()]));
+    for (what, fixture, step, drift_action) in [
         ("report", drifted(3, Report), "ready", Some(DriftAction::Reported)),
         ("repair", drifted(3, Repair), by_spec.as_str(), Some(DriftAction::Now)),
         ("ignore", drifted(3, Ignore), "ready", None),
@@ -64,26 +65,28 @@ fn handles_drift_by_policy_and_request() {
         ("paused", paused(drifted(3, Repair)), "ready", Some(DriftAction::Paused)),
         ("in a terminating namespace", terminating(drifted(3, Repair)), "ready", Some(DriftAction::Paused)),
     ] {
-        assert_eq!((world.describe_step("store").as_str(), world.mending()), (step, mending), "{what}");
+        assert_eq!((fixture.describe_step("store").as_str(), fixture.drift_action()), (step, drift_action), "{what}");
     }
 }
 
 #[test]
 fn repeated_drift_is_repaired_with_backoff() {
     let fought = |count, seconds_ago| {
-        drifted(3, DriftPolicy::Repair).with(|world| {
-            world.observed.repairs.insert(ReleaseKey::new("openstack", "store"), repaired(count, seconds_ago));
+        drifted(3, DriftPolicy::Repair).with(|fixture| {
+            fixture.observed.repairs.insert(ReleaseKey::new("openstack", "store"), repaired(count, seconds_ago));
         })
     };
-    let world = fought(1, 60);
-    assert_eq!(world.describe_step("store"), "ready");
-    let Some(DriftAction::Backoff { count: 1, until }) = world.mending() else { panic!("{:?}", world.mending()) };
-    assert_eq!(world.plan().requeue_at, Some(until), "no watch reports the end of the backoff");
-    assert!(matches!(world.with_repair_request("store").mending(), Some(DriftAction::Now)));
-    assert_eq!(fought(1, 200).mending(), Some(DriftAction::Now));
-    assert!(matches!(fought(2, 200).mending(), Some(DriftAction::Backoff { count: 2, .. })));
-    assert!(matches!(fought(9, 3000).mending(), Some(DriftAction::Backoff { count: 9, .. })));
-    assert_eq!(fought(9, 4600).mending(), Some(DriftAction::Now), "the delay is bounded");
+    let fixture = fought(1, 60);
+    assert_eq!(fixture.describe_step("store"), "ready");
+    let Some(DriftAction::Backoff { count: 1, until }) = fixture.drift_action() else {
+        panic!("{:?}", fixture.drift_action())
+    };
+    assert_eq!(fixture.plan().requeue_at, Some(until), "no watch reports the end of the backoff");
+    assert!(matches!(fixture.with_repair_request("store").drift_action(), Some(DriftAction::Now)));
+    assert_eq!(fought(1, 200).drift_action(), Some(DriftAction::Now));
+    assert!(matches!(fought(2, 200).drift_action(), Some(DriftAction::Backoff { count: 2, .. })));
+    assert!(matches!(fought(9, 3000).drift_action(), Some(DriftAction::Backoff { count: 9, .. })));
+    assert_eq!(fought(9, 4600).drift_action(), Some(DriftAction::Now), "the delay is bounded");
     let counted = [None, Some(repaired(1, 600)), Some(repaired(4, 7000)), Some(repaired(4, 7300))];
     assert_eq!(counted.map(|known| count_repairs(known.as_ref(), NOW)), [1, 2, 5, 1]);
 }

@@ -3,27 +3,30 @@
 use super::super::*;
 use crate::observed::ObservedRelease;
 use crate::release::Status;
-use crate::testing::world::*;
+use crate::testing::*;
 
 #[test]
 fn removes_dependents_first_after_approval() {
     let undesired = || {
-        world()
-            .see("store", seen(Status::Deployed))
-            .see("front", seen(Status::Deployed))
+        fixture()
+            .with_release("store", observed_release(Status::Deployed))
+            .with_release("front", observed_release(Status::Deployed))
             .with(|w| w.desired.releases.clear())
     };
-    assert_eq!(undesired().describe_step("store"), "stays until front is gone");
-    assert_eq!(undesired().describe_step("front"), "it is not wanted any more: waits for approval (osdpl approve)");
-    let deleting = undesired().with(|world| world.policy.deleting = true);
-    assert_eq!(deleting.describe_step("front"), "helm uninstall, because it is not wanted any more");
-    let skipping = deleting.with(|world| _ = world.policy.skip_hooks.insert("all".into()));
-    assert_eq!(skipping.describe_step("front"), "helm uninstall --no-hooks, because it is not wanted any more");
+    assert_eq!(undesired().describe_step("store"), "waits until front is uninstalled");
+    assert_eq!(undesired().describe_step("front"), "it is no longer desired: waits for approval (osdpl approve)");
+    let deleting = undesired().with(|fixture| fixture.policy.deleting = true);
+    assert_eq!(deleting.describe_step("front"), "helm uninstall, because it is no longer desired");
+    let skipping = deleting.with(|fixture| _ = fixture.policy.skip_hooks.insert("all".into()));
+    assert_eq!(skipping.describe_step("front"), "helm uninstall --no-hooks, because it is no longer desired");
     let terminating = deleting_in("openstack");
-    assert_eq!(terminating.describe_step("front"), "helm uninstall --no-hooks, because it is not wanted any more");
+    assert_eq!(terminating.describe_step("front"), "helm uninstall --no-hooks, because it is no longer desired");
     assert!(
-        !world()
-            .see("other", ObservedRelease { attempt: None, own_inputs: None, ..seen(Status::Deployed) })
+        !fixture()
+            .with_release(
+                "other",
+                ObservedRelease { attempt: None, own_inputs: None, ..observed_release(Status::Deployed) }
+            )
             .plan()
             .decisions
             .contains_key("other")
@@ -34,21 +37,23 @@ fn removes_dependents_first_after_approval() {
 fn finds_dependents_of_running_and_desired_revisions() {
     let store = || Component::parse("store/server").unwrap();
     let without = |change: fn(&mut Fixture)| {
-        let world = world().see("store", seen(Status::Deployed)).see("front", seen(Status::Deployed));
-        let world = world.with(|world| _ = world.desired.releases.remove("store")).with(change);
-        world.describe_step("store")
+        let fixture = fixture()
+            .with_release("store", observed_release(Status::Deployed))
+            .with_release("front", observed_release(Status::Deployed));
+        let fixture = fixture.with(|fixture| _ = fixture.desired.releases.remove("store")).with(change);
+        fixture.describe_step("store")
     };
-    let approval = "it is not wanted any more: waits for approval (osdpl approve)";
-    let no_more = |world: &mut Fixture| world.desired.releases.get_mut("front").unwrap().needs.clear();
+    let approval = "it is no longer desired: waits for approval (osdpl approve)";
+    let no_more = |fixture: &mut Fixture| fixture.desired.releases.get_mut("front").unwrap().needs.clear();
     assert_eq!(without(no_more), approval, "front already runs without it");
-    let not_yet = |world: &mut Fixture| {
-        let front = world.desired.releases.get_mut("front").unwrap();
+    let not_yet = |fixture: &mut Fixture| {
+        let front = fixture.desired.releases.get_mut("front").unwrap();
         front.needs.clear();
         front.inputs = "newer".into();
     };
-    assert_eq!(without(not_yet), "stays until front is gone", "the running revision may need it");
-    let outside = |world: &mut Fixture| {
-        let front = world.desired.releases.get_mut("front").unwrap();
+    assert_eq!(without(not_yet), "waits until front is uninstalled", "the running revision may need it");
+    let outside = |fixture: &mut Fixture| {
+        let front = fixture.desired.releases.get_mut("front").unwrap();
         front.needs.insert(Component::parse("store/server").unwrap(), Provider::External("store".into()));
         front.inputs = "newer".into();
     };
@@ -58,44 +63,51 @@ fn finds_dependents_of_running_and_desired_revisions() {
 #[test]
 fn keeps_paused_undesired_releases_until_deletion() {
     let paused = || {
-        world().see("store", seen(Status::Deployed)).with(|world| {
-            world.desired.releases.clear();
-            world.policy.approval = Approval::Automatic;
-            world.policy.paused_releases.insert("store".into());
+        fixture().with_release("store", observed_release(Status::Deployed)).with(|fixture| {
+            fixture.desired.releases.clear();
+            fixture.policy.approval = Approval::Automatic;
+            fixture.policy.paused_releases.insert("store".into());
         })
     };
-    assert_eq!(paused().describe_step("store"), "paused; set `paused: false` to go on");
-    let deleting = paused().with(|world| world.policy.deleting = true);
-    assert_eq!(deleting.describe_step("store"), "helm uninstall, because it is not wanted any more");
+    assert_eq!(paused().describe_step("store"), "paused; set `paused: false` to resume");
+    let deleting = paused().with(|fixture| fixture.policy.deleting = true);
+    assert_eq!(deleting.describe_step("store"), "helm uninstall, because it is no longer desired");
 }
 
 #[test]
 fn reapplies_synced_releases_on_repair_by_name() {
     let repair_of = |name: &str| {
-        world().see("store", seen(Status::Deployed)).with(|world| _ = world.policy.repair.insert(name.into()))
+        fixture()
+            .with_release("store", observed_release(Status::Deployed))
+            .with(|fixture| _ = fixture.policy.repair.insert(name.into()))
     };
     assert_eq!(repair_of("all").describe_step("store"), "ready", "`all` selects only drift and foreign revisions");
     assert_eq!(
         repair_of("store").describe_step("store"),
         "delete Jobs store-setup, helm upgrade --install, because a repair was requested"
     );
-    let paused = repair_of("store").with(|world| world.policy.paused = true);
+    let paused = repair_of("store").with(|fixture| fixture.policy.paused = true);
     assert_eq!(paused.describe_step("store"), "ready");
 }
 
 #[test]
 fn unlabelled_revision_over_ours_is_foreign() {
-    let nameless = || ObservedRelease { attempt: None, inputs: None, ..seen(Status::Deployed) };
-    assert!(world().see("store", nameless()).describe_step("store").starts_with("revision 3 was not made by osdpl"));
+    let nameless = || ObservedRelease { attempt: None, inputs: None, ..observed_release(Status::Deployed) };
+    assert!(
+        fixture()
+            .with_release("store", nameless())
+            .describe_step("store")
+            .starts_with("revision 3 was not made by osdpl")
+    );
     let never = ObservedRelease { own_inputs: None, ..nameless() };
-    assert!(world().see("store", never).describe_step("store").contains("that osdpl did not make"));
+    assert!(fixture().with_release("store", never).describe_step("store").contains("that osdpl did not install"));
 }
 
 fn deleting_in(namespace: &str) -> Fixture {
-    let world = world().see("front", seen(Status::Deployed));
-    world.with(|world| {
-        world.desired.releases.clear();
-        world.policy.deleting = true;
-        world.observed.terminating.insert(namespace.into());
+    let fixture = fixture().with_release("front", observed_release(Status::Deployed));
+    fixture.with(|fixture| {
+        fixture.desired.releases.clear();
+        fixture.policy.deleting = true;
+        fixture.observed.terminating.insert(namespace.into());
     })
 }

@@ -8,11 +8,11 @@ use crate::catalog::WorkloadKind;
 use crate::observed::{DaemonPod, OnDelete, PodState};
 use crate::plan::Step;
 use crate::release::Status;
-use crate::testing::world::{self, Fixture, NOW};
+use crate::testing::{self, Fixture, NOW};
 
 /// Two components on this number of nodes, with a controller that recreates evicted pods.
 pub struct Cloud {
-    pub world: Fixture,
+    pub fixture: Fixture,
     pub plan: Plan,
     pub settings: Rollout,
     pub rolling: BTreeMap<DaemonSetGroup, RolloutPods>,
@@ -31,22 +31,22 @@ pub fn daemons(component: &str) -> DaemonSetGroup {
 
 impl Cloud {
     pub fn new(nodes: usize) -> Self {
-        let mut world = world::world();
-        world.catalog.rollout = [SWITCH.0, COMPUTE.0].map(str::to_owned).into();
-        world.desired.releases.clear();
+        let mut fixture = testing::fixture();
+        fixture.catalog.rollout = [SWITCH.0, COMPUTE.0].map(str::to_owned).into();
+        fixture.desired.releases.clear();
         let mut rolling = BTreeMap::new();
         for (release, component) in [SWITCH, COMPUTE] {
-            let mut wanted = world::release(release);
+            let mut wanted = testing::release(release);
             wanted.values = serde_json::from_value(serde_json::json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "OnDelete"}}}}})).unwrap();
             wanted.components.insert(daemons(component).component, WorkloadKind::DaemonSet);
-            world.desired.releases.insert(release.into(), wanted);
-            world
-                .observed
-                .releases
-                .insert(crate::observed::ReleaseKey::new("openstack", release), world::seen(Status::Deployed));
-            let mut set = world::available(release, component, 1);
+            fixture.desired.releases.insert(release.into(), wanted);
+            fixture.observed.releases.insert(
+                crate::observed::ReleaseKey::new("openstack", release),
+                testing::observed_release(Status::Deployed),
+            );
+            let mut set = testing::available(release, component, 1);
             (set.kind, set.on_delete) = (WorkloadKind::DaemonSet, Some(OnDelete { uid: release.into(), stale: 0 }));
-            world.observed.workloads.push(set);
+            fixture.observed.workloads.push(set);
             let pods = (1..=nodes).map(|node| pod(release, &format!("{release}-{node}"), &format!("n{node}"), "r1"));
             let revisions = [(release.to_owned(), "r1".to_owned())].into();
             rolling.insert(daemons(component), RolloutPods { pods: pods.collect(), revisions });
@@ -54,9 +54,9 @@ impl Cloud {
         let nodes = (1..=nodes).map(|node| (format!("n{node}"), Node::default())).collect();
         let settings = Rollout { pause_seconds: Some(0), ..Rollout::default() };
         let (plan, status) = (Plan::default(), Rollouts::new());
-        let mut cloud = Self { world, plan, settings, rolling, nodes, status, now: NOW, pod_count: 0 };
+        let mut cloud = Self { fixture, plan, settings, rolling, nodes, status, now: NOW, pod_count: 0 };
         cloud.recount();
-        cloud.plan = cloud.world.plan();
+        cloud.plan = cloud.fixture.plan();
         for decision in cloud.plan.decisions.values_mut() {
             decision.step = Step::Ready;
         }
@@ -77,7 +77,7 @@ impl Cloud {
     /// Updates the status of the `DaemonSets`.
     fn recount(&mut self) {
         let nodes = i32::try_from(self.nodes.len()).unwrap();
-        for set in &mut self.world.observed.workloads {
+        for set in &mut self.fixture.observed.workloads {
             let rolling = &self.rolling[&daemons(&set.component.to_string())];
             let fresh = rolling
                 .pods
@@ -90,7 +90,7 @@ impl Cloud {
 
     /// Runs a pass: stores the status and evicts the pods.
     pub fn pass(&mut self) -> NextRollouts {
-        let Fixture { desired, observed, catalog, policy, .. } = &self.world;
+        let Fixture { desired, observed, catalog, policy, .. } = &self.fixture;
         let next = decide(&Input {
             desired,
             observed,
@@ -135,9 +135,9 @@ impl Cloud {
     }
 
     pub fn approve(&mut self) {
-        self.world.policy.approved = Some(self.plan.hash.clone());
+        self.fixture.policy.approved = Some(self.plan.hash.clone());
         self.pass();
-        self.world.policy.approved = None;
+        self.fixture.policy.approved = None;
     }
 
     pub fn phase(&self, component: &str) -> Option<RolloutPhase> {

@@ -6,7 +6,7 @@ use super::*;
 fn reports_removed_but_not_unmanaged_releases() {
     let spec = OpenStackDeploymentSpec { openstack_release: "2026.1".into(), ..Default::default() };
     let mut observed = recorded(Status::Deployed);
-    observed.releases.values_mut().for_each(|seen| seen.release = Some("front".into()));
+    observed.releases.values_mut().for_each(|record| record.release = Some("front".into()));
     let (ready, _) = reported_of(None, &plan(&[("front", Step::Ready)]), &spec, &observed, &[], NOW);
     let remaining = "helm is at openstack/x: it is let go when that has ended";
     let during = |plan: &Plan, observed: &Observed| {
@@ -18,9 +18,9 @@ fn reports_removed_but_not_unmanaged_releases() {
     assert_eq!(during(&Plan::default(), &observed).1, 0, "no decision, but its record exists");
     assert_eq!(during(&Plan::default(), &recorded(Status::Uninstalled)).1, 1);
     assert_eq!(during(&Plan::default(), &Observed::default()).1, 1);
-    let elsewhere = |seen: ObservedRelease| {
-        let seen = ObservedRelease { release: Some("front".into()), status: Status::Deployed, ..seen };
-        Observed { releases: [(ReleaseKey::new("shop", "front"), seen)].into(), ..Observed::default() }
+    let elsewhere = |record: ObservedRelease| {
+        let record = ObservedRelease { release: Some("front".into()), status: Status::Deployed, ..record };
+        Observed { releases: [(ReleaseKey::new("shop", "front"), record)].into(), ..Observed::default() }
     };
     assert_eq!(during(&Plan::default(), &elsewhere(ObservedRelease::default())).1, 1, "a foreign release of that name");
     let ours = ObservedRelease { own_inputs: Some("old".into()), ..ObservedRelease::default() };

@@ -41,7 +41,7 @@ fn certificate() -> Certificate {
         name: "keystone-api-tls".into(),
         hosts: vec![HOST.to_owned()],
         keys: CertificateKeys { certificate: key("tls.crt"), key: key("tls.key"), authority: key("ca.crt") },
-        brought: true,
+        user_provided: true,
     }
 }
 

@@ -132,7 +132,7 @@ impl Context {
             (CATALOG_LABEL, digest(&release.catalog)),
             (RELEASE_LABEL, Some(name.to_owned())),
             (IMAGES_LABEL, Some(release.images.clone()).filter(|_| in_sync)),
-            (INSTANCES_LABEL, release.guests.clone().filter(|_| in_sync)),
+            (INSTANCES_LABEL, release.instances.clone().filter(|_| in_sync)),
             (SPLIT_LABEL, split.filter(|_| in_sync)),
             (ATTEMPT_LABEL, Some(attempt.to_string())),
         ])
@@ -193,7 +193,7 @@ pub fn build_upgrade(name: &str, release: &DesiredRelease, chart: PathBuf) -> Up
         inputs: release.inputs.clone(),
         catalog: release.catalog.clone(),
         images: release.images.clone(),
-        instances: release.guests.clone(),
+        instances: release.instances.clone(),
         split: release.split.as_ref().map(|split| split.digest.clone()),
         catalog_name: name.to_owned(),
     }

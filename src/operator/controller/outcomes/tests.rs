@@ -44,7 +44,7 @@ fn derives_the_fix_from_the_failure() {
         (Failure::NotOurs(None), false, Fix::Manual),
         (Failure::Invalid(None), true, Fix::Manual),
     ] {
-        assert_eq!(remembered(failure.clone(), has_record).mend, fix, "{failure:?}, {has_record}");
+        assert_eq!(remembered(failure.clone(), has_record).fix, fix, "{failure:?}, {has_record}");
     }
 }
 
@@ -86,7 +86,7 @@ fn finished_helm_counts_as_running_until_its_record_is_seen() {
 
     memory.unread.clear();
     memory.process_outcome(&outcome, Some((4, "failed".into())), &Observation::default());
-    assert_eq!((memory.failures[&key].mend, memory.failures[&key].inputs.as_str()), (Fix::Time, "0a1b"));
+    assert_eq!((memory.failures[&key].fix, memory.failures[&key].inputs.as_str()), (Fix::Time, "0a1b"));
     assert_eq!(memory.unseen()[&key].inputs, "0a1b", "the watch has not seen it yet");
     assert!(memory.started.is_empty());
 }

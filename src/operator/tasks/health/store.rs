@@ -216,7 +216,7 @@ impl Store {
             claims: claims.map(|((namespace, name), claim)| ((namespace.as_str(), name.as_str()), claim)).collect(),
             classes: self.classes.iter().any(Shard::is_listed).then(|| classes.collect()),
             nodes: self.nodes.iter().any(Shard::is_listed).then(|| present.collect()),
-            awaited: nodes().filter(|(_, node)| awaited(*node)).map(|(name, _)| name).collect(),
+            recovering_nodes: nodes().filter(|(_, node)| awaited(*node)).map(|(name, _)| name).collect(),
             absent: self.mount_checks.iter().map(|(uid, check)| (uid.as_str(), check.absent())).collect(),
             rejections: self.refused(),
             provisioners: self.provisioners(),

@@ -77,7 +77,7 @@ impl Records {
 
 impl Newest {
     fn add(&mut self, meta: &RecordMeta) {
-        self.history.push(PastRevision { revision: meta.revision, status: meta.status, swept: meta.swept });
+        self.history.push(PastRevision { revision: meta.revision, status: meta.status, cleaned_up: meta.cleaned_up });
         self.was_deployed |= matches!(meta.status, Status::Deployed | Status::Superseded);
         if matches!(meta.maker, Maker::Ours(_))
             && self.operator_revision.as_ref().is_none_or(|(revision, _)| *revision < meta.revision)
@@ -161,7 +161,7 @@ fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> Ob
         inputs: meta.inputs.clone(),
         catalog: meta.catalog.clone(),
         images: meta.images.clone(),
-        instances: meta.guests.clone(),
+        instances: meta.instances.clone(),
         split: meta.split.clone(),
         release: meta.catalog_name.clone(),
         attempt,

@@ -247,7 +247,7 @@ fn counts_pods_that_a_daemon_set_lost_with_a_node() {
     let unknown = json!({"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-11-21T12:00:00Z"});
     let node = json!({"metadata": {"name": "n3"}, "status": {"conditions": [unknown]}});
     store.nodes[0].apply::<Partial<Node>>(object(node), |node| {
-        Some((node.status.presence(), osdpl_core::observed::Node::default()))
+        Some((node.status.readiness(), osdpl_core::observed::Node::default()))
     });
     store.grace = Duration::from_secs(40);
     store.now = "2026-11-21T12:00:30Z".parse().unwrap();

@@ -1,0 +1,57 @@
+//! `values/rules.yaml`: servers with a quorum, each of which needs a node of its own.
+
+use serde::Deserialize;
+
+use super::super::Error;
+use super::Reader;
+use super::rule::FILE;
+use osdpl_values::Path;
+
+/// Servers with a quorum, which must run on separate nodes.
+#[derive(Debug)]
+pub struct SeparateServers {
+    /// The chart that runs them, in any release.
+    pub chart: String,
+    /// A name for messages: `database servers`.
+    pub what: String,
+    /// The path of the number of servers.
+    pub replicas: Path,
+    /// The end of the message about an even number, after `an even number of database servers`.
+    pub even: String,
+    /// The path of the node selector: `node_selector_key` and `node_selector_value` are below it. `labels.` and the
+    /// last key of `replicas` if unset.
+    pub labels: Option<Path>,
+    /// The chart's default for the key of the node label; that of the control plane if unset.
+    pub node: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    chart: String,
+    what: String,
+    replicas: String,
+    even: String,
+    #[serde(default)]
+    labels: Option<String>,
+    #[serde(default)]
+    node: Option<String>,
+}
+
+pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<SeparateServers> {
+    let path = |index: usize, field: &str, text: &str, reader: &mut Reader<'_>| {
+        let path = Path::parse(text);
+        path.map_err(|error| {
+            reader.errors.push(Error::Path { file: FILE.into(), field: format!("apart[{index}].{field}"), error });
+        })
+        .ok()
+    };
+    let read = |(index, entry): (usize, Entry)| {
+        let replicas = path(index, "replicas", &entry.replicas, reader)?;
+        let labels = entry.labels.as_deref().map(|text| path(index, "labels", text, reader));
+        let labels = labels.map_or(Some(None), |path| path.map(Some))?;
+        let Entry { chart, what, even, node, .. } = entry;
+        Some(SeparateServers { chart, what, replicas, even, labels, node })
+    };
+    entries.into_iter().enumerate().filter_map(read).collect()
+}

@@ -1,0 +1,254 @@
+//! Messages for schema violations: the value, the expectation, and the remedy.
+
+use serde_json::{Map, Value};
+
+use super::super::did_you_mean;
+use super::type_messages::type_message;
+use super::{SchemaViolation, ViolationKind};
+
+/// The maximum length of a value that is quoted.
+pub(super) const SHOWN: usize = 80;
+/// The maximum number of keys that are listed.
+pub(super) const KEYS: usize = 12;
+
+/// Describes a violation and the remedy. Callers must redact passwords in URLs.
+pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -> String {
+    let SchemaViolation { value, schema, problem, .. } = fault;
+    match problem {
+        ViolationKind::Type(expected) => type_message(expected, value, schema),
+        ViolationKind::Enum(allowed) => {
+            let hint = value.as_str().map(|text| did_you_mean(text, allowed.iter().filter_map(Value::as_str)));
+            let hint = hint.unwrap_or_default();
+            format!("{} is not one of {}{hint}; choose one of them", quote(value), list(allowed))
+        }
+        ViolationKind::Longer(_) | ViolationKind::Shorter(_) => {
+            let length = value.as_str().unwrap_or_default().chars().count();
+            let expected = range(&schema["minLength"], &schema["maxLength"]);
+            format!(
+                "has {length} characters, but {expected} are allowed; write another value{}",
+                example(schema, described)
+            )
+        }
+        ViolationKind::Pattern(pattern) => match described {
+            Some(described) => format!("{} does not match {pattern}; expected: {}", quote(value), one_line(described)),
+            None => format!("{} does not match {pattern}; correct it", quote(value)),
+        },
+        ViolationKind::Time => format!("{} is not a valid time; write it like 2026-11-21T12:00:00Z", quote(value)),
+        ViolationKind::Below(_) => format!("{value} is too small; write {}", number(schema)),
+        ViolationKind::Above(_) => format!("{value} is too large; write {}", number(schema)),
+        ViolationKind::TooMany(most) => {
+            format!("has {} entries, but at most {most} are allowed; remove some", count(value))
+        }
+        ViolationKind::TooFewItems(least) | ViolationKind::TooFewProperties(least) => {
+            format!(
+                "must have at least {least} entries, but has {}; add the missing ones or remove the field",
+                count(value)
+            )
+        }
+        ViolationKind::Required => format!("is required; {}", missing(schema, described)),
+        ViolationKind::Unknown(key, known) => {
+            let hint = did_you_mean(key, known.iter().copied());
+            format!("is unknown{hint}; there are {}", known.join(", "))
+        }
+    }
+}
+
+/// Returns the description of a field in a schema.
+pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
+    let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
+    // Items and entries are not among the names. They share the description of their list or map.
+    let inner = |mut schema: &'a Value| {
+        let mut description = schema["description"].as_str();
+        while let Some(below) = ["items", "additionalProperties"].iter().find_map(|word| schema.get(word)) {
+            if !below.is_object() {
+                break;
+            }
+            schema = below;
+            description = schema["description"].as_str().or(description);
+        }
+        (schema, description)
+    };
+    let at = names.fold(inner(schema), |(schema, _), name| inner(&schema["properties"][name]));
+    at.1
+}
+
+/// Describes how to set a missing field.
+fn missing(schema: &Value, described: Option<&str>) -> String {
+    if let Some(allowed) = schema["enum"].as_array() {
+        return format!("set it to one of {}", list(allowed));
+    }
+    let kind = match schema["type"].as_str() {
+        Some("string") => "a string",
+        Some("boolean") => "true or false",
+        Some("array") => "a list",
+        Some("object") => "a map",
+        Some("integer" | "number") => return format!("set it to {}{}", number(schema), example(schema, described)),
+        _ => return format!("set it{}", example(schema, described)),
+    };
+    format!("set it to {kind}{}", example(schema, described))
+}
+
+/// Returns the description of a field as a suffix of the remedy.
+fn example(schema: &Value, described: Option<&str>) -> String {
+    let described = schema["description"].as_str().or(described);
+    let first = described.map(|text| text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.'));
+    first.map(|first| format!(": {}", one_line(first))).unwrap_or_default()
+}
+
+/// Joins the lines of a description: doc comments of Rust types wrap.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+pub(super) fn number(schema: &Value) -> String {
+    let kind = if schema["type"] == "number" { "a number" } else { "a whole number" };
+    let (least, most) = (&schema["minimum"], &schema["maximum"]);
+    match (least.is_null(), most.is_null()) {
+        (true, true) => kind.to_owned(),
+        (false, false) => format!("{kind} from {} to {}", format_bound(least), format_bound(most)),
+        (false, true) => format!("{kind}, {} at least", format_bound(least)),
+        (true, false) => format!("{kind}, {} at most", format_bound(most)),
+    }
+}
+
+fn range(least: &Value, most: &Value) -> String {
+    match (least.is_null(), most.is_null()) {
+        (false, false) => format!("{least} to {most}"),
+        (false, true) => format!("{least} or more"),
+        _ => format!("{most} at most"),
+    }
+}
+
+/// Formats a bound: schemas derived from Rust types have 1.0 for 1.
+fn format_bound(bound: &Value) -> String {
+    bound.as_f64().map_or_else(|| bound.to_string(), |bound| bound.to_string())
+}
+
+pub(super) fn list(values: &[Value]) -> String {
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn names(map: &Map<String, Value>) -> String {
+    map.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn count(value: &Value) -> usize {
+    value.as_array().map_or_else(|| value.as_object().map_or(0, Map::len), Vec::len)
+}
+
+/// Returns a value as written, if it is short enough to quote.
+pub(super) fn quote(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.chars().count() > SHOWN || text.contains('\n') => "this value".to_owned(),
+        Value::Array(_) | Value::Object(_) => "this value".to_owned(),
+        _ => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Nulls, validate};
+    use super::*;
+
+    fn messages(schema: &Value, value: &Value) -> String {
+        let found = validate(schema, value, "f", Nulls::Kept);
+        found
+            .iter()
+            .map(|fault| violation_message(fault, field_description(schema, &fault.explained, "f")))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[test]
+    fn describes_values_of_a_wrong_type() {
+        let number = json!({"type": "integer", "minimum": 68.0, "maximum": 9216.0});
+        let servers = json!({"type": "string", "pattern": "^[0-9.]+(,[0-9.]+)*$"});
+        for (schema, value, expected) in [
+            (
+                json!({"type": "string"}),
+                json!(2026.1),
+                "2026.1 is a number, but a string is expected; put it in quotes: \"2026.1\"",
+            ),
+            (
+                json!({"type": "string"}),
+                json!(false),
+                "YAML reads this as false, but a string is expected; unquoted n, no, off and false are booleans: put the value in quotes",
+            ),
+            (
+                json!({"type": "boolean"}),
+                json!("yes"),
+                "\"yes\" is a string, but true or false is expected; write true, without quotes",
+            ),
+            (
+                json!({"type": "object", "properties": {"issuer": {}, "secretName": {}}}),
+                json!(5),
+                "5 is a number, but a map is expected; write key: value below it; its keys are issuer, secretName",
+            ),
+            (json!({"type": "array"}), json!("compute"), "found a string, but a list is expected; write [compute]"),
+            (
+                json!({"type": "object"}),
+                json!("password: hunter2"),
+                "found a string, but a map is expected; write key: value below it",
+            ),
+            (
+                servers,
+                json!(["8.8.8.8", "8.8.4.4"]),
+                "found a list, but a string is expected; write \"8.8.8.8,8.8.4.4\"",
+            ),
+            (
+                number.clone(),
+                json!("1500"),
+                "\"1500\" is a string, but a whole number from 68 to 9216 is expected; write 1500, without quotes",
+            ),
+            (
+                number.clone(),
+                json!("99999"),
+                "\"99999\" is a string, but a whole number from 68 to 9216 is expected; write one, without quotes",
+            ),
+            (
+                number.clone(),
+                json!("abc"),
+                "\"abc\" is a string, but a whole number from 68 to 9216 is expected; write one, without quotes",
+            ),
+            (number.clone(), json!([1]), "found a list, but a whole number from 68 to 9216 is expected; write one"),
+            (
+                json!({"x-kubernetes-int-or-string": true}),
+                json!(3.5),
+                "3.5 is a number, but a whole number or a string is expected; write a whole number, or a text in quotes",
+            ),
+            (
+                json!({"type": "string", "pattern": "^[a-z]+$"}),
+                json!(5),
+                "5 is a number, but a string is expected; write one, in quotes",
+            ),
+            (
+                json!({"type": "array", "items": {"type": "string", "enum": ["a"]}}),
+                json!("b"),
+                "found a string, but a list is expected; write its entries below it, each behind \"- \", or in brackets: [a, b]",
+            ),
+            (number, json!(99999), "99999 is too large; write a whole number from 68 to 9216"),
+        ] {
+            assert_eq!(messages(&schema, &value), expected);
+        }
+    }
+
+    #[test]
+    fn describes_missing_fields() {
+        let one = json!({"type": "object", "required": ["mode"], "properties": {"mode": {"type": "string", "enum": ["a", "b"]}}});
+        assert_eq!(messages(&one, &json!({})), "is required; set it to one of \"a\", \"b\"");
+        let name = json!({"type": "string", "description": "The name of a Secret. It is there."});
+        let one = json!({"type": "object", "required": ["name"], "properties": {"name": name}});
+        assert_eq!(messages(&one, &json!({})), "is required; set it to a string: The name of a Secret");
+    }
+
+    #[test]
+    fn suggests_near_enum_values() {
+        let one = json!({"type": "string", "enum": ["Manual", "Automatic"]});
+        assert_eq!(
+            messages(&one, &json!("automatic")),
+            "\"automatic\" is not one of \"Manual\", \"Automatic\", did you mean \"Automatic\"?; choose one of them"
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! Messages for values of a wrong type.
+
+use serde_json::Value;
+
+use super::messages::{KEYS, SHOWN, list, names, number, quote};
+use super::{Nulls, validate};
+
+/// Describes the value, the expected type, and the remedy.
+pub(super) fn type_message(expected: &str, value: &Value, schema: &Value) -> String {
+    let found = match value {
+        Value::Null => "found null".to_owned(),
+        Value::Bool(_) => format!("YAML reads this as {value}"),
+        Value::Number(_) => format!("{value} is a number"),
+        // The text may be a whole block of secrets under a key that takes a map or a list.
+        Value::String(_) if !["array", "object"].contains(&expected) => format!("{} is a string", quote(value)),
+        Value::String(_) => "found a string".to_owned(),
+        Value::Array(_) => "found a list".to_owned(),
+        Value::Object(_) => "found a map".to_owned(),
+    };
+    let what = match expected {
+        "string" => "a string".to_owned(),
+        "boolean" => "true or false".to_owned(),
+        "integer" | "number" => number(schema),
+        "array" => "a list".to_owned(),
+        "object" => "a map".to_owned(),
+        _ => "a whole number or a string".to_owned(),
+    };
+    format!("{found}, but {what} is expected; {}", remedy(expected, value, schema))
+}
+
+/// Describes what to write instead of the value.
+fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
+    match (expected, value) {
+        ("string", Value::Bool(is)) => {
+            let words = if *is { "y, yes, on and true" } else { "n, no, off and false" };
+            format!("unquoted {words} are booleans: put the value in quotes")
+        }
+        ("string", Value::Number(_)) if accepts(schema, &value.to_string().into()) => {
+            format!("put it in quotes: \"{value}\"")
+        }
+        ("string", Value::Array(items)) if joined_by_commas(items, schema).is_some() => {
+            format!("write {:?}", joined_by_commas(items, schema).unwrap_or_default())
+        }
+        ("string", _) => match schema["enum"].as_array() {
+            Some(allowed) => format!("write one of {}", list(allowed)),
+            None => "write one, in quotes".to_owned(),
+        },
+        ("boolean", Value::String(text)) => match parse_boolean_word(text) {
+            Some(is) => format!("write {is}, without quotes"),
+            None => "write true or false, without quotes".to_owned(),
+        },
+        ("boolean", _) => "write true or false".to_owned(),
+        ("integer" | "number", Value::String(text)) => match text.parse::<i64>() {
+            Ok(number) if accepts(schema, &number.into()) => format!("write {text}, without quotes"),
+            _ => "write one, without quotes".to_owned(),
+        },
+        ("integer" | "number", _) => "write one".to_owned(),
+        ("array", Value::String(text)) if is_word(text) && accepts(schema, &vec![value.clone()].into()) => {
+            format!("write [{text}]")
+        }
+        ("array", Value::Object(_)) => "begin each entry with \"- \"".to_owned(),
+        ("array", _) => "write its entries below it, each behind \"- \", or in brackets: [a, b]".to_owned(),
+        ("object", Value::Array(_)) => "write key: value below it, without \"- \"".to_owned(),
+        ("object", _) => match schema["properties"].as_object() {
+            Some(known) if known.len() <= KEYS => format!("write key: value below it; its keys are {}", names(known)),
+            _ => "write key: value below it".to_owned(),
+        },
+        _ => "write a whole number, or a text in quotes".to_owned(),
+    }
+}
+
+/// Whether the schema accepts the value that the user most likely intended.
+fn accepts(schema: &Value, intended: &Value) -> bool {
+    validate(schema, intended, "", Nulls::Kept).is_empty()
+}
+
+/// Joins a list of strings with commas, if the schema's pattern accepts the result.
+fn joined_by_commas(items: &[Value], schema: &Value) -> Option<String> {
+    let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+    let text = texts?.join(",");
+    let pattern = schema["pattern"].as_str()?;
+    (text.len() <= SHOWN && osdpl_values::expr::matches(&text, pattern)).then_some(text)
+}
+
+/// Returns the boolean that a text such as `yes` or `off` stands for.
+pub fn parse_boolean_word(text: &str) -> Option<bool> {
+    match text.to_lowercase().as_str() {
+        "true" | "yes" | "on" | "y" => Some(true),
+        "false" | "no" | "off" | "n" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether a text is a plain name.
+fn is_word(text: &str) -> bool {
+    text.len() <= SHOWN / 2 && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
+}

@@ -1,0 +1,100 @@
+//! Passwords that a user writes into features in plain text. Fragments copy them into values, so they must be redacted
+//! there, too.
+
+use serde_json::Value;
+
+use crate::scrub::{MIN_SECRET_LENGTH, is_secret_key, is_secret_value};
+use osdpl_values::{Layer, Path, Values, leaves};
+
+/// Returns the texts in features that are taken for secrets.
+pub(super) fn find_passwords(features: &Values) -> Vec<String> {
+    let mut found = Vec::new();
+    in_map(features, &mut found);
+    found
+}
+
+/// Returns the paths of a layer that contain one of the passwords; a list is redacted as a whole.
+pub(super) fn find_paths(layer: &Layer, passwords: &[String]) -> Vec<Path> {
+    if passwords.is_empty() {
+        return Vec::new();
+    }
+    let has_one = |value: &Value| passwords.iter().any(|password| contains(value, password));
+    leaves(&layer.values).into_iter().filter(|(_, value)| has_one(value)).map(|(path, _)| path).collect()
+}
+
+fn in_map(map: &Values, found: &mut Vec<String>) {
+    for (key, value) in map {
+        match value {
+            Value::String(text) if text.len() >= MIN_SECRET_LENGTH => {
+                let is_password =
+                    is_secret_key(key) && !names_something_else(key) || is_secret_value(&Path::root(), value);
+                found.extend(is_password.then(|| text.clone()));
+            }
+            _ => below(value, found),
+        }
+    }
+}
+
+fn below(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => in_map(map, found),
+        Value::Array(items) => items.iter().for_each(|item| below(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Whether a key looks like a password but is not. Schemas of features call the name of a Secret `secret` or `…Secret`,
+/// while driver options are spelled `san_password`; policy rules contain a colon (`secrets:post`).
+fn names_something_else(key: &str) -> bool {
+    key == "secret" || key.ends_with("Secret") || key.contains(':')
+}
+
+/// The minimum length to search for a password within texts, such as a URL; shorter ones may be parts of other words.
+const WITHIN: usize = 8;
+
+fn contains(value: &Value, password: &str) -> bool {
+    match value {
+        Value::String(text) => text == password || password.len() >= WITHIN && text.contains(password),
+        Value::Array(items) => items.iter().any(|item| contains(item, password)),
+        Value::Object(map) => map.values().any(|value| contains(value, password)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use osdpl_values::Origin;
+
+    fn map(value: Value) -> Values {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn finds_passwords_by_key_and_skips_names_of_secrets() {
+        let features = map(json!({
+            "volumes": {"backends": [{"name": "array", "secret": "account", "options": {"san_login": "admin", "san_password": "hunter2"}}]},
+            "identity": {"ldap": {"url": "ldap://reader:letmein@ldap", "passwordSecret": "ldap", "tokens": {"provider": "fernet"}},
+                         "compliance": {"passwordRegex": "^.{12,}$"}},
+            "policies": {"barbican": {"secret:decrypt": "role:admin", "identity:create_credential": "role:admin"}},
+        }));
+        assert_eq!(find_passwords(&features), ["ldap://reader:letmein@ldap", "hunter2"]);
+    }
+
+    #[test]
+    fn redacts_only_paths_that_contain_a_password() {
+        let conf = json!({"array": {"san_ip": "10.0.0.9", "key": "hunter2"}, "list": [{"a": "hunter2"}], "other": ["a hunter2"],
+                          "url": "http://a:long-enough@b"});
+        let values = map(json!({"conf": conf}));
+        let layer = Layer::new(Origin::Field("x".into()), values);
+        let hidden = |passwords: &[&str]| {
+            let passwords: Vec<String> = passwords.iter().map(ToString::to_string).collect();
+            find_paths(&layer, &passwords).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(hidden(&["hunter2"]), ["conf.array.key", "conf.list"]);
+        assert_eq!(hidden(&["long-enough"]), ["conf.url"]);
+        assert_eq!(hidden(&[]), Vec::<String>::new());
+    }
+}

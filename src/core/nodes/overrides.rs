@@ -1,0 +1,132 @@
+//! Warnings about per-node values that no node gets, or that overlap on a node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Inventory, format_names};
+use crate::api::{NodeOverride, NodeValues, Nodes};
+use crate::catalog::{Catalog, Form, Level};
+use crate::desired::{Finding, NodeTarget, OVERRIDES, parse_target};
+
+/// The label that charts use to select a node by name.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// A valid entry of the spec.
+struct Entry<'a> {
+    index: usize,
+    given: &'a NodeOverride,
+    target: NodeTarget,
+    nodes: BTreeSet<&'a str>,
+}
+
+/// Warns about entries without nodes, and about nodes that several entries select.
+pub(super) fn check_overrides(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, findings: &mut Vec<Finding>) {
+    let entries = spec.overrides.iter().enumerate().filter_map(|(index, entry)| {
+        let target = parse_target(entry).ok()?;
+        let fits = nodes.iter().filter(|(name, node)| target.fits(name, &node.labels)).map(|(name, _)| name.as_str());
+        Some(Entry { index, given: entry, nodes: fits.collect(), target })
+    });
+    let entries: Vec<_> = entries.collect();
+    for entry in &entries {
+        findings.extend(without_nodes(entry, nodes));
+    }
+    for (index, later) in entries.iter().enumerate() {
+        for earlier in &entries[..index] {
+            findings.extend(overlap(earlier, later, catalog));
+        }
+    }
+}
+
+fn warning(index: usize, message: String) -> Finding {
+    Finding::new(Level::Warning, format!("{OVERRIDES}[{index}]"), message)
+}
+
+/// Warns about an entry that selects no node, or that names a missing one.
+fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
+    let message = match &entry.target {
+        NodeTarget::Label(key, values) if entry.nodes.is_empty() => {
+            let values = values.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
+            format!(
+                "no node has the label {key}={values}; label the nodes that should get these values, such as by a role (spec.nodes.roles)"
+            )
+        }
+        NodeTarget::Label(..) => return None,
+        NodeTarget::Hosts(names) => {
+            let known = |name: &&str| {
+                let hostname = nodes.get(*name).map(|node| node.labels.get(HOSTNAME));
+                hostname.is_some_and(|hostname| hostname.is_none_or(|hostname| hostname == *name))
+            };
+            let missing: Vec<_> = names.iter().map(String::as_str).filter(|name| !known(name)).collect();
+            if missing.is_empty() {
+                return None;
+            }
+            let count = missing.len();
+            format!(
+                "no node has the name {} in its label {HOSTNAME}; correct it, or take it out",
+                format_names(missing, count)
+            )
+        }
+    };
+    Some(warning(entry.index, message))
+}
+
+/// Warns about nodes that two entries select, if the chart can't merge the entries. Depending on the form, the node gets
+/// the values of only one entry, or no pod at all.
+fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Finding> {
+    let both: Vec<_> = earlier.nodes.intersection(&later.nodes).copied().collect();
+    if both.is_empty() || earlier.target == later.target {
+        return Vec::new();
+    }
+    let mut findings = BTreeMap::new();
+    for (name, given) in &later.given.releases {
+        let Some((other, (_, release))) = earlier.given.releases.get(name).zip(catalog.release(name)) else { continue };
+        let Some(form) =
+            release.daemonsets.values().map(|own| own.form).next().filter(|_| change_same_daemonset(given, other))
+        else {
+            continue;
+        };
+        let chart = &release.chart;
+        let nodes = format_names(both.iter().copied(), both.len());
+        // Entries by name win over entries by label, whatever their order.
+        let by_name = matches!(earlier.target, NodeTarget::Hosts(_)) && matches!(later.target, NodeTarget::Label(..));
+        let (lost, winner) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
+        let finding = match form {
+            Form::Conf if select_by_name(earlier, later) => continue,
+            Form::Conf => warning(
+                lost,
+                format!(
+                    "the values for {name} do not apply to {nodes}, because {OVERRIDES}[{winner}] selects them too: chart {chart} gives a node the values of only one entry; repeat these values there, or select different nodes"
+                ),
+            ),
+            Form::Root if can_be_merged(&earlier.target, &later.target) => continue,
+            Form::Root => warning(
+                later.index,
+                format!(
+                    "this entry and {OVERRIDES}[{}] both select {nodes}: chart {chart} runs no pod of {name} on a node that two entries select; select different nodes",
+                    earlier.index
+                ),
+            ),
+        };
+        findings.insert(name, finding);
+    }
+    findings.into_values().collect()
+}
+
+/// Whether both change the same `DaemonSet`.
+fn change_same_daemonset(one: &NodeValues, other: &NodeValues) -> bool {
+    let any = one.daemonsets.is_empty() || other.daemonsets.is_empty();
+    any || one.daemonsets.iter().any(|name| other.daemonsets.contains(name))
+}
+
+/// Whether both select nodes by name; the chart merges such entries.
+fn select_by_name(one: &Entry<'_>, other: &Entry<'_>) -> bool {
+    matches!((&one.target, &other.target), (NodeTarget::Hosts(_), NodeTarget::Hosts(_)))
+}
+
+/// Whether a chart of the root form merges both: entries by name, and entries for the same label.
+fn can_be_merged(one: &NodeTarget, other: &NodeTarget) -> bool {
+    match (one, other) {
+        (NodeTarget::Hosts(_), NodeTarget::Hosts(_)) => true,
+        (NodeTarget::Label(key, _), NodeTarget::Label(other, _)) => key == other,
+        (NodeTarget::Label(..), NodeTarget::Hosts(_)) | (NodeTarget::Hosts(_), NodeTarget::Label(..)) => false,
+    }
+}

@@ -1,0 +1,108 @@
+//! Approval of changes to a running release.
+
+use std::collections::BTreeMap;
+
+use super::step::{Reason, Step, Wait};
+use super::{Context, Policy};
+use crate::catalog::{Component, WorkloadKind};
+use crate::desired::DesiredRelease;
+use crate::observed::{Observed, ObservedRelease, Workload};
+use crate::release::{NO_INSTANCES, NO_SPLIT};
+
+/// The components that instances depend on, as (application, component).
+const HOSTS: [(&str, &str); 2] = [("libvirt", "libvirt"), ("nova", "compute")];
+
+impl Context<'_> {
+    /// Returns the step of a release whose last operation failed.
+    pub(super) fn retry_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
+        let same = record.inputs.as_deref() == Some(release.inputs.as_str());
+        let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
+        match same {
+            true => self.upgrade_step(name, release, Some(record), Reason::Retry(count)),
+            // A release that was deployed once is running: its change needs the same approval as any other.
+            false if record.was_deployed => self.change_step(name, release, record),
+            false => self.upgrade_step(name, release, Some(record), Reason::Spec),
+        }
+    }
+
+    /// Returns the step of a release with other inputs than desired: an upgrade, or the wait for its approval.
+    pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
+        let is_catalog_change = record.catalog.as_deref() != Some(release.catalog.as_str());
+        // Instances that run without such settings do not lose anything when the release gets some.
+        let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)
+            && record.instances != release.instances;
+        let restarts = self.restarts(release, record);
+        let adopted = super::adopt::is_adopted(record);
+        let why = match (affects_instances, restarts.is_empty(), is_catalog_change) {
+            _ if adopted => Reason::Adopted,
+            (true, ..) => Reason::Instances(describe_hosts(self.observed)),
+            (false, false, _) => Reason::Split(restarts),
+            (false, true, true) => Reason::Catalog,
+            (false, true, false) => return self.upgrade_step(name, release, Some(record), Reason::Spec),
+        };
+        // Adopted releases never change without explicit approval, whatever the spec sets for later changes.
+        let agreed = if adopted { self.is_approved() } else { self.approved() };
+        if !agreed && release.blocked.is_none() {
+            return Step::Wait(Wait::Approval(why));
+        }
+        self.upgrade_step(name, release, Some(record), why)
+    }
+
+    /// Returns the pods that restart because a change splits the `DaemonSets` by node differently.
+    ///
+    /// Counts the pods of every component that is split now or will be, because the record only shows that the split
+    /// changes.
+    fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
+        let Some(split) = &release.split else { return Vec::new() };
+        if record.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
+            return Vec::new();
+        }
+        let key = &release.key;
+        let mut pods: BTreeMap<&Component, (bool, i32)> = BTreeMap::new();
+        for workload in &self.observed.workloads {
+            let Some(unsplit_name) = split.unsplit_names.get(&workload.component) else { continue };
+            if workload.namespace == key.namespace && workload.release == key.name {
+                let (is_split, count) = pods.entry(&workload.component).or_default();
+                *is_split |= workload.name != *unsplit_name;
+                *count += workload.desired;
+            }
+        }
+        let restarted = |(component, (is_split, count)): (&Component, (bool, i32))| {
+            let is_affected = count > 0 && (is_split || split.components.contains(component));
+            is_affected.then(|| (component.clone(), count))
+        };
+        pods.into_iter().filter_map(restarted).collect()
+    }
+
+    /// Returns the step of a release whose newest revision someone else made.
+    pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
+        let new_spec = record.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
+        if Policy::selects(&self.policy.repair, name) {
+            self.upgrade_step(name, release, Some(record), Reason::Repair)
+        } else if new_spec {
+            self.change_step(name, release, record)
+        } else {
+            let description = record.body.as_ref().map(|body| body.description.clone()).unwrap_or_default();
+            Step::Wait(Wait::Foreign { revision: record.revision, description, since: record.created_at })
+        }
+    }
+}
+
+/// Describes the `DaemonSets` that instances run under, with their node counts and node selectors.
+pub(super) fn describe_hosts(observed: &Observed) -> String {
+    let is_host = |workload: &&Workload| {
+        let component = (workload.component.application.as_str(), workload.component.component.as_str());
+        workload.kind == WorkloadKind::DaemonSet && HOSTS.contains(&component) && workload.desired > 0
+    };
+    let parts = observed.workloads.iter().filter(is_host).map(|workload| {
+        let Workload { name, desired, node_selector: selects, .. } = workload;
+        let nodes = if *desired == 1 { "node" } else { "nodes" };
+        let which = if selects.is_empty() { String::new() } else { format!(" with {selects}") };
+        format!("{name} on {desired} {nodes}{which}")
+    });
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() {
+        return "no node runs libvirt or nova-compute now".into();
+    }
+    format!("{}; list their instances with `openstack server list --all-projects --host NODE`", parts.join(", "))
+}

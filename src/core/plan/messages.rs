@@ -1,0 +1,150 @@
+//! The messages for all actions, reasons and waits, in status, events, logs and command line output.
+
+use std::fmt;
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::{Action, Reason, Wait};
+use crate::observed::ComparisonResult;
+use crate::release::Verb;
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Install => formatter.write_str("it is not installed"),
+            Self::Spec => formatter.write_str("its inputs changed"),
+            Self::Catalog => formatter.write_str("the operator or its catalogue changed"),
+            Self::Instances(hosts) => write!(
+                formatter,
+                "Ceph's key for instances changed, and running instances keep the old one until they are migrated or restarted ({hosts})"
+            ),
+            Self::Split(pods) => {
+                let each = pods.iter().map(|(component, count)| {
+                    format!("{component} on {count} node{}", if *count == 1 { "" } else { "s" })
+                });
+                let each = each.collect::<Vec<_>>().join(", ");
+                write!(formatter, "values for some nodes split its DaemonSets differently, which restarts {each}")
+            }
+            Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
+            Self::Repair => formatter.write_str("a repair was requested"),
+            Self::Drift => formatter.write_str("its objects were changed outside of helm"),
+            Self::NotDesired => formatter.write_str("it is no longer desired"),
+            Self::Unfinished => formatter.write_str("an uninstall was started and not finished"),
+            Self::Unmanaged => formatter.write_str("the spec does not manage it any more"),
+            Self::Matches => formatter.write_str("it already equals the desired state"),
+            Self::AdoptRequested => formatter.write_str("its adoption was requested"),
+            Self::Adopted => formatter.write_str("it was adopted and differs from the desired state"),
+            Self::Abandoned(status) => write!(formatter, "an interrupted operation left it {status}"),
+            Self::Superseded(hook) => write!(
+                formatter,
+                "the desired state changed while helm waits for something that cannot succeed ({hook})"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Upgrade { delete_jobs } if delete_jobs.is_empty() => formatter.write_str("helm upgrade --install"),
+            Self::Upgrade { delete_jobs } => {
+                write!(formatter, "delete Jobs {}, helm upgrade --install", delete_jobs.join(", "))
+            }
+            Self::Uninstall { skip_hooks: false } => formatter.write_str("helm uninstall"),
+            Self::Uninstall { skip_hooks: true } => formatter.write_str("helm uninstall --no-hooks"),
+            Self::Unlock => formatter.write_str("unlock the record"),
+            Self::Adopt { .. } => formatter.write_str("label the record"),
+            Self::Unmanage => formatter.write_str("remove our labels from its records"),
+            Self::Stop => formatter.write_str("stop helm"),
+        }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Needs(components) => {
+                let names = components.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                write!(formatter, "waits for {names}")
+            }
+            Self::Helm { verb, queued: true, .. } => write!(formatter, "helm {verb} waits for a free slot"),
+            Self::Helm { verb: Verb::Uninstall, hook: Some(hook), .. } => write!(
+                formatter,
+                "helm uninstall runs: {hook}; annotate {}=<release> to skip the hook",
+                crate::api::SKIP_HOOKS
+            ),
+            Self::Helm { verb, hook: Some(hook), .. } => write!(formatter, "helm {verb} runs: {hook}"),
+            Self::Helm { verb, .. } => write!(formatter, "helm {verb} runs"),
+            Self::Locked { message, .. } | Self::Blocked { message, .. } => formatter.write_str(message),
+            Self::Approval(why) => write!(formatter, "{why}: waits for approval (osdpl approve)"),
+            Self::Backoff { until, count: 1, message } => {
+                write!(formatter, "failed once, next try at {until:.0}: {message}")
+            }
+            Self::Backoff { until, count, message } => {
+                write!(formatter, "failed {count} times in a row, next try at {until:.0}: {message}")
+            }
+            Self::Paused => formatter.write_str("paused; set `paused: false` to resume"),
+            Self::Refused => formatter.write_str("unchanged until the spec is fixed"),
+            Self::ReleaseRecord => formatter.write_str("its release record is being read"),
+            Self::Dependents(names) => {
+                let verb = if names.len() == 1 { "is" } else { "are" };
+                write!(formatter, "waits until {} {verb} uninstalled", names.join(", "))
+            }
+            Self::Foreign { revision, description, since } => write!(
+                formatter,
+                "revision {revision} was not made by osdpl ({}); change the spec to overwrite it, or annotate {}=<release>",
+                by_hand(description, *since),
+                crate::api::REPAIR
+            ),
+            Self::Unmanaged(result) => unmanaged(result.as_ref(), formatter),
+            Self::Undecodable(problem) => write!(formatter, "its release record can't be read: {problem}"),
+            Self::Terminating(namespace) => {
+                write!(formatter, "namespace {namespace} is being deleted: no Job starts in it any more")
+            }
+        }
+    }
+}
+
+fn unmanaged(result: Option<&ComparisonResult>, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    formatter.write_str("a release of this name exists that osdpl did not install; ")?;
+    match result {
+        None => formatter.write_str("adopt it (osdpl adopt <release>)")?,
+        Some(ComparisonResult::Same) => {
+            formatter.write_str("adopt it (osdpl adopt <release>): nothing would change")?;
+        }
+        Some(result @ ComparisonResult::Differs { .. }) => {
+            write!(formatter, "adopt it (osdpl adopt <release>): {result}, once that is approved")?;
+        }
+        Some(ComparisonResult::Owned(text) | ComparisonResult::Unknown(text)) => formatter.write_str(text)?,
+    }
+    formatter
+        .write_str(". Or uninstall it, or give this one another name in services.<service>.releases.<release>.name")
+}
+
+/// Describes a manual operation and its time, as far as the record contains them.
+fn by_hand(description: &str, since: Option<Timestamp>) -> String {
+    let operation =
+        if description.is_empty() { "helm upgrade or rollback".to_owned() } else { format!("helm: {description:?}") };
+    since.map_or_else(|| format!("{operation} by hand"), |since| format!("{operation} by hand at {since:.0}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn names_skip_hooks_annotation_for_blocked_uninstalls() {
+        let helm = |verb| {
+            let hook = Some("pre-delete Job x: waits in init container init".to_owned());
+            Wait::Helm { verb, queued: false, hook }.to_string()
+        };
+        assert_eq!(helm(Verb::Upgrade), "helm upgrade runs: pre-delete Job x: waits in init container init");
+        let message = helm(Verb::Uninstall);
+        assert!(message.ends_with("init; annotate osdpl.dev/skip-hooks=<release> to skip the hook"), "{message}");
+        let failed = |count| Wait::Backoff { until: Timestamp::UNIX_EPOCH, count, message: "boom".into() }.to_string();
+        assert!(failed(1).starts_with("failed once, next try at 1970"), "{}", failed(1));
+        assert!(failed(2).starts_with("failed 2 times in a row, next"), "{}", failed(2));
+    }
+}

@@ -1,0 +1,291 @@
+//! Finds the leftovers of failed revisions.
+//!
+//! A helm upgrade removes objects of the last *deployed* revision that the new revision does not have. Objects that
+//! only a failed revision had are never removed, because no later upgrade compares with it. The records have all
+//! information to clean up: for every failed revision without a later deployed one, the leftovers are the objects that
+//! neither the newest revision nor the deployed one below it has.
+//!
+//! helm keeps three records, so a third attempt drops the record of the first failure. Therefore the cleanup runs both
+//! after a successful operation and before every upgrade, even if the operator is killed in between. A label on the
+//! failed record marks it as done, so no state is needed in memory, and a restart does not read the records again.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::{Object, Objects, ReleaseKey, Status, helm_owner};
+
+/// helm's annotation that forbids removal; its value is trimmed and compared in lower case.
+pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
+
+/// Kinds that are never cleaned up, because no revision could restore their data.
+const NEVER: [&str; 4] = ["PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition", "Namespace"];
+
+/// One revision in a release's history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastRevision {
+    /// The revision.
+    pub revision: u32,
+    /// The status.
+    pub status: Status,
+    /// Whether its leftovers have been removed.
+    pub cleaned_up: bool,
+}
+
+/// The revisions to compare: objects of `revisions` that no revision in `kept` has are leftovers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cleanup {
+    /// Revisions that may have left objects behind.
+    pub revisions: BTreeSet<u32>,
+    /// Revisions whose objects belong to the release; the newest is always included.
+    pub kept: BTreeSet<u32>,
+    /// The newest revision; the result is invalid once there is a newer one.
+    pub newest: u32,
+}
+
+/// Returns the cleanup that is due now, from a history in any order; `None` if there is none, or if an operation is
+/// running.
+pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
+    let newest = newest(history)?;
+    let base = base(history, newest);
+    let below = base.map_or(0, |base| base.revision);
+    let revisions: BTreeSet<u32> = history
+        .iter()
+        .filter(|past| past.status == Status::Failed && !past.cleaned_up)
+        .map(|past| past.revision)
+        .filter(|revision| (below + 1..newest.revision).contains(revision))
+        .collect();
+    // The next upgrade compares with the deployed revision, so helm removes its objects itself.
+    let base = base.filter(|_| newest.status == Status::Failed);
+    let kept = base.into_iter().chain([newest]).map(|past| past.revision).collect();
+    (!revisions.is_empty()).then_some(Cleanup { revisions, kept, newest: newest.revision })
+}
+
+/// Returns the cleanup that is due before an uninstall, which removes only the objects of the newest revision, and then
+/// all records.
+pub fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
+    let newest = newest(history)?;
+    let mut cleanup = pending_cleanup(history).unwrap_or(Cleanup {
+        revisions: BTreeSet::new(),
+        kept: BTreeSet::new(),
+        newest: newest.revision,
+    });
+    cleanup.kept = BTreeSet::from([newest.revision]);
+    let base = base(history, newest).filter(|base| newest.status == Status::Failed && !base.cleaned_up);
+    cleanup.revisions.extend(base.map(|base| base.revision));
+    (!cleanup.revisions.is_empty()).then_some(cleanup)
+}
+
+/// Returns the newest revision, if its operation has ended.
+fn newest(history: &[PastRevision]) -> Option<&PastRevision> {
+    let newest = history.iter().max_by_key(|past| past.revision)?;
+    matches!(newest.status, Status::Deployed | Status::Failed).then_some(newest)
+}
+
+/// Returns the last deployed revision before the newest. Earlier failures were already cleaned up after its success.
+fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a PastRevision> {
+    let deployed = |past: &&PastRevision| matches!(past.status, Status::Deployed | Status::Superseded);
+    history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
+}
+
+/// Returns the objects of a failed revision that may be removed according to the release's own manifests: no revision in
+/// `kept` has them, and nothing forbids it.
+pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
+    let is_orphan = |object: &&Object| {
+        let is_kept = kept.iter().any(|kept| has_object(kept, release, object, release, true));
+        !object.keep && !NEVER.contains(&object.kind.as_str()) && !is_kept
+    };
+    failed.manifest.iter().filter(is_orphan).collect()
+}
+
+/// Whether the objects of a revision of the release `theirs` include `object`, which is in a manifest of the release
+/// `ours`. Hooks count as well.
+///
+/// If the kind is `namespaced`, an object without a namespace is in the namespace of its release. For other kinds the
+/// namespace in a manifest is ignored.
+pub fn has_object(
+    objects: &Objects,
+    theirs: &ReleaseKey,
+    object: &Object,
+    ours: &ReleaseKey,
+    namespaced: bool,
+) -> bool {
+    fn namespace<'a>(object: &'a Object, release: &'a ReleaseKey) -> &'a str {
+        object.namespace.as_deref().unwrap_or(&release.namespace)
+    }
+    objects.manifest.iter().chain(&objects.hooks).any(|other| {
+        other.kind == object.kind
+            && other.name == object.name
+            && group(&other.api_version) == group(&object.api_version)
+            && (!namespaced || namespace(other, theirs) == namespace(object, ours))
+    })
+}
+
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// Whether an object in the cluster was created by helm for this release and may be deleted.
+pub fn is_leftover(metadata: &ObjectMeta, release: &ReleaseKey) -> bool {
+    let policy = metadata.annotations.as_ref().and_then(|all| all.get(RESOURCE_POLICY_ANNOTATION));
+    let kept = policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"));
+    helm_owner(metadata).as_ref() == Some(release) && !kept && metadata.deletion_timestamp.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::{RELEASE_NAME_ANNOTATION, RELEASE_NAMESPACE_ANNOTATION};
+
+    /// Parses a history: `1 superseded, 2 failed*`; a `*` means that the leftovers were removed.
+    fn history(text: &str) -> Vec<PastRevision> {
+        let past = |part: &str| {
+            let (revision, status) = part.trim().split_once(' ').unwrap();
+            PastRevision {
+                revision: revision.parse().unwrap(),
+                status: status.trim_end_matches('*').parse().unwrap(),
+                cleaned_up: status.ends_with('*'),
+            }
+        };
+        text.split(", ").map(past).collect()
+    }
+
+    /// Formats a result as `of - kept`.
+    fn format_cleanup(cleanup: Option<Cleanup>) -> String {
+        let list = |set: BTreeSet<u32>| set.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
+        cleanup.map_or_else(String::new, |cleanup| format!("{} - {}", list(cleanup.revisions), list(cleanup.kept)))
+    }
+
+    #[test]
+    fn determines_the_cleanup_from_the_history() {
+        for (text, now, before_uninstall) in [
+            ("1 deployed", "", ""),
+            ("1 superseded, 2 deployed", "", ""),
+            // One failure, then a success.
+            ("1 superseded, 2 failed, 3 deployed", "2 - 3", "2 - 3"),
+            ("3 deployed, 2 failed, 1 superseded", "2 - 3", "2 - 3"),
+            ("1 superseded, 2 failed*, 3 deployed", "", ""),
+            // The newest failed: helm compares the next revision with the deployed one; an uninstall compares with none.
+            ("1 deployed, 2 failed", "", "1 - 2"),
+            // A second failure: the next attempt drops the first one from the history.
+            ("1 deployed, 2 failed, 3 failed", "2 - 1+3", "1+2 - 3"),
+            ("1 deployed, 2 failed*, 3 failed", "", "1 - 3"),
+            ("4 deployed, 8 failed, 9 failed", "8 - 4+9", "4+8 - 9"),
+            // An install that fails twice has no deployed revision; a success marks the last failure as superseded.
+            ("1 failed, 2 failed", "1 - 2", "1 - 2"),
+            ("1 failed, 2 superseded, 3 deployed", "", ""),
+            ("1 failed, 2 deployed", "1 - 2", "1 - 2"),
+            // Failures before an earlier success were already cleaned up.
+            ("1 failed, 2 superseded, 3 failed, 4 deployed", "3 - 4", "3 - 4"),
+            // A running or interrupted operation: the result is not certain.
+            ("1 superseded, 2 failed, 3 pending-upgrade", "", ""),
+            ("2 failed, 3 uninstalling", "", ""),
+        ] {
+            assert_eq!(format_cleanup(pending_cleanup(&history(text))), now, "{text}");
+            assert_eq!(format_cleanup(cleanup_before_uninstall(&history(text))), before_uninstall, "{text}, leaving");
+        }
+        assert_eq!((pending_cleanup(&[]), cleanup_before_uninstall(&[])), (None, None));
+    }
+
+    fn object(kind: &str, namespace: Option<&str>, name: &str) -> Object {
+        let api_version = match kind {
+            "Deployment" => "apps/v1",
+            "ClusterRole" => "rbac.authorization.k8s.io/v1",
+            "CustomResourceDefinition" => "apiextensions.k8s.io/v1",
+            _ => "v1",
+        };
+        let (api_version, kind, name) = (api_version.into(), kind.into(), name.into());
+        Object {
+            api_version,
+            kind,
+            namespace: namespace.map(Into::into),
+            name,
+            keep: false,
+            replicas: None,
+            expires: false,
+            fields: Vec::new(),
+        }
+    }
+
+    fn manifest(objects: &[Object]) -> Objects {
+        Objects { manifest: objects.to_vec(), hooks: Vec::new(), server_side: true }
+    }
+
+    fn keystone() -> ReleaseKey {
+        ReleaseKey::new("cloud", "keystone")
+    }
+
+    fn orphan_names(left: &[Object], kept: &[Objects]) -> Vec<String> {
+        find_orphans(&manifest(left), kept, &keystone()).into_iter().map(|object| object.name.clone()).collect()
+    }
+
+    #[test]
+    fn objects_without_a_kept_revision_are_orphans() {
+        let failed = [object("ConfigMap", None, "bin"), object("Deployment", Some("cloud"), "extra")];
+        assert_eq!(orphan_names(&failed, &[]), ["bin", "extra"]);
+        assert_eq!(orphan_names(&failed, &[manifest(&[object("ConfigMap", Some("cloud"), "bin")])]), ["extra"]);
+        assert_eq!(orphan_names(&failed, &[manifest(&[object("ConfigMap", Some("edge"), "bin")])]), ["bin", "extra"]);
+        assert_eq!(orphan_names(&failed, &[manifest(&[]), manifest(&failed)]), [""; 0], "any kept revision counts");
+        let hooks = Objects { manifest: Vec::new(), hooks: failed.to_vec(), server_side: true };
+        assert_eq!(orphan_names(&failed, &[hooks]), [""; 0], "the objects became hooks");
+        let mut other_version = object("Deployment", None, "extra");
+        other_version.api_version = "apps/v1beta1".into();
+        assert_eq!(
+            orphan_names(&failed, &[manifest(&[other_version])]),
+            ["bin"],
+            "another API version of the same object"
+        );
+    }
+
+    #[test]
+    fn never_removes_claims_crds_namespaces_and_kept_objects() {
+        let kept = Object { keep: true, ..object("Secret", None, "keys") };
+        let failed = [
+            object("PersistentVolumeClaim", None, "data"),
+            object("PersistentVolume", None, "disk"),
+            object("CustomResourceDefinition", None, "things.example.com"),
+            object("Namespace", None, "edge"),
+            kept,
+        ];
+        assert_eq!(orphan_names(&failed, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn ignores_namespaces_of_cluster_scoped_objects() {
+        let theirs = manifest(&[object("ClusterRole", Some("edge"), "nodes")]);
+        let named = |namespaced| {
+            has_object(
+                &theirs,
+                &ReleaseKey::new("edge", "nova"),
+                &object("ClusterRole", None, "nodes"),
+                &keystone(),
+                namespaced,
+            )
+        };
+        assert!(named(false) && !named(true));
+    }
+
+    #[test]
+    fn only_objects_of_this_release_are_leftovers() {
+        let metadata = |annotations: &[(&str, &str)]| ObjectMeta {
+            annotations: Some(annotations.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()),
+            ..ObjectMeta::default()
+        };
+        let ours = [(RELEASE_NAME_ANNOTATION, "keystone"), (RELEASE_NAMESPACE_ANNOTATION, "cloud")];
+        assert!(is_leftover(&metadata(&ours), &keystone()));
+        assert!(!is_leftover(&ObjectMeta::default(), &keystone()), "created by hand");
+        assert!(!is_leftover(
+            &metadata(&[(RELEASE_NAME_ANNOTATION, "glance"), (RELEASE_NAMESPACE_ANNOTATION, "cloud")]),
+            &keystone()
+        ));
+        assert!(!is_leftover(
+            &metadata(&[(RELEASE_NAME_ANNOTATION, "keystone"), (RELEASE_NAMESPACE_ANNOTATION, "other")]),
+            &keystone()
+        ));
+        assert!(!is_leftover(&metadata(&[ours[0], ours[1], (RESOURCE_POLICY_ANNOTATION, " Keep")]), &keystone()));
+        let mut deleting = metadata(&ours);
+        deleting.deletion_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time("2026-11-21T10:00:00Z".parse().unwrap()));
+        assert!(!is_leftover(&deleting, &keystone()));
+    }
+}

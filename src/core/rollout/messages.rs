@@ -1,0 +1,47 @@
+//! The messages for all states of a rollout, in status, events and command line output.
+
+use std::fmt;
+
+use super::State;
+use crate::nodes::format_names;
+
+impl fmt::Display for State {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |nodes: &[String]| format_names(nodes.iter().map(String::as_str), nodes.len());
+        match self {
+            Self::Unobserved => formatter.write_str("its pods are being inspected"),
+            Self::Approval { nodes, batch } => write!(
+                formatter,
+                "its template changed, which restarts it on {}, {batch} at a time: waits for approval (osdpl approve)",
+                nodes_of(*nodes)
+            ),
+            Self::Batch(nodes, why, _) => {
+                write!(formatter, "batch {}", list(nodes))?;
+                if why.is_empty() { Ok(()) } else { write!(formatter, ": {why}") }
+            }
+            Self::Evict(_) => write!(formatter, "batch {}", list(&self.batch())),
+            Self::Stopped(node, why, _) => {
+                write!(
+                    formatter,
+                    "stopped at {node}: {why}; it continues once that pod is ready or the template changes"
+                )
+            }
+            Self::Pause(until) => write!(formatter, "next batch at {until:.0}"),
+            Self::Joining => formatter.write_str("a node was added"),
+            Self::Misplaced(pods) => write!(
+                formatter,
+                "{pods} of its pods run on nodes that its DaemonSet does not select (a taint that they do not tolerate, a label): the rollout waits until they are deleted or selected again"
+            ),
+            Self::WaitsForComponent(other) => write!(formatter, "waits for its turn: {other} is rolled out first"),
+            Self::WaitsForRelease(release) => write!(formatter, "waits until release {release} is in sync"),
+            Self::Paused => formatter.write_str("paused; set `paused: false` to resume"),
+            Self::Skipped(nodes) => write!(formatter, "the remaining nodes are NotReady: {}", list(nodes)),
+            Self::Done => formatter.write_str("every node has its new pod"),
+        }
+    }
+}
+
+/// Formats a number of nodes: `1 node`, `3 nodes`.
+pub(super) fn nodes_of(count: i32) -> String {
+    if count == 1 { "1 node".into() } else { format!("{count} nodes") }
+}

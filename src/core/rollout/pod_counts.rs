@@ -1,0 +1,151 @@
+//! Counts the pods of a component.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use super::Input;
+use crate::observed::{DaemonPod, PodState, RolloutPods, Workload};
+
+/// How long a new pod may take to become ready. It is enough to pull large images.
+const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
+
+/// The reason for a lost node whose pod was replaced.
+const NODE_LOST: &str = "the node is NotReady since its pod was replaced";
+
+/// The counted pods of a component.
+#[derive(Debug, Default)]
+pub(super) struct PodCounts {
+    /// Whether the controllers observed the newest templates.
+    pub(super) observed: bool,
+    /// The number of nodes that should have a pod.
+    pub(super) total: i32,
+    /// The number of nodes without a pod of the newest template, according to the controllers.
+    pub(super) stale_count: i32,
+    /// The newest revisions of its `DaemonSets`, joined; empty if one of them is unknown.
+    pub(super) revision: String,
+    /// The number of pods of the newest revision.
+    pub(super) fresh: i32,
+    /// The number of ready pods of the newest revision.
+    pub(super) ready: i32,
+    /// When the last of them became ready.
+    pub(super) last: Option<Timestamp>,
+    /// The nodes whose pods are being replaced, with what their pods wait for, if it is known.
+    pub(super) batch: BTreeMap<String, String>,
+    /// The number of nodes without a pod, unscheduled pods included.
+    pub(super) missing: i32,
+    /// The number of pods on nodes that their `DaemonSet` does not select. They would not be recreated.
+    pub(super) misplaced: i32,
+    /// The first node with an unhealthy new pod, and the reason.
+    pub(super) unhealthy: Option<(String, String)>,
+    /// When the first of the starting pods counts as failed.
+    pub(super) start_deadline: Option<Timestamp>,
+    /// The outdated pods, in eviction order.
+    pub(super) stale: Vec<DaemonPod>,
+    /// The `NotReady` nodes with an outdated pod.
+    pub(super) skipped: BTreeSet<String>,
+}
+
+impl PodCounts {
+    /// Counts the pods. `batch` contains the nodes of the batch in the previous status.
+    pub(super) fn of(input: &Input<'_>, sets: &[&Workload], rolling: Option<&RolloutPods>, batch: &[String]) -> Self {
+        let mut counts = Self {
+            observed: sets.iter().all(|set| set.observed_generation >= set.generation),
+            total: sets.iter().map(|set| set.desired).sum(),
+            stale_count: sets.iter().filter_map(|set| set.on_delete.as_ref()).map(|own| own.stale).sum(),
+            ..Self::default()
+        };
+        let Some(rolling) = rolling else { return counts };
+        let uids = sets.iter().filter_map(|set| set.on_delete.as_ref()).map(|own| own.uid.as_str());
+        let uids: BTreeSet<&str> = uids.collect();
+        counts.revision = revision(sets, rolling).unwrap_or_default();
+        let own = || rolling.pods.iter().filter(|pod| uids.contains(pod.set.as_str()));
+        for pod in own() {
+            let is_fresh = rolling.revisions.get(&pod.set) == Some(&pod.revision);
+            let is_leaving = pod.state == PodState::Terminating || input.evicted.contains(&pod.uid);
+            counts.count(input, pod, is_fresh, is_leaving);
+        }
+        // A pod that is being deleted still exists: its node is in the batch.
+        let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
+        let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
+        let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
+        // A pod on a node that is not selected must not make up for a pod that is missing on another node.
+        let by_count = counts.total.saturating_sub(count(own().count()));
+        counts.missing += by_count.max(count(empty.count()));
+        let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
+        let misscheduled: i32 = sets.iter().map(|set| set.misscheduled).sum();
+        counts.misplaced = misscheduled.saturating_sub(count(on_lost_nodes)).max(0);
+        // Pods that are not ready are replaced first.
+        counts.stale.sort_by_key(|pod| (matches!(pod.state, PodState::Ready(_)), pod.node.clone(), pod.name.clone()));
+        counts
+    }
+
+    fn count(&mut self, input: &Input<'_>, pod: &DaemonPod, is_fresh: bool, is_leaving: bool) {
+        let is_lost = is_lost(input, &pod.node);
+        self.fresh += i32::from(is_fresh && !is_leaving);
+        match (&pod.state, is_fresh) {
+            // The node was ready before its pod was replaced, which may be the reason.
+            _ if is_leaving && is_lost => self.fail(pod, NODE_LOST.into()),
+            _ if is_leaving => drop(self.batch.insert(node_or_name(pod), String::new())),
+            (_, false) if is_lost => drop(self.skipped.insert(node_or_name(pod))),
+            (_, false) => self.stale.push(pod.clone()),
+            (PodState::Ready(since), true) => {
+                self.ready += 1;
+                self.last = self.last.max(*since);
+            }
+            (_, true) if is_lost => self.fail(pod, NODE_LOST.into()),
+            (PodState::Unhealthy(why), true) => self.fail(pod, why.clone()),
+            (PodState::Starting(..), true) if pod.node.is_empty() => self.missing += 1,
+            (PodState::Starting(why, since), true) => self.start(input.now, pod, why, *since),
+            (PodState::Terminating, true) => {}
+        }
+    }
+
+    fn fail(&mut self, pod: &DaemonPod, why: String) {
+        self.batch.insert(node_or_name(pod), why.clone());
+        self.unhealthy.get_or_insert_with(|| (node_or_name(pod), why));
+    }
+
+    /// Counts a new pod that is not ready yet. A pod that exceeds the timeout counts as unhealthy.
+    fn start(&mut self, now: Timestamp, pod: &DaemonPod, why: &str, since: Option<Timestamp>) {
+        let until = since.and_then(|since| since.checked_add(START_TIMEOUT).ok());
+        if until.is_some_and(|until| until <= now) {
+            let minutes = START_TIMEOUT.as_mins();
+            return self
+                .fail(pod, format!("not ready for {minutes} minutes{}{why}", if why.is_empty() { "" } else { ": " }));
+        }
+        self.batch.insert(node_or_name(pod), why.to_owned());
+        self.start_deadline = self.start_deadline.into_iter().chain(until).min();
+    }
+
+    /// Whether a batch is in flight.
+    pub(super) fn is_in_flight(&self) -> bool {
+        !self.batch.is_empty() || self.missing > 0
+    }
+
+    /// Whether the watched pods match the counts of the controllers, because the two watches are not synchronized.
+    pub(super) fn is_consistent(&self) -> bool {
+        self.total - self.stale_count == self.fresh
+    }
+}
+
+fn count(pods: usize) -> i32 {
+    i32::try_from(pods).unwrap_or(i32::MAX)
+}
+
+/// Joins the newest revisions of all `DaemonSets`, so that a change of any of them changes the result.
+fn revision(sets: &[&Workload], rolling: &RolloutPods) -> Option<String> {
+    let somewhere = sets.iter().filter(|set| set.desired > 0).filter_map(|set| set.on_delete.as_ref());
+    let mut all = somewhere.map(|own| rolling.revisions.get(&own.uid).cloned()).collect::<Option<Vec<_>>>()?;
+    all.sort();
+    Some(all.join(","))
+}
+
+fn is_lost(input: &Input<'_>, node: &str) -> bool {
+    input.nodes.and_then(|nodes| nodes.get(node)).is_some_and(|node| node.missing)
+}
+
+/// Returns the node of a pod, or the pod's name before it is scheduled.
+fn node_or_name(pod: &DaemonPod) -> String {
+    if pod.node.is_empty() { pod.name.clone() } else { pod.node.clone() }
+}

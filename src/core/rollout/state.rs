@@ -1,0 +1,178 @@
+//! The state of the rollout of one component.
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use super::part::{Part, is_changing};
+use super::{Eviction, Input};
+use crate::api::RolloutPhase;
+use crate::plan::{Step, Wait};
+
+/// The state of a component's rollout.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// Not enough is observed yet.
+    Unobserved,
+    /// Waits for approval.
+    Approval {
+        /// The number of nodes with outdated pods.
+        nodes: i32,
+        /// The number of nodes per batch.
+        batch: i32,
+    },
+    /// A batch is being replaced: its nodes, the reason why one of them waits, and the time at which the rollout stops.
+    Batch(Vec<String>, String, Option<Timestamp>),
+    /// A new pod is unhealthy: its node, the reason, and the batch.
+    Stopped(String, String, Vec<String>),
+    /// Waits after a batch, until this time.
+    Pause(Timestamp),
+    /// This many pods are on nodes that their `DaemonSet` does not select.
+    Misplaced(i32),
+    /// A pod starts on a node that joined the cluster, so there is no rollout.
+    Joining,
+    /// Another component is rolled out first.
+    WaitsForComponent(String),
+    /// Its release, or one before it, is not in sync.
+    WaitsForRelease(String),
+    /// The cloud or its release is paused.
+    Paused,
+    /// Only nodes that are `NotReady` are left.
+    Skipped(Vec<String>),
+    /// These pods are evicted now.
+    Evict(Vec<Eviction>),
+    /// All nodes have a new pod.
+    Done,
+}
+
+impl State {
+    /// Returns when to requeue, if only time has to pass.
+    pub fn requeue_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Pause(until) => Some(*until),
+            Self::Batch(_, _, until) => *until,
+            _ => None,
+        }
+    }
+
+    /// Returns the phase in the status.
+    pub fn phase(&self) -> RolloutPhase {
+        match self {
+            Self::Unobserved | Self::Joining => RolloutPhase::Pending,
+            Self::Approval { .. } => RolloutPhase::AwaitingApproval,
+            Self::Batch(..) | Self::Evict(_) => RolloutPhase::Rolling,
+            Self::Stopped(..) => RolloutPhase::Stopped,
+            Self::Pause(_) => RolloutPhase::Pausing,
+            Self::Misplaced(_)
+            | Self::WaitsForComponent(_)
+            | Self::WaitsForRelease(_)
+            | Self::Paused
+            | Self::Skipped(_) => RolloutPhase::Waiting,
+            Self::Done => RolloutPhase::Complete,
+        }
+    }
+
+    /// Returns the nodes whose pods are being replaced.
+    pub fn batch(&self) -> Vec<String> {
+        match self {
+            Self::Batch(nodes, ..) | Self::Stopped(_, _, nodes) => nodes.clone(),
+            Self::Evict(pods) => pods.iter().map(|pod| pod.node.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Returns the component that is rolled out now: one with a batch in flight, or else the first one that may start or
+/// continue.
+pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
+    let is_busy = |part: &&&Part<'_>| part.approved && part.counts.is_in_flight();
+    let may_start =
+        |part: &&&Part<'_>| part.approved && part.rolling.is_some() && blocking_state(input, part).is_none();
+    let is_due = |part: &&&Part<'_>| may_start(part) && !part.counts.stale.is_empty();
+    active.iter().find(is_busy).or_else(|| active.iter().find(is_due)).map(|part| part.name())
+}
+
+/// Returns the first state that applies.
+pub(super) fn evaluate(input: &Input<'_>, part: &Part<'_>, current: Option<&str>) -> State {
+    let counts = &part.counts;
+    if !counts.observed || part.rolling.is_none() || counts.revision.is_empty() {
+        return State::Unobserved;
+    }
+    let in_flight_now = counts.is_in_flight();
+    let has_begun = part.before.is_some_and(|status| status.phase.has_begun());
+    if in_flight_now && !has_begun && counts.stale.is_empty() && counts.skipped.is_empty() {
+        return State::Joining;
+    }
+    if !in_flight_now && counts.misplaced > 0 {
+        return State::Misplaced(counts.misplaced);
+    }
+    if !in_flight_now && !counts.is_consistent() {
+        return State::Unobserved;
+    }
+    if !in_flight_now && counts.stale.is_empty() && counts.skipped.is_empty() {
+        return State::Done;
+    }
+    if !part.approved {
+        return State::Approval { nodes: counts.stale_count, batch: input.settings.batch_size_for(counts.total) };
+    }
+    if in_flight_now {
+        return in_flight(part);
+    }
+    if let Some(blocked) = blocking_state(input, part) {
+        return blocked;
+    }
+    if counts.stale.is_empty() {
+        return State::Skipped(counts.skipped.iter().cloned().collect());
+    }
+    if let Some(other) = current.filter(|other| *other != part.name()) {
+        return State::WaitsForComponent(other.to_owned());
+    }
+    pause(input, part).map_or_else(|| evict(input, part), State::Pause)
+}
+
+fn in_flight(part: &Part<'_>) -> State {
+    let counts = &part.counts;
+    let mut nodes: Vec<String> = counts.batch.keys().cloned().collect();
+    if counts.missing > 0 {
+        // The node of a deleted pod without successor is only known from the previous status.
+        let previous = part.before.map(|status| status.batch.as_slice()).unwrap_or_default();
+        nodes.extend(previous.iter().filter(|node| !counts.batch.contains_key(*node)).cloned());
+        nodes.sort();
+    }
+    if let Some((node, why)) = &counts.unhealthy {
+        return State::Stopped(node.clone(), why.clone(), nodes);
+    }
+    let why = counts.batch.values().find(|why| !why.is_empty()).cloned().unwrap_or_default();
+    State::Batch(nodes, why, counts.start_deadline)
+}
+
+/// Returns the state that blocks a component, independent of its pods. Pods are not replaced while their template is
+/// about to change.
+fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
+    let step = |name: &str| input.plan.decisions.get(name).map(|decision| &decision.step);
+    if input.policy.paused || part.wanted.paused || step(part.release) == Some(&Step::Wait(Wait::Paused)) {
+        return Some(State::Paused);
+    }
+    if !matches!(step(part.release), Some(Step::Ready | Step::Settling(_))) {
+        return Some(State::WaitsForRelease(part.release.to_owned()));
+    }
+    let before = input.catalog.rollout.iter().take_while(|name| *name != part.release);
+    let mut changing = before.filter(|name| step(name).is_some_and(is_changing));
+    changing.next().map(|name| State::WaitsForRelease(name.clone()))
+}
+
+fn pause(input: &Input<'_>, part: &Part<'_>) -> Option<Timestamp> {
+    let pause = SignedDuration::from_secs(input.settings.pause().into());
+    // The clock of a node may be ahead of ours.
+    let last = part.counts.last.filter(|last| input.now.duration_since(*last) >= -pause)?;
+    last.checked_add(pause).ok().filter(|until| *until > input.now)
+}
+
+fn evict(input: &Input<'_>, part: &Part<'_>) -> State {
+    let batch = usize::try_from(input.settings.batch_size_for(part.counts.total)).unwrap_or(1);
+    let pods = part.counts.stale.iter().take(batch).map(|pod| Eviction {
+        namespace: part.wanted.key.namespace.clone(),
+        name: pod.name.clone(),
+        uid: pod.uid.clone(),
+        node: pod.node.clone(),
+    });
+    State::Evict(pods.collect())
+}

@@ -1,0 +1,226 @@
+//! Detects values that are most likely secrets, even if their layer does not mark them. osdpl neither shows them nor writes
+//! them into a spec.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Number, Value};
+
+use super::assigned::find_assigned_secrets;
+use osdpl_values::Path;
+
+/// Words in keys whose values are secret.
+const WORDS: [&str; 21] = [
+    "password",
+    "passphrase",
+    "passwd",
+    "secret",
+    "token",
+    "private",
+    "credential",
+    "keyring",
+    "transport_url",
+    "api_key",
+    "encryption_key",
+    "heartbeat_key",
+    "cookie",
+    "apikey",
+    "pwd",
+    "kek",
+    "access_key",
+    "url_key",
+    "tmpurlkey",
+    "hash_path",
+    "sst_auth",
+];
+
+/// Key suffixes below which everything is secret, because there are no settings below such keys.
+const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
+
+/// A key, or the last word of a key, whose value is secret even if it is a number. It is too short to search for within
+/// keys.
+const PIN: &str = "pin";
+
+/// Whether a value is taken for a secret, because of its key or because it contains a private key, a URL with a
+/// password, or an assignment to a secret key.
+///
+/// helm's records do not mark secrets, so this function returns true rather once too often. The charts' top-level key
+/// `secrets` contains only names of Secrets.
+pub fn is_secret_value(path: &Path, value: &Value) -> bool {
+    let keys = path.keys();
+    if value.is_boolean() || keys.first().is_some_and(|top| top == "secrets") {
+        return false;
+    }
+    if value.is_number() {
+        return keys.last().is_some_and(|key| is_secret_key(key)) || is_below_password(keys, value);
+    }
+    keys.iter().any(|key| sounds_secret(key)) || has_secret(value)
+}
+
+/// Whether a value that a user wrote in plain text is taken for a secret.
+///
+/// Layers mark the secrets that they know, so this function returns true less often than [`is_secret_value`]: below a key
+/// that only sounds secret, such as `token: {provider: fernet}`, there are settings.
+pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
+    let keys = path.keys();
+    let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();
+    let is_plain = value.is_null() || keys.first().is_none_or(|top| top == "secrets");
+    !is_plain && (is_secret_value(&own, value) || is_below_password(keys, value))
+}
+
+/// Whether a text, or a number too long for a setting, is below a key that names a password.
+fn is_below_password(keys: &[String], value: &Value) -> bool {
+    let above = keys.split_last().map(|(_, above)| above).unwrap_or_default();
+    let names = |key: &String| PASSWORDS.iter().any(|word| key.to_lowercase().ends_with(word));
+    above.iter().any(names)
+        && match value {
+            Value::Number(number) => number.to_string().len() > LONGEST_PORT,
+            Value::String(text) => !text.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::Null | Value::Bool(_) | Value::Object(_) => false,
+        }
+}
+
+/// Whether a name contains a word for a secret.
+pub(super) fn sounds_secret(name: &str) -> bool {
+    WORDS.iter().any(|word| name.to_lowercase().contains(word))
+}
+
+/// Whether the last word of a key names a secret. Settings about secrets (`token.expiration`, `password_expires_days`)
+/// may be numbers too.
+pub fn is_secret_key(key: &str) -> bool {
+    let key = key.to_lowercase();
+    key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
+}
+
+/// Whether a map is a container's environment variable with a literal value; one from a Secret has `valueFrom`.
+fn is_variable(map: &Map<String, Value>) -> bool {
+    map.contains_key("name") && map.contains_key("value")
+}
+
+/// Whether a value contains a secret in plain text.
+fn has_secret(value: &Value) -> bool {
+    match value {
+        Value::String(text) => {
+            text.contains("PRIVATE KEY-----") || has_login(text) || !find_assigned_secrets(text).is_empty()
+        }
+        Value::Array(items) => items.iter().any(|item| is_secret_value(&Path::root(), item)),
+        Value::Object(map) => {
+            map.iter().any(|(key, value)| is_secret_value(&Path::root().child(key), value))
+                || is_variable(map) && map["name"].as_str().is_some_and(sounds_secret)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Whether a text contains `scheme://user:password@host`.
+fn has_login(text: &str) -> bool {
+    text.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', ' ', '\n', '"']).next().unwrap_or_default();
+        authority.split_once('@').is_some_and(|(login, _)| login.contains(':'))
+    })
+}
+
+/// The maximum length of a port. Shorter numbers are no secrets, and would be redacted in every address.
+const LONGEST_PORT: usize = 5;
+
+/// Returns all texts in a value from a Secret, the secrets that the texts contain, and long numbers.
+pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
+    match value {
+        Value::String(text) => [text.as_str()].into_iter().chain(find_assigned_secrets(text)).map(Cow::from).collect(),
+        Value::Number(number) => {
+            let text = Some(number.to_string()).filter(|text| text.len() > LONGEST_PORT);
+            text.into_iter().chain(printed(number)).map(Cow::from).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(collect_secret_scalars).collect(),
+        Value::Object(map) => map.values().flat_map(collect_secret_scalars).collect(),
+        Value::Null | Value::Bool(_) => Vec::new(),
+    }
+}
+
+/// The exponent from which on Go's `%v` writes a float with an exponent (`strconv`, format `g`, shortest
+/// representation).
+const GO_EXPONENT: i32 = 6;
+
+/// Returns a long number as templates print it; helm reads all numbers as floats, so `12345678` becomes
+/// `1.2345678e+07`.
+fn printed(number: &Number) -> Option<String> {
+    let text = format!("{:e}", number.as_f64()?);
+    let (mantissa, exponent) = text.split_once('e')?;
+    let exponent: i32 = exponent.parse().ok()?;
+    (exponent >= GO_EXPONENT).then(|| format!("{mantissa}e+{exponent:02}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn detects_secrets_by_key_and_shape() {
+        for (path, value, expected) in [
+            ("endpoints.identity.auth.admin.password", json!("x"), true),
+            ("conf.nova.DEFAULT.transport_url", json!("x"), true),
+            ("conf.nova.DEFAULT.connection", json!("mysql://nova:x@mariadb:3306/nova"), true),
+            ("conf.tls.key", json!("-----BEGIN PRIVATE KEY-----\nMII"), true),
+            ("conf.list", json!([{"secret": "x"}]), true),
+            ("conf.heat.DEFAULT.auth_encryption_key", json!("x"), true),
+            ("pass.password", json!(12_345_678), true),
+            ("conf.keystone.custom.admin_password", json!(12_345_678), true),
+            ("conf.keystone.custom.PASSWORD", json!(12_345_678), true),
+            ("conf.keystone.custom.db-passwd", json!(12_345_678), true),
+            ("conf.neutron.DEFAULT.metadata_proxy_shared_secret", json!(12_345_678), true),
+            ("conf.barbican.p11_crypto_plugin.login_pin", json!(1234), true),
+            ("conf.nova.libvirt.cpu_spin", json!(12_345_678), false),
+            ("conf.keystone.token.password_expires_days", json!(90), false),
+            ("pod.env.api", json!([{"name": "MY_PASSWORD", "value": "x"}]), true),
+            ("pod.env.api", json!([{"name": "MY_COLOUR", "value": "x"}]), false),
+            ("conf.nova.DEFAULT.debug", json!(true), false),
+            ("secrets.identity.admin", json!("keystone-admin"), false),
+            ("conf.keystone.token.expiration", json!(3600), false),
+            ("conf.url", json!("https://example.org/a@b:c"), false),
+            ("conf.alertmanager", json!("global:\n  smtp_auth_password: 'x'\n"), true),
+            ("conf.alertmanager", json!("global:\n  smtp_auth_password: {{ .Values.x }}\n"), false),
+            ("endpoints.object_store.auth.glance.tmpurlkey", json!("x"), true),
+            ("endpoints.ceph_object_store.auth.rgw.access_key", json!("x"), true),
+            ("conf.ironic.glance.swift_temp_url_key", json!("x"), true),
+            ("conf.swift.swift-hash.swift_hash_path_suffix", json!("x"), true),
+        ] {
+            assert_eq!(is_secret_value(&Path::parse(path).unwrap(), &value), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn detects_secrets_by_own_key_or_password_parent() {
+        for (path, value, expected) in [
+            ("conf.nova.neutron.password", json!("x"), true),
+            ("conf.nova.neutron.password.x", json!("x"), true),
+            ("conf.nova.neutron.password.x.y", json!(12_345_678), true),
+            ("conf.nova.neutron.Admin-Passphrase.x", json!(["x"]), true),
+            ("conf.keystone.token.provider", json!("fernet"), false),
+            ("pod.security_context.rabbitmq.container.rabbitmq_password.runAsUser", json!(999), false),
+            ("pod.security_context.rabbitmq.container.rabbitmq_password.readOnlyRootFilesystem", json!(true), false),
+            ("secrets.password.admin", json!("keystone-admin"), false),
+            ("conf.nova.neutron.password", json!(null), false),
+            ("password", json!("x"), true),
+        ] {
+            assert_eq!(is_secret_in_clear(&Path::parse(path).unwrap(), &value), expected, "{path}");
+        }
+        assert!(is_secret_value(&Path::parse("conf.x.password.pin_of").unwrap(), &json!(12_345_678)));
+    }
+
+    #[test]
+    fn secrets_within_texts_count_separately() {
+        assert_eq!(
+            collect_secret_scalars(&json!("user: nova\npassword: hunter2\n")),
+            ["user: nova\npassword: hunter2\n", "hunter2"]
+        );
+    }
+
+    #[test]
+    fn long_numbers_count_as_written_and_as_printed() {
+        let found = |value: &Value| collect_secret_scalars(value).into_iter().map(Cow::into_owned).collect::<Vec<_>>();
+        assert_eq!(found(&json!({"pin": 12_345_678})), ["12345678", "1.2345678e+07"]);
+        assert_eq!(found(&json!([1_000_000, 123_456, 3306])), ["1000000", "1e+06", "123456"]);
+    }
+}

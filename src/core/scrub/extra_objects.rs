@@ -1,0 +1,155 @@
+//! Secrets in `extraObjects`, from which charts create objects. OpenStack-Helm's template `extra-manifests.yaml` takes a map
+//! or list of manifests; each is a map, or a text that is a template.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use super::collect_secret_scalars;
+use osdpl_values::yaml;
+use osdpl_values::{Path, Values};
+
+/// The key of the objects in values.
+const OBJECTS: &str = "extraObjects";
+/// The parts of a Secret that are secret.
+const PARTS: [&str; 2] = ["data", "stringData"];
+/// The annotation in which `kubectl apply` stores a copy of the object.
+const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Returns the paths of the secrets. Paths can't lead into lists or texts, so the path of the value list or text is
+/// returned.
+pub fn find_secret_paths(values: &Values) -> Vec<Path> {
+    let root = Path::root().child(OBJECTS);
+    match values.get(OBJECTS) {
+        Some(Value::Object(objects)) => {
+            objects.iter().flat_map(|(name, object)| paths_of_object(&root.child(name), object)).collect()
+        }
+        Some(value) if has_secret(value) => vec![root],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the secret texts, as far as they can be read, and their base64-decoded contents.
+pub fn collect_secret_texts(values: &Values) -> Vec<String> {
+    let mut found = Vec::new();
+    match values.get(OBJECTS) {
+        Some(Value::Object(objects)) => objects.values().for_each(|object| gather(object, &mut found)),
+        Some(value) => gather(value, &mut found),
+        None => {}
+    }
+    let decoded = found.iter().filter_map(|text| String::from_utf8(STANDARD.decode(text).ok()?).ok());
+    let decoded: Vec<String> = decoded.collect();
+    found.extend(decoded);
+    found
+}
+
+fn paths_of_object(path: &Path, object: &Value) -> Vec<Path> {
+    match object {
+        Value::Object(map) if is_secret(map) => {
+            let parts = PARTS.map(|part| path.child(part)).into_iter();
+            parts.chain([path.child("metadata").child("annotations").child(APPLIED)]).collect()
+        }
+        value if has_secret(value) => vec![path.clone()],
+        _ => Vec::new(),
+    }
+}
+
+fn has_secret(value: &Value) -> bool {
+    match value {
+        Value::String(text) => documents(text).any(|document| match document {
+            Ok(read) => !read.is_string() && has_secret(&read),
+            Err(text) => may_have_secret(text),
+        }),
+        Value::Array(items) => items.iter().any(has_secret),
+        Value::Object(map) => is_secret(map) || map.get("items").is_some_and(has_secret),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Whether an object is a Secret. Without a kind it may be one, because layers are checked one by one and another layer
+/// may set the kind.
+fn is_secret(map: &Map<String, Value>) -> bool {
+    match map.get("kind") {
+        Some(Value::String(kind)) => kind == "Secret" || kind.contains("{{"),
+        None | Some(Value::Null) => PARTS.iter().any(|part| map.contains_key(*part)),
+        Some(_) => false,
+    }
+}
+
+/// Splits a text into documents. A document that can't be parsed, such as most templates, is returned as text.
+fn documents(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
+    text.split("\n---").map(|document| yaml::parse(OBJECTS, document.trim_start_matches("---")).map_err(|_| document))
+}
+
+/// Whether a text that can't be parsed may contain a Secret.
+fn may_have_secret(text: &str) -> bool {
+    let names =
+        |line: &str| line.split_once("kind").is_some_and(|(_, kind)| kind.contains("Secret") || kind.contains("{{"));
+    text.contains("stringData") || text.lines().any(names)
+}
+
+fn gather(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let read = documents(text).filter_map(Result::ok).filter(|document| !document.is_string());
+            read.for_each(|document| gather(&document, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather(item, found)),
+        Value::Object(map) if is_secret(map) => {
+            let parts = PARTS.iter().filter_map(|part| map.get(*part));
+            found.extend(parts.flat_map(collect_secret_scalars).map(Into::into));
+        }
+        Value::Object(map) => map.get("items").into_iter().for_each(|items| gather(items, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(objects: &Value) -> (Vec<String>, Vec<String>) {
+        let values = json!({ "extraObjects": objects });
+        let values = values.as_object().unwrap();
+        (find_secret_paths(values).iter().map(ToString::to_string).collect(), collect_secret_texts(values))
+    }
+
+    #[test]
+    fn finds_secrets_in_maps_lists_and_texts() {
+        let secret = json!({"kind": "Secret", "metadata": {"name": "secretly"}, "stringData": {"config": "hunter2"}});
+        let other = json!({"kind": "ConfigMap", "data": {"config": "open"}});
+        let text = "kind: ConfigMap\ndata: {a: b}\n---\nkind: Secret\ndata: {config: aHVudGVyMg==}\n";
+        let parts = ["data", "stringData", "metadata.annotations.\"kubectl.kubernetes.io/last-applied-configuration\""];
+        let parts = parts.map(|part| format!("extraObjects.one.{part}")).to_vec();
+        let known = vec!["hunter2".to_owned()];
+        assert_eq!(found(&json!({"one": secret, "two": other})), (parts.clone(), known.clone()));
+        assert_eq!(found(&json!([other, secret])), (vec!["extraObjects".into()], known.clone()));
+        let (paths, texts) = found(&json!({"one": text}));
+        assert_eq!((paths, texts), (vec!["extraObjects.one".into()], vec!["aHVudGVyMg==".into(), "hunter2".into()]));
+        assert_eq!(found(&json!([text])).0, ["extraObjects"]);
+        let list = json!({"one": {"kind": "List", "items": [secret]}});
+        assert_eq!(found(&list), (vec!["extraObjects.one".into()], known));
+        assert_eq!(
+            found(&json!({"one": {"stringData": {"config": "hunter2"}}})).0,
+            parts,
+            "the kind is in another layer"
+        );
+    }
+
+    #[test]
+    fn takes_only_suspicious_templates_for_secrets() {
+        for (object, expected) in [
+            ("{{ if .Values.x }}\nkind: Secret\nstringData: {a: {{ .Values.a }}}\n{{ end }}", true),
+            ("kind: '{{ .Values.kind }}'\nstringData: {a: hunter2}", true),
+            ("{{ if .Values.x }}\nkind: Job\n{{ end }}", false),
+            ("kind: Job\nspec: {imagePullSecrets: []}", false),
+            ("hunter2", false),
+            ("", false),
+        ] {
+            assert_eq!(!found(&json!({ "one": object })).0.is_empty(), expected, "{object}");
+        }
+        assert_eq!(found(&Value::Null), (Vec::new(), Vec::new()));
+    }
+}

@@ -1,0 +1,295 @@
+//! The overall state of the cloud: the first check of an ordered list that applies.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::drift::{self, Children};
+use super::{Report, children::first, crons, rollouts};
+use crate::api::{ComponentHealth, ComponentStatus, Phase, reason};
+use crate::catalog::{Level, WorkloadKind};
+use crate::health;
+use crate::observed::{Issue, ObservedJob};
+use crate::plan::{Action, Decision, Reason, Step, Wait};
+use crate::release::Status;
+
+/// The health of each component, by application and component.
+type Health = BTreeMap<String, BTreeMap<String, ComponentStatus>>;
+
+/// The overall state of the cloud.
+pub(super) struct Assessment {
+    pub phase: Phase,
+    pub reason: &'static str,
+    pub message: String,
+    /// Whether any operation is in progress.
+    pub progressing: bool,
+    /// The problem, if anything is broken.
+    pub degraded: Option<(&'static str, String)>,
+    /// Whether it needs a person to continue.
+    pub stalled: bool,
+}
+
+/// Assesses the overall state.
+pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) -> Assessment {
+    let steps = || report.plan.decisions.values().map(|decision| &decision.step);
+    let progressing = report.older_resource.is_none()
+        && !report.findings.iter().any(|finding| finding.level == Level::Error)
+        && steps().any(|step| match step {
+            Step::Do(..)
+            | Step::Settling(_)
+            | Step::Wait(
+                Wait::Needs(_) | Wait::Helm { .. } | Wait::Backoff { .. } | Wait::ReleaseRecord | Wait::Dependents(_),
+            ) => true,
+            Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::CHART_PENDING,
+            Step::Ready | Step::Wait(_) => false,
+        });
+    let drifted = || drift::degraded(children).map(|message| (reason::DRIFTED, message));
+    let crons = crons::failing(report);
+    let failing = || crons.clone().map(|message| (reason::CRON_JOBS, message));
+    let degraded = degraded(report, health).or_else(drifted).or_else(failing);
+    let (phase, reason, message) = CHECKS.iter().find_map(|check| check(report, health)).unwrap_or_else(|| {
+        let trouble = lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
+        // A rollout does not affect availability: it changes the phase, while Ready stays true.
+        let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
+        let phase = trouble.as_ref().or(rollout.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
+        let more = trouble.into_iter().chain(rollout).map(|(_, message)| format!("; {message}"));
+        (phase, reason::READY, format!("{}{}", ready(report), more.collect::<String>()))
+    });
+    let stalled = matches!(
+        reason,
+        reason::INVALID | reason::OLDER_RESOURCE | reason::FOREIGN | reason::INPUTS | reason::CHART | reason::NO_NODES
+    ) || (reason == reason::FAILED && !progressing);
+    Assessment { phase, reason, message, progressing, degraded, stalled }
+}
+
+/// The result of a check, if it applies: phase, reason and message.
+type Check = Option<(Phase, &'static str, String)>;
+
+/// The checks, in the order in which a person needs to know about the problems.
+const CHECKS: [fn(&Report<'_>, &Health) -> Check; 9] =
+    [older_resource, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
+
+fn ready(report: &Report<'_>) -> String {
+    let count = report.plan.decisions.len();
+    format!("{count} releases are in sync, their workloads are available and their Jobs complete")
+}
+
+fn older_resource(report: &Report<'_>, _: &Health) -> Check {
+    let other = report.older_resource.as_ref()?;
+    let message = format!(
+        "{other} is older and only one deployment per cluster is supported, so this one is ignored; delete one of the two"
+    );
+    Some((Phase::Failed, reason::OLDER_RESOURCE, message))
+}
+
+fn deleting(report: &Report<'_>, _: &Health) -> Check {
+    let rest = report.deleting.as_ref()?;
+    let waits = lines(report, |step| match step {
+        // Unmanaging takes no time, so the deletion waits for something else.
+        Step::Do(Action::Unmanage, _) | Step::Settling(_) | Step::Ready => None,
+        Step::Do(action, _) => Some(action.to_string()),
+        Step::Wait(wait) => Some(wait.to_string()),
+    });
+    let message = if waits.is_empty() { rest.clone() } else { first(&waits) };
+    Some((Phase::Deleting, reason::DELETING, message))
+}
+
+fn invalid(report: &Report<'_>, _: &Health) -> Check {
+    let errors: Vec<_> =
+        report.findings.iter().filter(|finding| finding.level == Level::Error).map(ToString::to_string).collect();
+    (!errors.is_empty()).then(|| (Phase::Failed, reason::INVALID, first(&errors)))
+}
+
+fn paused(report: &Report<'_>, _: &Health) -> Check {
+    report.spec.paused.then(|| (Phase::Paused, reason::PAUSED, Wait::Paused.to_string()))
+}
+
+fn broken(report: &Report<'_>, _: &Health) -> Check {
+    let (_, reason, message) = broken_release(report)?;
+    Some((Phase::Failed, reason, message))
+}
+
+/// Returns the first release that failed or cannot continue.
+fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, String)> {
+    report.plan.decisions.iter().find_map(|(name, decision)| {
+        let reason = match &decision.step {
+            Step::Wait(Wait::Backoff { .. } | Wait::Undecodable(_) | Wait::Terminating(_)) => reason::FAILED,
+            Step::Wait(Wait::Foreign { .. } | Wait::Unmanaged(_)) => reason::FOREIGN,
+            Step::Wait(Wait::Blocked { reason, .. }) => match reason.as_str() {
+                reason::CHART_PENDING => return None,
+                reason::INPUTS => reason::INPUTS,
+                reason::FAILED => reason::FAILED,
+                reason::INVALID => reason::INVALID,
+                reason::FOREIGN => reason::FOREIGN,
+                _ => reason::CHART,
+            },
+            // A hook that fails repeatedly is a failure, although helm still waits for it.
+            Step::Wait(Wait::Helm { .. }) if failing_hook(report, name) => reason::FAILED,
+            _ => return None,
+        };
+        let Step::Wait(wait) = &decision.step else { return None };
+        Some((name.as_str(), reason, format!("{name}: {wait}")))
+    })
+}
+
+fn failing_hook(report: &Report<'_>, name: &str) -> bool {
+    let Some(decision) = report.plan.decisions.get(name) else { return false };
+    let body = report.observed.releases.get(&decision.key).and_then(|record| record.body.as_ref());
+    let Some(job) = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref()) else { return false };
+    let is_hook = |other: &&ObservedJob| other.namespace == decision.key.namespace && other.name == *job;
+    // A container that is restarted in place fails without a failed pod to count.
+    let fails =
+        |job: &ObservedJob| job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
+    report.observed.jobs.iter().find(is_hook).is_some_and(fails)
+}
+
+fn problems(report: &Report<'_>, _: &Health) -> Check {
+    let problem = report.problems.first()?;
+    Some((Phase::Degraded, reason::INPUTS, problem.clone()))
+}
+
+fn awaiting(report: &Report<'_>, _: &Health) -> Check {
+    let waiting: Vec<_> = report.plan.awaiting_approval().collect();
+    let (_, why) = waiting.first()?;
+    let names = waiting.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let what = match why {
+        Reason::NotDesired => "uninstalled",
+        _ => "upgraded",
+    };
+    let message = format!(
+        "{names} would be {what} because {why}; see `osdpl plan`, then run `osdpl approve {}`",
+        report.plan.hash
+    );
+    Some((Phase::AwaitingApproval, reason::APPROVAL, message))
+}
+
+fn in_progress(report: &Report<'_>, _: &Health) -> Check {
+    let waits = lines(report, |step| match step {
+        Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
+        // A foreign helm process ends or its lock expires, without manual work.
+        Step::Wait(
+            Wait::Needs(_)
+            | Wait::ReleaseRecord
+            | Wait::Dependents(_)
+            | Wait::Paused
+            | Wait::Blocked { .. }
+            | Wait::Locked { .. },
+        ) => Some(step_text(step)),
+        Step::Wait(_) | Step::Settling(_) | Step::Ready => None,
+    });
+    if waits.is_empty() {
+        return None;
+    }
+    let busy: Vec<_> = names(report, |step| matches!(step, Step::Wait(Wait::Helm { .. }) | Step::Do(..)));
+    let message = match (stuck(report), busy.as_slice()) {
+        (Some(stuck), _) => stuck,
+        (None, []) => first(&waits),
+        (None, busy) => format!("helm is running for {}", busy.join(", ")),
+    };
+    let installed = report.observed.releases.values().any(|record| record.was_deployed && record.revision > 1);
+    Some((if installed { Phase::Updating } else { Phase::Installing }, reason::RELEASES, message))
+}
+
+/// Returns a stuck workload that helm may wait for: more specific than the fact that helm waits.
+fn stuck(report: &Report<'_>) -> Option<String> {
+    report.plan.decisions.iter().find_map(|(name, Decision { key, .. })| {
+        let workloads = &report.observed.workloads;
+        let mut own = workloads.iter().filter(|w| w.namespace == key.namespace && w.release == key.name);
+        let trouble = own.find_map(|workload| {
+            let stuck = |trouble: &&Issue| trouble.stuck;
+            workload.trouble.as_ref().filter(stuck).filter(|_| workload.ready < workload.desired)
+        })?;
+        Some(format!("{name}: {}", trouble.message))
+    })
+}
+
+fn settling(report: &Report<'_>, health: &Health) -> Check {
+    let nodeless = report.observed.workloads.iter().find(|workload| {
+        workload.kind == WorkloadKind::DaemonSet
+            && workload.desired == 0
+            && workload.observed_generation >= workload.generation
+            && report.desired.releases.values().any(|release| {
+                release.key.name == workload.release
+                    && release.key.namespace == workload.namespace
+                    && release.components.contains_key(&workload.component)
+            })
+    });
+    let lines = lines(report, |step| match step {
+        Step::Settling(lines) => Some(first(lines)),
+        Step::Do(..) | Step::Wait(_) | Step::Ready => None,
+    });
+    if lines.is_empty() {
+        return None;
+    }
+    if let Some(workload) = nodeless {
+        let message = format!(
+            "{} of {}: {}; label nodes (see `kubectl -n {} get daemonset {}`) or disable its service",
+            workload.component,
+            workload.release,
+            health::assess(workload).reason,
+            workload.namespace,
+            workload.name
+        );
+        return Some((Phase::Degraded, reason::NO_NODES, message));
+    }
+    let unhealthy =
+        health.values().flat_map(BTreeMap::values).any(|status| status.status == ComponentHealth::Unhealthy);
+    let phase = if unhealthy { Phase::Degraded } else { Phase::Updating };
+    let message = super::causes::prepend_cause(first(&lines), report, false);
+    Some((phase, if unhealthy { reason::UNHEALTHY } else { reason::WORKLOADS }, message))
+}
+
+fn step_text(step: &Step) -> String {
+    match step {
+        Step::Wait(wait) => wait.to_string(),
+        Step::Do(action, why) => format!("{action}: {why}"),
+        Step::Settling(lines) => first(lines),
+        Step::Ready => String::new(),
+    }
+}
+
+/// Returns `name: text` for every release with a text for its step.
+fn lines(report: &Report<'_>, text: impl Fn(&Step) -> Option<String>) -> Vec<String> {
+    let lines = report.plan.decisions.iter().filter_map(|(name, decision)| Some((name, text(&decision.step)?)));
+    lines.map(|(name, text)| if text.is_empty() { name.clone() } else { format!("{name}: {text}") }).collect()
+}
+
+fn names<'a>(report: &'a Report<'_>, holds: impl Fn(&Step) -> bool) -> Vec<&'a str> {
+    report.plan.decisions.iter().filter(|(_, decision)| holds(&decision.step)).map(|(name, _)| name.as_str()).collect()
+}
+
+fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, String)> {
+    if let Some((_, reason, message)) = broken_release(report) {
+        return Some((reason, message));
+    }
+    if let Some(message) = failure_before_pause(report) {
+        return Some((reason::FAILED, message));
+    }
+    let unhealthy = health.iter().find_map(|(application, components)| {
+        let (component, status) = components.iter().find(|(_, status)| status.status == ComponentHealth::Unhealthy)?;
+        Some(format!("{application}/{component} {}: {}", status.ready, status.reason))
+    });
+    let unhealthy = unhealthy.map(|message| (reason::UNHEALTHY, message));
+    unhealthy.or_else(|| Some((reason::NODES, lost_nodes(report, health)?)))
+}
+
+/// Returns the missing nodes, and the components that run everywhere else.
+fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
+    let all =
+        health.iter().flat_map(|(application, all)| all.iter().map(move |(name, status)| (application, name, status)));
+    let degraded = all.filter(|(.., status)| status.status == ComponentHealth::Degraded);
+    let parts: Vec<_> =
+        degraded.map(|(application, name, status)| format!("{application}/{name} {}", status.ready)).collect();
+    let nodes: BTreeSet<&String> = report.observed.workloads.iter().flat_map(|workload| &workload.lost_nodes).collect();
+    let nodes: Vec<String> = nodes.into_iter().cloned().collect();
+    (!parts.is_empty()).then(|| format!("{}: {}", health::lost_nodes(&nodes), parts.join(", ")))
+}
+
+/// Returns a release that failed before the pause. A pause does not fix failures.
+fn failure_before_pause(report: &Report<'_>) -> Option<String> {
+    report.plan.decisions.iter().find_map(|(name, decision)| {
+        let record = report.observed.releases.get(&decision.key)?;
+        let is_paused = decision.step == Step::Wait(Wait::Paused) && record.status == Status::Failed;
+        let failure = report.observed.failures.get(&decision.key).map(|failed| failed.message.as_str());
+        let text = failure.or_else(|| record.body.as_ref().map(|body| body.description.as_str())).unwrap_or_default();
+        is_paused.then(|| format!("{name}: revision {} failed: {text}", record.revision))
+    })
+}
