@@ -3,24 +3,24 @@
 //! A scalar that is only `${expression}` takes the type of the expression. With text around it the result is a string.
 //! `$${` is a literal `${`.
 //!
-//! Pure module. Expressions of users are compiled when the catalogue is loaded, so that a wrong one is a load error and
-//! not a surprise at reconcile. Only files of the catalogue, presets and features may hold expressions. Values of users
-//! may not, because scripts contain `${…}`. `src/values/expr/functions.rs` lists the functions beyond CEL's own.
+//! Pure module. Expressions are compiled when the catalogue is loaded, so that an invalid one fails there and not during
+//! a reconcile. Only files of the catalogue and its additions may contain expressions. The values of a spec may not,
+//! because scripts contain `${…}`. `src/values/expr/functions.rs` lists the functions beyond CEL's own.
 
 mod functions;
 pub mod network;
 mod numbers;
 mod parser;
 mod pattern;
-mod scalar;
 mod scope;
 mod ssh;
 mod syntax;
+mod template;
 
 pub use functions::Secrets;
 pub use pattern::{matches, pattern_error};
-pub use scalar::Template;
 pub use scope::Scope;
+pub use template::Template;
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -36,12 +36,12 @@ pub struct Expression {
 
 struct Compiled {
     tree: IdedExpr,
-    /// The chain of field names, if the expression is nothing else.
+    /// The chain of field names, if the whole expression is one.
     chain: Option<parser::Chain>,
     is_secret: bool,
 }
 
-/// The reason why an expression can't be compiled or evaluated.
+/// An error of an expression that can't be compiled or evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// It is not valid CEL.
@@ -94,7 +94,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the wrong expression or text, as written.
+    /// Returns the invalid expression or text, as written.
     pub fn expression(&self) -> &str {
         match self {
             Self::Syntax { expression, .. }
@@ -107,7 +107,7 @@ impl Error {
     }
 }
 
-/// The variable that holds credentials.
+/// The variable with the credentials.
 const CREDENTIALS: &str = "credentials";
 
 /// The variables that an expression may use.
@@ -125,7 +125,7 @@ impl Expression {
         Ok(expression)
     }
 
-    /// Creates an expression that is compiled when it is first evaluated. If it is wrong, the evaluation fails.
+    /// Creates an expression that is compiled when it is first evaluated. If it is invalid, the evaluation fails.
     pub fn lazy(source: &str) -> Self {
         Self { source: source.into(), compiled: OnceLock::new() }
     }
@@ -145,7 +145,7 @@ impl Expression {
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         let failed = |problem: String| Error::Evaluation { expression: self.source.to_string(), problem };
         let Compiled { tree, chain, .. } = self.compiled()?;
-        if let Some(value) = chain.as_ref().and_then(|chain| scope.named(chain)) {
+        if let Some(value) = chain.as_ref().and_then(|chain| scope.resolve(chain)) {
             return Ok(value.clone());
         }
         let result = cel::Value::resolve(tree, scope.context()).map_err(|error| match &error {
@@ -177,18 +177,18 @@ impl Expression {
         if let Some(compiled) = self.compiled.get() {
             return compiled.is_secret;
         }
-        // Most expressions name neither, so they need not be compiled here.
-        let may_be = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
-        may_be && self.compiled().is_ok_and(|compiled| compiled.is_secret)
+        // Most expressions contain neither name, so they need not be compiled here.
+        let may_be_secret = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
+        may_be_secret && self.compiled().is_ok_and(|compiled| compiled.is_secret)
     }
 
-    /// Whether it uses this variable; `false` if it is not valid CEL.
+    /// Whether the expression uses this variable; `false` if it is not valid CEL.
     pub fn uses_variable(&self, variable: &str) -> bool {
         let uses = |compiled: &Compiled| compiled.tree.references().has_variable(variable);
         self.source.contains(variable) && self.compiled().is_ok_and(uses)
     }
 
-    /// The expression as written.
+    /// Returns the expression as written.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -228,7 +228,9 @@ fn describe(error: &cel::ExecutionError) -> String {
     }
 }
 
-/// Whole numbers become CEL's `int`, so that `1 == 1` holds however the JSON was parsed; larger ones become `uint`.
+/// Converts JSON to a CEL value.
+///
+/// Whole numbers become CEL's `int`, so that `1 == 1` is true for every form of the number; larger ones become `uint`.
 fn from_json(value: &Value) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,
@@ -247,6 +249,7 @@ fn from_json(value: &Value) -> cel::Value {
     }
 }
 
+/// Converts a CEL value to JSON; `None` if JSON has no such type.
 fn to_json(value: cel::Value) -> Option<Value> {
     Some(match value {
         cel::Value::Null => Value::Null,

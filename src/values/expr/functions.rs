@@ -56,7 +56,7 @@ pub(super) fn add(context: &mut Context<'_>) {
     context.add_function(SECRET, |call: &FunctionContext<'_, '_>, reference: Value| secret(call.ptx, &reference));
 }
 
-/// The variable that holds a text from a Secret. No expression can name it.
+/// Returns the variable with a text from a Secret. No expression can name it.
 pub(super) fn secret_variable(name: &str, key: &str) -> String {
     format!("@{SECRET} {name}/{key}")
 }
@@ -134,7 +134,7 @@ fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
     Ok(from_json(&merged.into()))
 }
 
-/// Reads a text from a Secret. A missing one is reported by name, from which an error about the Secret is made.
+/// Reads a text from a Secret. The error for a missing one contains the name and key, for [`super::Error`].
 fn secret(context: &Context<'_>, reference: &Value) -> Result<Value, ExecutionError> {
     let Value::Map(map) = reference else { return Err(ExecutionError::NoSuchOverload) };
     let text = |field: &str| match map.get(&Key::from(field)) {

@@ -9,7 +9,7 @@ pub(super) const DEPTH: usize = 64;
 const TOO_LARGE: &str =
     "it is too large: a document may have 250000 keys and values, including those of aliases; split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
-/// Prefixes of library messages and their replacements.
+/// Prefixes of messages of the library, and their replacements.
 const TRANSLATIONS: [(&str, &str); 10] = [
     ("budget breached: Depth", TOO_DEEP),
     ("recursion limit exceeded", TOO_DEEP),
@@ -56,9 +56,10 @@ pub fn redact_literals(message: &str) -> String {
     message.to_owned()
 }
 
-/// Notation of values in serde's messages (`serde::de::Unexpected`): the kind, and the quote around the value.
+/// The notation of values in serde's messages (`serde::de::Unexpected`): the kind, and the quote around the value.
 const KINDS: [(&str, &str); 5] =
     [("string ", "\""), ("character ", "`"), ("integer ", "`"), ("floating point ", "`"), ("boolean ", "`")];
+/// The notation of enum variants in serde's messages.
 const VARIANT: [(&str, &str); 1] = [("", "`")];
 
 #[cfg(test)]
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_repeats_content() {
+    fn redacts_values() {
         for (message, translation) in [
             (
                 r#"invalid type: string "a: hunter2\", expected b", expected a map"#,

@@ -5,25 +5,25 @@ pub mod problem;
 
 use serde::de::DeserializeOwned;
 
-/// The reason why a text is not valid YAML of the expected type.
+/// An error of a text that is not valid YAML of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct Error {
-    /// The file or object that holds the text.
+    /// The file or object that contains the text.
     pub file: String,
     /// The line, from 1; 0 where unknown.
     pub line: u64,
     /// The column, from 1; 0 where unknown.
     pub column: u64,
-    /// The problem, without the text itself, which may be a secret.
+    /// The problem. It never contains values, which may be secrets.
     pub message: String,
 }
 
 /// Reads YAML as helm does where YAML versions differ: `0644` is octal (YAML 1.1). Duplicate keys are errors.
 ///
 /// # Errors
-/// If the text is not valid YAML or does not have the shape of `T`; with line and column.
-pub fn parse<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, Error> {
+/// If the text is not valid YAML, or not of the type `T`; with line and column.
+pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
     // Comments are not needed, and the library rejects more than 32 lines of them in one place as an attack. The
     // catalogue uses many aliases of few anchors to give many releases the same values, so their ratio is not limited.
     // The size of the expanded document still is.
@@ -38,8 +38,8 @@ pub fn parse<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, Error> {
         },
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));
+        let (line, column) = error.location().map_or((0, 0), |location| (location.line(), location.column()));
         let problem = problem::translate(&error.without_snippet().to_string());
-        Error { file: place.to_owned(), line, column, message: problem }
+        Error { file: file.to_owned(), line, column, message: problem }
     })
 }
