@@ -3,10 +3,9 @@
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use super::lacking::Lacking;
-use super::served::{Served, typed};
+use super::crd::{Schemas, check_types};
 use crate::evaluate::{Evaluation, Input};
-use osdpl_core::api::{self, OpenStackDeployment, SchemaError};
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
@@ -49,45 +48,6 @@ pub fn is_deployment(object: &Value) -> bool {
     may_be_ours || Kind::of(object) == Some(Kind::OpenStackDeployment)
 }
 
-/// The schemas of the custom resource definitions.
-pub struct Schemas {
-    deployment: Value,
-    maintenance: Value,
-    /// The OpenStack releases of the catalogue.
-    releases: Vec<String>,
-}
-
-impl Schemas {
-    /// Builds the schemas for a catalogue.
-    ///
-    /// # Errors
-    /// If the schema of a feature is not valid.
-    pub fn new(catalog: &Catalog) -> Result<Self, SchemaError> {
-        let mut deployment = serde_json::to_value(api::crd(catalog)?)?;
-        let mut maintenance = serde_json::to_value(api::maintenance_crd()?)?;
-        let taken = |crd: &mut Value| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].take();
-        let releases = catalog.openstack.keys().cloned().collect();
-        Ok(Self { deployment: taken(&mut deployment), maintenance: taken(&mut maintenance), releases })
-    }
-
-    /// The OpenStack releases of the catalogue, the newest last.
-    pub(super) fn releases(&self) -> &[String] {
-        &self.releases
-    }
-
-    pub(super) fn of(&self, kind: Kind) -> &Value {
-        match kind {
-            Kind::OpenStackDeployment => &self.deployment,
-            Kind::NodeMaintenance => &self.maintenance,
-        }
-    }
-
-    /// Returns what the API server would refuse of an object: its name, its fields and their values.
-    pub fn check(&self, kind: Kind, object: &Value) -> Vec<Finding> {
-        self.served(kind, object).found
-    }
-}
-
 /// The context in which objects are validated.
 #[derive(Clone, Copy)]
 pub struct ReviewInput<'a> {
@@ -109,35 +69,26 @@ impl ReviewInput<'_> {
         self.review(kind, object).0
     }
 
-    /// Validates one object as [`Self::document`] does, and returns the evaluation of a cloud whose parts could be
-    /// parsed.
+    /// Validates one object as [`Self::document`] does, and returns the evaluation of a cloud whose spec could be parsed,
+    /// except for fields that others do not depend on.
     pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
-        let Served { mut found, sound } = self.schemas.served(kind, object);
-        let deployment = match kind {
-            Kind::OpenStackDeployment => typed::<OpenStackDeployment>(object, &sound, &mut found),
-            Kind::NodeMaintenance => {
-                drop(typed::<api::NodeMaintenance>(object, &sound, &mut found));
-                None
-            }
-        };
-        let evaluation = deployment.as_ref().map(|deployment| {
+        let mut found = self.schemas.check(kind, object);
+        if found.is_empty() {
+            found.extend(check_types(kind, object));
+        }
+        let evaluation = self.parse_spec(kind, object).map(|spec| {
             let deployed = object["status"]["openstackRelease"]["deployed"].as_str();
-            self.evaluate(deployment, deployed)
+            let input = Input { deployed, now: self.now, ..self.input(object, &spec) };
+            input.evaluate_offline(self.beside, self.site)
         });
-        let beyond = evaluation.iter().flat_map(|evaluation| evaluation.desired.findings.iter().cloned());
-        let lacking = Lacking::of(&sound, self.catalog);
-        let beyond = beyond.filter(|finding| !lacking.explains(finding));
-        for finding in beyond.filter_map(|finding| sound.map_finding(finding)) {
+        for finding in evaluation.iter().flat_map(|evaluation| evaluation.desired.findings.iter().cloned()) {
             // The catalogue's message is more helpful than a schema's.
             let is_better = finding.level == Level::Error;
             found.retain(|known| {
-                known.location.field != finding.location.field
-                    || !is_better
-                    || !(known.rule == "schema" || is_release(known))
+                known.field() != finding.field() || !is_better || !(known.rule == "schema" || is_release(known))
             });
             let is_reported = found.iter().any(|known| {
-                known.location.field == finding.location.field
-                    && (known.rule == "field" || known.message == finding.message)
+                known.field() == finding.field() && (known.rule == "field" || known.message == finding.message)
             });
             found.extend((!is_reported).then_some(finding));
         }
@@ -145,22 +96,12 @@ impl ReviewInput<'_> {
         found.dedup();
         (found, evaluation)
     }
-}
 
-/// Whether this is the rule about the format of release names: the catalogue's finding lists the available releases.
-fn is_release(finding: &Finding) -> bool {
-    finding.rule == "cel" && finding.location.field == "spec.openstackRelease"
-}
-
-impl ReviewInput<'_> {
     /// Returns the Secrets of certificates that an object of this kind uses.
     pub(super) fn certificates(&self, kind: Kind, object: &Value) -> Vec<String> {
-        let sound = self.schemas.sound(kind, object);
-        let deployment = typed::<OpenStackDeployment>(object, &sound, &mut Vec::new());
-        let selected = deployment
-            .filter(|_| kind == Kind::OpenStackDeployment)
-            .map(|deployment| Input::of_resource(&deployment, &deployment.spec, self.catalog).select());
-        selected.into_iter().flat_map(|selection| selection.certificates).map(|certificate| certificate.name).collect()
+        let spec = self.parse_spec(kind, object);
+        let certificates = spec.map(|spec| self.input(object, &spec).select().certificates);
+        certificates.into_iter().flatten().map(|certificate| certificate.name).collect()
     }
 
     /// Evaluates a resource offline. `deployed` is the deployed OpenStack release, if it is known.
@@ -168,4 +109,28 @@ impl ReviewInput<'_> {
         let input = Input { deployed, now: self.now, ..Input::of_resource(deployment, &deployment.spec, self.catalog) };
         input.evaluate_offline(self.beside, self.site)
     }
+
+    /// Returns the spec of a cloud as far as it can be parsed ([`Schemas::parse_valid_fields`]); `None` for other kinds.
+    fn parse_spec(&self, kind: Kind, object: &Value) -> Option<OpenStackDeploymentSpec> {
+        match kind {
+            Kind::OpenStackDeployment => self.schemas.parse_valid_fields(object),
+            Kind::NodeMaintenance => None,
+        }
+    }
+
+    /// Returns the input for this spec, with the name and namespace of the object.
+    fn input<'b>(&'b self, object: &'b Value, spec: &'b OpenStackDeploymentSpec) -> Input<'b> {
+        let defaults = Input::of_spec(spec, self.catalog);
+        let metadata = |field: &str| object["metadata"][field].as_str();
+        Input {
+            name: metadata("name").unwrap_or(defaults.name),
+            namespace: metadata("namespace").unwrap_or(defaults.namespace),
+            ..defaults
+        }
+    }
+}
+
+/// Whether this is the rule about the format of release names: the catalogue's finding lists the available releases.
+fn is_release(finding: &Finding) -> bool {
+    finding.rule == "cel" && finding.field() == "spec.openstackRelease"
 }
