@@ -30,7 +30,7 @@ use cel::{Context, ExecutionError, FunctionContext, Value};
 use super::{from_json, network, numbers, to_json};
 
 /// The function that reads Secrets.
-pub const SECRET: &str = "secret";
+pub(super) const SECRET: &str = "secret";
 
 /// Texts from Secrets, by the Secret's name and key.
 pub type Secrets = BTreeMap<(String, String), String>;

@@ -31,7 +31,11 @@ impl Scope<'static> {
 }
 
 impl<'outer> Scope<'outer> {
-    fn with_variables(mut context: Context<'outer>, variables: Map<String, Value>, outer: Option<&'outer Self>) -> Self {
+    fn with_variables(
+        mut context: Context<'outer>,
+        variables: Map<String, Value>,
+        outer: Option<&'outer Self>,
+    ) -> Self {
         for (name, value) in &variables {
             context.add_variable_from_value(name.as_str(), from_json(value));
         }

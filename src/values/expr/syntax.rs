@@ -41,7 +41,8 @@ fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
     let (before, token) = (text[..at].trim_end(), token(&text[at..]));
     let needs_value = message.contains("NUM_INT") || message.contains("IDENTIFIER");
     let open = open_brackets(&text[..at]);
-    let previous = before.rfind(is_not_operator).map_or(before, |last| before[last..].trim_start_matches(is_not_operator));
+    let previous =
+        before.rfind(is_not_operator).map_or(before, |last| before[last..].trim_start_matches(is_not_operator));
     let problem = match token {
         "" if before.is_empty() => format!("it is empty; write one {EXAMPLE}"),
         "" if !previous.is_empty() => {

@@ -97,7 +97,8 @@ fn keys_lists_and_merges_maps() {
                "merged": {"a": {"b": 1, "c": null}, "d": [2]}})
     );
     assert!(secret.is_empty());
-    for expression in ["keyed([{'name': 'a'}, {'name': 'a'}], 'name')", "keyed([1], 'name')", "keyed([{'n': 'a'}], 'name')"]
+    for expression in
+        ["keyed([{'name': 'a'}, {'name': 'a'}], 'name')", "keyed([1], 'name')", "keyed([{'n': 'a'}], 'name')"]
     {
         assert!(failed(expression, json!({})).to_string().ends_with("function `keyed` failed"), "{expression}");
     }
@@ -156,7 +157,9 @@ fn joins_splits_and_replaces() {
         values,
         json!({"text": "a,b,3", "empty": "", "map": {"a": 3, "b": "x"}, "list": ["a", "b:c"], "part": "a.b%3A1%2Fc%2Fd"})
     );
-    for (expression, function) in [("[[1]].join(',')", "join"), ("['a'].toMap()", "toMap"), ("[[1, 2]].toMap()", "toMap")] {
+    for (expression, function) in
+        [("[[1]].join(',')", "join"), ("['a'].toMap()", "toMap"), ("[[1, 2]].toMap()", "toMap")]
+    {
         let expected = format!("function `{function}` failed");
         assert!(failed(expression, json!({})).to_string().ends_with(&expected), "{expression}");
     }

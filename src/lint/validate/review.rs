@@ -4,51 +4,14 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::crd::{Schemas, check_types};
+use super::kinds::Kind;
 use crate::evaluate::{Evaluation, Input};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 
-/// The API version of both kinds.
-pub(super) const VERSION: &str = "osdpl.dev/v1alpha1";
-
-/// The kinds of resource that are validated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A cloud.
-    OpenStackDeployment,
-    /// The maintenance of a node.
-    NodeMaintenance,
-}
-
-impl Kind {
-    /// Returns the kind of an object; `None` if it is not an osdpl resource.
-    pub fn of(object: &Value) -> Option<Self> {
-        let ours = object["apiVersion"].as_str().is_some_and(|version| version.starts_with("osdpl.dev/"));
-        match object["kind"].as_str() {
-            Some("OpenStackDeployment") if ours => Some(Self::OpenStackDeployment),
-            Some("NodeMaintenance") if ours => Some(Self::NodeMaintenance),
-            _ => None,
-        }
-    }
-
-    /// The kind as written in manifests.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::OpenStackDeployment => "OpenStackDeployment",
-            Self::NodeMaintenance => "NodeMaintenance",
-        }
-    }
-}
-
-/// Whether an object is a cloud, or most likely meant to be one (without an `apiVersion`).
-pub fn is_deployment(object: &Value) -> bool {
-    let may_be_ours = object["apiVersion"].is_null() && object["kind"] == Kind::OpenStackDeployment.name();
-    may_be_ours || Kind::of(object) == Some(Kind::OpenStackDeployment)
-}
-
-/// The context in which objects are validated.
+/// The context for the validation of objects.
 #[derive(Clone, Copy)]
 pub struct ReviewInput<'a> {
     /// The catalogue.
@@ -56,21 +19,18 @@ pub struct ReviewInput<'a> {
     /// The schemas for the catalogue.
     pub schemas: &'a Schemas,
     /// Objects that are applied together with the resource: the Secrets and `ConfigMap`s that it references.
-    pub beside: &'a [Value],
+    pub manifests: &'a [Value],
     /// The cluster, as far as it is known.
-    pub site: &'a ClusterInfo,
+    pub cluster_info: &'a ClusterInfo,
     /// The current time; without it expiry is not checked.
     pub now: Option<Timestamp>,
 }
 
 impl ReviewInput<'_> {
-    /// Validates one object offline, only from its content and the objects beside it.
-    pub fn document(&self, kind: Kind, object: &Value) -> Vec<Finding> {
-        self.review(kind, object).0
-    }
-
-    /// Validates one object as [`Self::document`] does, and returns the evaluation of a cloud whose spec could be parsed,
-    /// except for fields that others do not depend on.
+    /// Validates one object offline, only from its content and the manifests.
+    ///
+    /// Returns the evaluation as well, if it is a cloud whose spec could be parsed, except for fields that others do not
+    /// depend on.
     pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
         let mut found = self.schemas.check(kind, object);
         if found.is_empty() {
@@ -79,7 +39,7 @@ impl ReviewInput<'_> {
         let evaluation = self.parse_spec(kind, object).map(|spec| {
             let deployed = object["status"]["openstackRelease"]["deployed"].as_str();
             let input = Input { deployed, now: self.now, ..self.input(object, &spec) };
-            input.evaluate_offline(self.beside, self.site)
+            input.evaluate_offline(self.manifests, self.cluster_info)
         });
         for finding in evaluation.iter().flat_map(|evaluation| evaluation.desired.findings.iter().cloned()) {
             // The catalogue's message is more helpful than a schema's.
@@ -107,7 +67,7 @@ impl ReviewInput<'_> {
     /// Evaluates a resource offline. `deployed` is the deployed OpenStack release, if it is known.
     pub fn evaluate(&self, deployment: &OpenStackDeployment, deployed: Option<&str>) -> Evaluation {
         let input = Input { deployed, now: self.now, ..Input::of_resource(deployment, &deployment.spec, self.catalog) };
-        input.evaluate_offline(self.beside, self.site)
+        input.evaluate_offline(self.manifests, self.cluster_info)
     }
 
     /// Returns the spec of a cloud as far as it can be parsed ([`Schemas::parse_valid_fields`]); `None` for other kinds.

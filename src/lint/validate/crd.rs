@@ -3,9 +3,9 @@
 use kube::core::cel::{ErrorKind, Validator};
 use serde_json::{Map, Value, json};
 
-use super::document::VERSION;
-use super::place::quoted;
-use super::{Kind, fields, metadata, nulls, schema};
+use super::kinds::{Kind, VERSION};
+use super::{fields, metadata, nulls, schema};
+use crate::field::quote_keys;
 use osdpl_core::api::{self, NodeMaintenanceSpec, OpenStackDeploymentSpec, SchemaError};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::catalog::schema::{Nulls, validate};
@@ -68,7 +68,7 @@ impl Schemas {
         let violates_schema = found.iter().any(|finding| finding.rule == "schema");
         let errors = Validator::new().validate(schema, &object, None).err().into_iter().flatten();
         let failed = errors.filter(|error| error.kind == ErrorKind::ValidationFailure || !violates_schema);
-        let failed = failed.map(|error| Finding::error("cel", quoted(&object, &error.field_path), error.message));
+        let failed = failed.map(|error| Finding::error("cel", quote_keys(&object, &error.field_path), error.message));
         let failed: Vec<Finding> = failed.filter(|finding| !is_reported(&found, finding.field())).collect();
         found.extend(failed);
         found
@@ -137,12 +137,14 @@ fn parse_spec(spec: Value) -> Result<OpenStackDeploymentSpec, serde_json::Error>
 pub(super) fn check_types(kind: Kind, object: &Value) -> Option<Finding> {
     let error = match kind {
         Kind::OpenStackDeployment => read_spec(object).err(),
-        Kind::NodeMaintenance => {
-            serde_json::from_value::<NodeMaintenanceSpec>(normalized_spec(object).into()).err()
-        }
+        Kind::NodeMaintenance => serde_json::from_value::<NodeMaintenanceSpec>(normalized_spec(object).into()).err(),
     };
     error.map(|error| {
-        Finding::error("schema", "spec", format!("can't be parsed: {}; correct it", redact_literals(&error.to_string())))
+        Finding::error(
+            "schema",
+            "spec",
+            format!("can't be parsed: {}; correct it", redact_literals(&error.to_string())),
+        )
     })
 }
 
@@ -199,12 +201,16 @@ mod tests {
     #[test]
     fn reports_schema_violations_without_failures_that_follow() {
         let fields = |spec: Value| {
-            let object = json!({"apiVersion": VERSION, "kind": "OpenStackDeployment", "metadata": {"name": "c"}, "spec": spec});
+            let object =
+                json!({"apiVersion": VERSION, "kind": "OpenStackDeployment", "metadata": {"name": "c"}, "spec": spec});
             let found = schemas().check(Kind::OpenStackDeployment, &object).into_iter();
             found.map(|finding| format!("{} {}", finding.rule, finding.field())).collect::<Vec<_>>()
         };
         let spec = json!({"openstackRelease": "2026.1", "region": 5, "publicDomain": "A B", "nodes": {"rollout": {"batchSize": 1.5}}});
-        assert_eq!(fields(spec), ["schema spec.nodes.rollout.batchSize", "schema spec.region", "cel spec.publicDomain"]);
+        assert_eq!(
+            fields(spec),
+            ["schema spec.nodes.rollout.batchSize", "schema spec.region", "cel spec.publicDomain"]
+        );
         assert_eq!(fields(json!({"openstackRelease": "2026.1"})), [""; 0]);
     }
 }
