@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use osdpl_core::catalog::Catalog;
 use osdpl_core::observed::{Class, ClusterInfo, NodeCount, Range};
-use osdpl_lint::rule::Schemas;
+use osdpl_lint::validate::Schemas;
 
 use super::{checked_at, resource};
 
