@@ -20,19 +20,19 @@ use osdpl_core::observed::ClusterInfo;
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     /// The resource's name.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// The resource's namespace.
-    pub namespace: &'a str,
+    pub(crate) namespace: &'a str,
     /// The spec.
-    pub spec: &'a OpenStackDeploymentSpec,
+    pub(crate) spec: &'a OpenStackDeploymentSpec,
     /// The catalogue.
-    pub catalog: &'a Catalog,
+    pub(crate) catalog: &'a Catalog,
     /// The deployed OpenStack release, if it is known.
-    pub deployed: Option<&'a str>,
+    pub(crate) deployed: Option<&'a str>,
     /// The annotation `kubectl.kubernetes.io/last-applied-configuration`, if there is one.
-    pub last_applied: Option<&'a str>,
+    pub(crate) last_applied: Option<&'a str>,
     /// The current time; without it expiry is not checked.
-    pub now: Option<Timestamp>,
+    pub(crate) now: Option<Timestamp>,
 }
 
 /// The result of evaluating a spec offline.

@@ -7,7 +7,9 @@
 //! a reconcile. Only files of the catalogue and its additions may contain expressions. The values of a spec may not,
 //! because scripts contain `${…}`. `src/values/expr/functions.rs` lists the functions beyond CEL's own.
 
+mod error;
 mod functions;
+mod json;
 pub mod network;
 mod numbers;
 mod parser;
@@ -17,6 +19,7 @@ mod ssh;
 mod syntax;
 mod template;
 
+pub use error::Error;
 pub use functions::Secrets;
 pub use pattern::{matches, pattern_error};
 pub use scope::Scope;
@@ -26,6 +29,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use cel::IdedExpr;
+use json::to_json;
 use serde_json::Value;
 
 /// A CEL expression.
@@ -39,72 +43,6 @@ struct Compiled {
     /// The chain of field names, if the whole expression is one.
     chain: Option<parser::Chain>,
     is_secret: bool,
-}
-
-/// An error of an expression that can't be compiled or evaluated.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// It is not valid CEL.
-    #[error("`{expression}` is not a valid CEL expression: {problem}")]
-    Syntax {
-        /// The expression as written.
-        expression: String,
-        /// The problem.
-        problem: String,
-    },
-    /// It uses an unknown variable.
-    #[error("`{expression}` uses `{name}`, which does not exist; available are {known}")]
-    Variable {
-        /// The expression as written.
-        expression: String,
-        /// The unknown name.
-        name: String,
-        /// The names that exist.
-        known: String,
-    },
-    /// It can't be evaluated.
-    #[error("`{expression}` can't be evaluated: {problem}")]
-    Evaluation {
-        /// The expression as written.
-        expression: String,
-        /// The problem, without values.
-        problem: String,
-    },
-    /// It reads a Secret that is not available.
-    #[error("`{expression}` reads key {key:?} of Secret {name}, which is not available")]
-    UnavailableSecret {
-        /// The expression as written.
-        expression: String,
-        /// The Secret's name.
-        name: String,
-        /// The key in its data.
-        key: String,
-    },
-    /// It returns a value of the wrong type.
-    #[error("`{expression}` must return {expected}")]
-    Type {
-        /// The expression as written.
-        expression: String,
-        /// The expected type.
-        expected: &'static str,
-    },
-    /// A `${` is not closed.
-    #[error("{0:?} has a `${{` without its `}}`; write `$${{` for a literal `${{`")]
-    Unclosed(String),
-}
-
-impl Error {
-    /// Returns the invalid expression or text, as written.
-    pub fn expression(&self) -> &str {
-        match self {
-            Self::Syntax { expression, .. }
-            | Self::Variable { expression, .. }
-            | Self::Evaluation { expression, .. }
-            | Self::UnavailableSecret { expression, .. }
-            | Self::Type { expression, .. }
-            | Self::Unclosed(expression) => expression,
-        }
-    }
 }
 
 /// The variable with the credentials.
@@ -226,45 +164,6 @@ fn describe(error: &cel::ExecutionError) -> String {
         E::IndexOutOfBounds(_) => "an index is out of the list's bounds".into(),
         _ => "the types do not match".into(),
     }
-}
-
-/// Converts JSON to a CEL value.
-///
-/// Whole numbers become CEL's `int`, so that `1 == 1` is true for every form of the number; larger ones become `uint`.
-fn from_json(value: &Value) -> cel::Value {
-    match value {
-        Value::Null => cel::Value::Null,
-        Value::Bool(flag) => cel::Value::Bool(*flag),
-        Value::Number(number) => {
-            let whole = number.as_i64().map(cel::Value::Int).or_else(|| number.as_u64().map(cel::Value::UInt));
-            whole.unwrap_or_else(|| cel::Value::Float(number.as_f64().unwrap_or(f64::MAX)))
-        }
-        Value::String(text) => cel::Value::String(text.clone().into()),
-        Value::Array(items) => cel::Value::List(items.iter().map(from_json).collect::<Vec<_>>().into()),
-        Value::Object(map) => {
-            let map: std::collections::HashMap<String, cel::Value> =
-                map.iter().map(|(key, value)| (key.clone(), from_json(value))).collect();
-            cel::Value::Map(map.into())
-        }
-    }
-}
-
-/// Converts a CEL value to JSON; `None` if JSON has no such type.
-fn to_json(value: cel::Value) -> Option<Value> {
-    Some(match value {
-        cel::Value::Null => Value::Null,
-        cel::Value::Bool(flag) => flag.into(),
-        cel::Value::Int(number) => number.into(),
-        cel::Value::UInt(number) => number.into(),
-        cel::Value::Float(number) => number.into(),
-        cel::Value::String(text) => text.as_str().into(),
-        cel::Value::List(items) => items.iter().cloned().map(to_json).collect::<Option<Vec<_>>>()?.into(),
-        cel::Value::Map(map) => {
-            let pairs = map.map.iter().map(|(key, value)| Some((key.to_string(), to_json(value.clone())?)));
-            Value::Object(pairs.collect::<Option<_>>()?)
-        }
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub struct ParsedDocument {
 
 impl ParsedDocument {
     /// Returns the line of a field in the document, or of its nearest parent that exists.
-    pub fn line(&self, field: &str) -> u64 {
+    pub(super) fn line(&self, field: &str) -> u64 {
         self.nearest(keys_of_field(field).iter().map(String::as_str))
     }
 

@@ -24,7 +24,7 @@ pub enum Kind {
 
 impl Kind {
     /// Returns the kind of an object; `None` if it is not an osdpl resource.
-    pub fn of(object: &Value) -> Option<Self> {
+    pub(super) fn of(object: &Value) -> Option<Self> {
         let is_ours = object["apiVersion"].as_str().is_some_and(|version| version.starts_with("osdpl.dev/"));
         match object["kind"].as_str() {
             Some("OpenStackDeployment") if is_ours => Some(Self::OpenStackDeployment),
@@ -34,7 +34,7 @@ impl Kind {
     }
 
     /// Returns the kind as written in manifests.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::OpenStackDeployment => "OpenStackDeployment",
             Self::NodeMaintenance => "NodeMaintenance",

@@ -27,7 +27,8 @@ use cel::extractors::This;
 use cel::objects::Key;
 use cel::{Context, ExecutionError, FunctionContext, Value};
 
-use super::{from_json, network, numbers, to_json};
+use super::json::{from_json, to_json};
+use super::{network, numbers};
 
 /// The function that reads Secrets.
 pub(super) const SECRET: &str = "secret";
@@ -134,7 +135,7 @@ fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
     Ok(from_json(&merged.into()))
 }
 
-/// Reads a text from a Secret. The error for a missing one contains the name and key, for [`super::Error`].
+/// Reads a text from a Secret. The error for a missing one contains the name and key, for [`Error::UnavailableSecret`](super::Error::UnavailableSecret).
 fn secret(context: &Context<'_>, reference: &Value) -> Result<Value, ExecutionError> {
     let Value::Map(map) = reference else { return Err(ExecutionError::NoSuchOverload) };
     let text = |field: &str| match map.get(&Key::from(field)) {

@@ -4,7 +4,8 @@ use cel::IdedExpr;
 use cel::common::ast::{Expr, SelectExpr};
 use cel::parser::Parser;
 
-use super::{Error, syntax};
+use super::error::Error;
+use super::syntax;
 
 /// The maximum length of an expression in bytes.
 ///

@@ -6,7 +6,8 @@ use cel::Context;
 use serde_json::{Map, Value};
 
 use super::functions::{self, Secrets};
-use super::{from_json, parser};
+use super::json::from_json;
+use super::parser;
 
 /// The variables, as JSON and converted for CEL. Most expressions only name a variable, and need no conversion.
 pub struct Scope<'outer> {
