@@ -50,7 +50,7 @@ impl<'a> Cloud<'a> {
         matches.next().is_none().then_some((service.as_str(), name.as_str()))
     }
 
-    /// Returns the origin of a value of a release, and whether it is secret; `None` if the value is the chart's default.
+    /// Returns the origin of a value of a release (`None` for the chart's default), and whether the value is secret.
     pub fn origin(&self, release: &str, path: &Path) -> (Option<&Origin>, bool) {
         let traced = self.layers.get(release).map(|layers| trace(layers, path)).unwrap_or_default();
         traced.first().map_or((None, false), |trace| (Some(trace.origin), trace.secret))

@@ -3,8 +3,8 @@
 //! A scalar that is only `${expression}` takes the type of the expression. With text around it the result is a string.
 //! `$${` is a literal `${`.
 //!
-//! Pure module. Expressions are compiled when the catalogue is loaded, so that an invalid one fails there and not during
-//! a reconcile. Only files of the catalogue and its additions may contain expressions. The values of a spec may not,
+//! Pure module. Expressions are compiled when the catalogue is loaded, so that an invalid one fails there and not
+//! during a reconcile. Only files of the catalogue and its additions may contain expressions. The values of a spec may not,
 //! because scripts contain `${…}`. `src/values/expr/functions.rs` lists the functions beyond CEL's own.
 
 mod error;
@@ -49,7 +49,7 @@ struct Compiled {
 const CREDENTIALS: &str = "credentials";
 
 /// The variables that an expression may use.
-pub(crate) const VARIABLES: [&str; 10] =
+const VARIABLES: [&str; 10] =
     ["spec", "features", "openstack", "services", CREDENTIALS, "ceph", "facts", "releases", "release", "values"];
 
 impl Expression {

@@ -91,8 +91,8 @@ impl LayerCheck<'_> {
 
     /// Whether to report a warning.
     ///
-    /// An addition without effect may have an effect in other clouds. An entry for some nodes without effect may replace
-    /// another entry.
+    /// An addition without effect may have an effect in other clouds. An entry for some nodes without effect may
+    /// replace another entry.
     fn should_report(&self, warning: &Warning, path: &Path) -> bool {
         let own = get(&self.layer.values, path);
         let agrees =

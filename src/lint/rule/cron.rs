@@ -1,4 +1,4 @@
-//! Checks schedules of `CronJobs`: the API server refuses a wrong one in the middle of an upgrade.
+//! Checks schedules of `CronJobs`: the API server refuses an invalid one in the middle of an upgrade.
 
 use serde_json::Value;
 

@@ -11,7 +11,7 @@ use osdpl_core::finding::Finding;
 /// The fields that every resource has.
 const COMMON: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
-/// Returns a finding for every field of `object` that `schema`, which is that of the whole resource, does not know.
+/// Returns a finding for every field that the schema of the whole resource does not know.
 pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Finding> {
     let mut found = Vec::new();
     for key in object.as_object().into_iter().flat_map(|object| object.keys()) {

@@ -1,5 +1,5 @@
-//! Classifies the objects of a document: resources to validate, objects that they reference, and objects that most likely
-//! are intended to be osdpl resources.
+//! Classifies the objects of a document: resources to validate, objects that they reference, and objects that most
+//! likely are intended to be osdpl resources.
 
 use std::collections::BTreeSet;
 

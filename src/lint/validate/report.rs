@@ -228,7 +228,7 @@ impl Location<'_> {
     }
 
     fn validate(&self, object: &Value, names: &BTreeSet<String>, input: &ReviewInput<'_>, report: &mut Report) {
-        // An object without a version is validated as a cloud if its kind is that; the missing version is reported as well.
+        // An `OpenStackDeployment` without a version is validated, too; the missing version is reported as well.
         let assumed = || kinds::is_deployment(object).then_some(Kind::OpenStackDeployment);
         let Some(kind) = Kind::of(object).or_else(assumed) else {
             self.check_other(object, names, report);

@@ -29,8 +29,8 @@ pub struct ReviewInput<'a> {
 impl ReviewInput<'_> {
     /// Validates one object offline, only from its content and the manifests.
     ///
-    /// Returns the evaluation as well, if it is a cloud whose spec could be parsed, except for fields that others do not
-    /// depend on.
+    /// Returns the evaluation as well, if it is a cloud whose spec could be parsed. Fields that others do not depend on
+    /// need not be valid.
     pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
         let mut found = self.schemas.check(kind, object);
         if found.is_empty() {
@@ -70,7 +70,7 @@ impl ReviewInput<'_> {
         input.evaluate_offline(self.manifests, self.cluster_info)
     }
 
-    /// Returns the spec of a cloud as far as it can be parsed ([`Schemas::parse_valid_fields`]); `None` for other kinds.
+    /// Returns the valid fields of a cloud's spec ([`Schemas::parse_valid_fields`]); `None` for other kinds.
     fn parse_spec(&self, kind: Kind, object: &Value) -> Option<OpenStackDeploymentSpec> {
         match kind {
             Kind::OpenStackDeployment => self.schemas.parse_valid_fields(object),

@@ -135,7 +135,7 @@ fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
     Ok(from_json(&merged.into()))
 }
 
-/// Reads a text from a Secret. The error for a missing one contains the name and key, for [`Error::UnavailableSecret`](super::Error::UnavailableSecret).
+/// Reads a text from a Secret. The error for a missing one contains its name and key.
 fn secret(context: &Context<'_>, reference: &Value) -> Result<Value, ExecutionError> {
     let Value::Map(map) = reference else { return Err(ExecutionError::NoSuchOverload) };
     let text = |field: &str| match map.get(&Key::from(field)) {

@@ -51,7 +51,7 @@ fn names_the_addition_whose_list_is_replaced() {
 }
 
 #[test]
-fn reports_wrong_kind_over_a_wrong_addition() {
+fn reports_wrong_type_over_an_addition_of_wrong_type() {
     let preset = "preset: mine\ndescription: Mine.\nfragments:\n- releases:\n    front:\n      values: {manifests: {job: 'false'}}\n";
     let own = json!({"front": {"releases": {"front": {"values": {"manifests": {"job": [1]}}}}}});
     let found = warnings_with(json!({"presets": ["small", "mine"], "services": own}), &[(ADDED, preset)]);

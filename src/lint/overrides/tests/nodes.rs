@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns the warnings about values for some nodes, beside these values of the service.
+/// Returns the warnings about values for some nodes, in addition to these values of the service.
 fn of_some_nodes(entries: &[Value], own: &Value) -> Vec<String> {
     let daemons = "service: front\ndescription: An API.\ngroup: openstack\ncredentials: {user: {}}\nreleases:\n  front:\n    components: {front/agent: \
                    DaemonSet}\n    daemonsets: {agent: {component: front/agent, form: conf}}\n    values: {conf: {region: '${spec.region}'}}\n";
