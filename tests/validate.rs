@@ -5,23 +5,23 @@
 
 #[path = "validate/certificates.rs"]
 mod certificates;
+#[path = "validate/cluster.rs"]
+mod cluster;
 #[path = "validate/command.rs"]
 mod command;
 #[path = "validate/files.rs"]
 mod files;
 #[path = "validate/leaks.rs"]
 mod leaks;
-#[path = "validate/site.rs"]
-mod site;
-#[path = "validate/sound.rs"]
-mod sound;
+#[path = "validate/valid.rs"]
+mod valid;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use osdpl_core::catalog::Catalog;
 use osdpl_core::observed::ClusterInfo;
-use osdpl_lint::rule::{Report, Schemas, report, split_documents};
+use osdpl_lint::validate::{Report, Schemas, report, split_documents};
 
 /// The path of the table.
 const TABLE: &str = "tests/validate/bad.txt";
@@ -45,9 +45,9 @@ fn checked_by(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas) -> R
     checked_at(texts, catalog, schemas, &ClusterInfo::default())
 }
 
-fn checked_at(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas, site: &ClusterInfo) -> Report {
+fn checked_at(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas, cluster_info: &ClusterInfo) -> Report {
     let documents: Vec<_> = texts.iter().flat_map(|(file, text)| split_documents(file, text)).collect();
-    report(&documents, catalog, schemas, site, None)
+    report(&documents, catalog, schemas, cluster_info, None)
 }
 
 /// Returns the resource of an input.
@@ -56,9 +56,9 @@ fn resource(input: &str) -> String {
         return input.to_owned();
     }
     let mut text = HEAD.to_owned();
-    for (key, usual) in [("openstackRelease", "\"2026.1\""), ("presets", "[compute]")] {
+    for (key, default) in [("openstackRelease", "\"2026.1\""), ("presets", "[compute]")] {
         if !input.lines().any(|line| line.starts_with(&format!("{key}:"))) {
-            let _ = writeln!(text, "  {key}: {usual}");
+            let _ = writeln!(text, "  {key}: {default}");
         }
     }
     for line in input.lines() {
@@ -67,11 +67,11 @@ fn resource(input: &str) -> String {
     text
 }
 
-/// Returns the findings of an input, one per line; without those in `usual` if it uses the usual presets.
+/// Returns the findings of an input, one per line; without those in `usual` if it uses the default presets.
 fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas) -> String {
     let report = checked_by(&[("cloud.yaml", &resource(input))], catalog, schemas);
-    let is_below = !input.starts_with("apiVersion:") && !input.lines().any(|line| line.starts_with("presets:"));
-    let is_usual = |message: &str| is_below && usual.findings.iter().any(|found| found.text() == message);
+    let has_defaults = !input.starts_with("apiVersion:") && !input.lines().any(|line| line.starts_with("presets:"));
+    let is_usual = |message: &str| has_defaults && usual.findings.iter().any(|found| found.text() == message);
     report.findings.iter().filter(|found| !is_usual(&found.text())).fold(String::new(), |mut text, found| {
         let field = if found.field().is_empty() { String::new() } else { format!("{}: ", found.field()) };
         let _ = writeln!(
@@ -79,7 +79,7 @@ fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas
             "=> {}: {}: {field}{} [{}]",
             found.line(),
             found.level.as_str(),
-            settled(&found.text()),
+            without_lists(&found.text()),
             found.rule
         );
         text
@@ -88,7 +88,7 @@ fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas
 
 /// Returns a message without parts that grow with the catalogue: lists of all names, and the index of a file's
 /// fragment.
-fn settled(message: &str) -> String {
+fn without_lists(message: &str) -> String {
     let mut text = message.to_owned();
     for list in ["; there are ", "; these can: "] {
         text = text.split_once(list).map_or(text.clone(), |(before, _)| format!("{before}{list}…"));
@@ -100,13 +100,13 @@ fn settled(message: &str) -> String {
 
 /// Returns an input and its expected findings.
 fn case(text: &str) -> (String, String) {
-    let is_said = |line: &&str| line.starts_with("=> ");
+    let is_finding = |line: &&str| line.starts_with("=> ");
     let is_input = |line: &&str| !line.starts_with("=> ") && !line.starts_with("# ") && !line.is_empty();
     let with_ends = |lines: Vec<&str>| {
         let text = lines.join("\n");
         if text.is_empty() { text } else { text + "\n" }
     };
-    (with_ends(text.lines().filter(is_input).collect()), with_ends(text.lines().filter(is_said).collect()))
+    (with_ends(text.lines().filter(is_input).collect()), with_ends(text.lines().filter(is_finding).collect()))
 }
 
 #[test]
@@ -115,37 +115,37 @@ fn every_bad_input_has_location_cause_and_remedy() {
     let catalog = osdpl_core::files::load_catalog(None).unwrap();
     let schemas = Schemas::new(&catalog).unwrap();
     let usual = checked_by(&[("cloud.yaml", &resource(""))], &catalog, &schemas);
-    let (mut written, mut wrong, mut count) = (String::new(), String::new(), 0);
+    let (mut table_now, mut problems, mut count) = (String::new(), String::new(), 0);
     for (index, part) in table.split("---\n").enumerate() {
         let (input, expected) = case(part);
         if index == 0 {
-            written.push_str(part);
+            table_now.push_str(part);
             continue;
         }
         count += 1;
-        let said = findings_of(&input, &usual, &catalog, &schemas);
-        if said != expected {
-            let _ = writeln!(wrong, "{input}is said:\n{said}not:\n{expected}");
+        let actual = findings_of(&input, &usual, &catalog, &schemas);
+        if actual != expected {
+            let _ = writeln!(problems, "{input}has the findings:\n{actual}not:\n{expected}");
         }
         let has_remedy = |line: &&str| {
             ["; ", ", did you mean", ", such as ", ": either", ": name ", ": set "]
                 .iter()
                 .any(|word| line.contains(word))
         };
-        for line in said.lines().filter(|line| !has_remedy(line)) {
-            let _ = writeln!(wrong, "{input}has a finding without a remedy:\n{line}");
+        for line in actual.lines().filter(|line| !has_remedy(line)) {
+            let _ = writeln!(problems, "{input}has a finding without a remedy:\n{line}");
         }
-        if said.is_empty() {
-            let _ = writeln!(wrong, "{input}has no findings");
+        if actual.is_empty() {
+            let _ = writeln!(problems, "{input}has no findings");
         }
         // The text after an input is the heading of the next one.
         let heading = part.lines().filter(|line| line.starts_with("# ")).map(|line| format!("\n{line}\n"));
-        let _ = write!(written, "---\n{input}{said}{}", heading.collect::<String>());
+        let _ = write!(table_now, "---\n{input}{actual}{}", heading.collect::<String>());
     }
     if std::env::var_os("UPDATE_TABLE").is_some() {
-        std::fs::write(path(TABLE), written).unwrap();
+        std::fs::write(path(TABLE), table_now).unwrap();
         return;
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(problems.is_empty(), "{problems}");
     assert!(count >= INPUTS, "only {count} bad inputs are left");
 }

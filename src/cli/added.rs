@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::common::{CatalogOption, display_name, read, readable};
 use osdpl_core::catalog::{Addition, Catalog, ExtendedCatalog, LABEL, extend_catalog};
-use osdpl_lint::rule::{Content, objects, split_documents};
+use osdpl_lint::validate::{Content, objects, split_documents};
 use osdpl_operator::cluster::{list_additions, read_addition};
 use osdpl_values::yaml::redact_literals;
 

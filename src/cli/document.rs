@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::common::{display_name, read};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::finding::Finding;
-use osdpl_lint::rule::{
+use osdpl_lint::validate::{
     Content, ParsedDocument, describe_kinds, is_deployment, keys_of_field, likely_mistake, objects, read_spec,
     split_documents,
 };
@@ -77,7 +77,7 @@ impl Document {
         for document in split_documents(place, text) {
             let before = document.before;
             let read = match document.content {
-                Content::Wrong(error) => {
+                Content::Invalid(error) => {
                     bail!("{place}:{}: {}; correct the YAML", error.line + before, error.message)
                 }
                 Content::Object(read) => Rc::new(read),

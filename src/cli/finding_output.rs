@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::document::Document;
 use osdpl_core::finding::{Finding, Location};
-use osdpl_lint::rule::keys_of_field;
+use osdpl_lint::validate::keys_of_field;
 
 /// A finding about the spec.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -11,7 +11,7 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Catalog, ExtendedCatalog, Level};
 use osdpl_core::desired::{Blocked, ChartInfo, Desired, Facts, Finding, Selection};
 use osdpl_core::observed::ClusterInfo;
-use osdpl_lint::rule::{self, Argument, Kind, Report, ReviewInput, Schemas, keys_of_field};
+use osdpl_lint::validate::{self, Argument, Kind, Report, ReviewInput, Schemas, keys_of_field};
 use osdpl_lint::{Evaluation, Input};
 
 /// A resolved resource of a file with the objects beside it; credentials and Ceph are placeholders.
@@ -84,7 +84,7 @@ impl Offline {
         for placeholder in &self.placeholders {
             eprintln!("placeholder: {placeholder}");
         }
-        for unseen in rule::missing_sources(&self.deployment.spec, &self.selection.namespace, &document.beside) {
+        for unseen in validate::missing_sources(&self.deployment.spec, &self.selection.namespace, &document.beside) {
             eprintln!("unknown: {unseen}: its values are left out");
         }
         if self.deployment.spec.images.rewrites() {
@@ -143,7 +143,16 @@ struct Validation<'a> {
 
 impl<'a> Validation<'a> {
     fn new(document: &'a Document, catalog: &'a Catalog, schemas: &'a Schemas, site: &'a ClusterInfo) -> Self {
-        Self { document, validator: ReviewInput { catalog, schemas, beside: &document.beside, site, now: Some(now()) } }
+        Self {
+            document,
+            validator: ReviewInput {
+                catalog,
+                schemas,
+                manifests: &document.beside,
+                cluster_info: site,
+                now: Some(now()),
+            },
+        }
     }
 
     fn is_well_formed(&self) -> bool {
@@ -171,14 +180,14 @@ impl<'a> Validation<'a> {
 /// Returns the report of `osdpl validate` about a file; `None` if there are no errors.
 pub fn report(file: &Path, option: &CatalogOption, namespace: Option<&str>) -> anyhow::Result<Option<Report>> {
     let (place, text) = (display_name(file), read(file)?);
-    let documents = rule::split_documents(&place, &text);
+    let documents = validate::split_documents(&place, &text);
     let added =
         in_texts_of([(place.as_str(), text.as_str())], namespace.unwrap_or(DEFAULT_NAMESPACE), OnInvalid::Warn)?;
     let ExtendedCatalog { catalog, rejected: refused, .. } = option.with(&added)?;
     let schemas = Schemas::new(&catalog)?;
-    let mut report = rule::report(&documents, &catalog, &schemas, &ClusterInfo::default(), Some(now()));
-    report.refuse(&documents, &refused);
-    report.visit(&Argument { place, documents: &documents, is_folder: false, unread: &[] });
+    let mut report = validate::report(&documents, &catalog, &schemas, &ClusterInfo::default(), Some(now()));
+    report.add_refused(&documents, &refused);
+    report.check_argument(&Argument { name: place, documents: &documents, is_folder: false, unread: &[] });
     Ok(Some(report).filter(|report| report.summary.errors > 0))
 }
 

@@ -21,7 +21,7 @@ use super::output;
 use case::{Case, InvalidCase, Suite};
 use judge::{Basis, Cloud, Subject};
 use osdpl_core::catalog::Addition;
-use osdpl_lint::rule::Schemas;
+use osdpl_lint::validate::Schemas;
 use shown::{Outcome, TestReport};
 
 #[derive(Args)]

@@ -16,7 +16,7 @@ use super::site::SiteOptions;
 use super::{UNREADABLE, output};
 use files::Found;
 use osdpl_core::catalog::ExtendedCatalog;
-use osdpl_lint::rule::{Report, Schemas, report};
+use osdpl_lint::validate::{Report, Schemas, report};
 
 #[derive(Args)]
 pub struct Arguments {
@@ -75,8 +75,8 @@ impl Arguments {
         let ExtendedCatalog { catalog, rejected: refused, .. } = self.catalog.with(&added)?;
         let schemas = Schemas::new(&catalog)?;
         let mut report = report(&found.documents, &catalog, &schemas, &self.site.site(), Some(now()));
-        report.refuse(&found.documents, &refused);
-        found.named().for_each(|named| report.visit(&named));
+        report.add_refused(&found.documents, &refused);
+        found.named().for_each(|named| report.check_argument(&named));
         Ok(report)
     }
 }

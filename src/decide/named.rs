@@ -10,7 +10,7 @@ use osdpl_core::api::{OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
 use osdpl_core::catalog::{Catalog, Level, SecretField};
 use osdpl_core::desired::{self, Certificate, Finding, JobFacts, Selection, Unavailable};
 use osdpl_core::observed::ReleaseKey;
-use osdpl_lint::rule::{self, CertificateCheck, Held};
+use osdpl_lint::rule::{self, CertificateCheck, SecretTexts};
 use osdpl_values::{Values, digest, yaml};
 
 /// Returns the objects that a spec names, and the `ConfigMap`s that Jobs of releases write facts into.
@@ -137,12 +137,12 @@ impl Certificates {
             for problem in check.problems(now) {
                 warn(certificate, rule::describe_problem(certificate, &problem));
             }
-            next_check = next_check.into_iter().chain(check.next(now)).min();
+            next_check = next_check.into_iter().chain(check.next_change(now)).min();
         }
         (findings, next_check)
     }
 
-    fn parsed(&mut self, certificate: &Certificate, texts: &Held) -> &CertificateCheck {
+    fn parsed(&mut self, certificate: &Certificate, texts: &SecretTexts) -> &CertificateCheck {
         let current = digest(texts.iter().flat_map(|(key, text)| [key.as_str(), text.as_str()]));
         let known = self.0.entry(certificate.clone()).or_default();
         if known.0 != current {

@@ -1,4 +1,4 @@
-//! Evaluates a spec: the one path from a spec to the desired state and its findings.
+//! Evaluates a spec: the only path from a spec to the desired state and its findings.
 //!
 //! The operator, the webhook and every command use it. In a cluster the caller selects first ([`Input::select`]), reads
 //! the facts that the selection needs, and resolves with them ([`Input::resolve`]). Offline the facts come from files
@@ -8,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use crate::hazard::Cloud;
+use crate::cloud::Cloud;
 use crate::{facts, rule};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
@@ -20,26 +20,26 @@ use osdpl_core::observed::ClusterInfo;
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     /// The resource's name.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// The resource's namespace.
-    pub namespace: &'a str,
+    pub(crate) namespace: &'a str,
     /// The spec.
-    pub spec: &'a OpenStackDeploymentSpec,
+    pub(crate) spec: &'a OpenStackDeploymentSpec,
     /// The catalogue.
-    pub catalog: &'a Catalog,
+    pub(crate) catalog: &'a Catalog,
     /// The deployed OpenStack release, if it is known.
-    pub deployed: Option<&'a str>,
+    pub(crate) deployed: Option<&'a str>,
     /// The annotation `kubectl.kubernetes.io/last-applied-configuration`, if there is one.
-    pub last_applied: Option<&'a str>,
+    pub(crate) last_applied: Option<&'a str>,
     /// The current time; without it expiry is not checked.
-    pub now: Option<Timestamp>,
+    pub(crate) now: Option<Timestamp>,
 }
 
 /// The result of evaluating a spec offline.
 pub struct Evaluation {
     /// The services, features and releases that the spec selects.
     pub selection: Selection,
-    /// The facts: those of the files, and placeholders.
+    /// The facts: from the manifests, else placeholders.
     pub facts: Facts,
     /// Descriptions of the placeholders, one sentence each.
     pub placeholders: Vec<String>,
@@ -75,10 +75,10 @@ impl<'a> Input<'a> {
     /// Selects the services, features and releases of the spec.
     pub fn select(&self) -> Selection {
         let mut selection = desired::select(self.name, self.namespace, self.spec, self.catalog);
-        let moved = self.deployed.map(|deployed| rule::check_release_move(deployed, self.spec, self.catalog));
-        selection.findings.extend(moved.into_iter().flatten());
-        let lost = self.last_applied.map(|text| desired::find_lost_nulls(text, self.spec));
-        selection.findings.extend(lost.into_iter().flatten());
+        let release_move = self.deployed.map(|deployed| rule::check_release_move(deployed, self.spec, self.catalog));
+        selection.findings.extend(release_move.into_iter().flatten());
+        let lost_nulls = self.last_applied.map(|text| desired::find_lost_nulls(text, self.spec));
+        selection.findings.extend(lost_nulls.into_iter().flatten());
         selection
     }
 
@@ -88,20 +88,27 @@ impl<'a> Input<'a> {
         self.resolve_with_problems(selection, facts).0
     }
 
-    /// Evaluates the spec without a cluster. The facts come from the Secrets and `ConfigMap`s that are applied together
-    /// with the resource, and from what is known of the cluster; the facts that they lack are placeholders.
-    pub fn evaluate_offline(&self, objects: &[Value], site: &ClusterInfo) -> Evaluation {
+    /// Evaluates the spec without a cluster.
+    ///
+    /// The facts come from the Secrets and `ConfigMap`s that are applied together with the resource, and from the
+    /// available information about the cluster. Other facts are placeholders.
+    pub fn evaluate_offline(&self, manifests: &[Value], cluster_info: &ClusterInfo) -> Evaluation {
         let selection = self.select();
-        let facts = facts::facts(self.spec, self.catalog, &selection, objects);
-        let facts = Facts { cluster_info: site.clone(), ..facts };
+        let facts = facts::facts(self.spec, self.catalog, &selection, manifests);
+        let facts = Facts { cluster_info: cluster_info.clone(), ..facts };
         let (mut desired, problems) = self.resolve_with_problems(&selection, &facts);
         if !selection.is_refused() {
             // In a cluster these problems block the releases until the objects exist.
             desired.findings.extend(problems.iter().map(|problem| with_credential_field(self.spec, problem)));
         }
         let certificates = &selection.certificates;
-        desired.findings.extend(rule::check_certificates(certificates, &selection.namespace, objects, self.now));
-        let placeholders = facts::describe_placeholders(&selection, objects);
+        desired.findings.extend(rule::check_certificate_secrets(
+            certificates,
+            &selection.namespace,
+            manifests,
+            self.now,
+        ));
+        let placeholders = facts::describe_placeholders(&selection, manifests);
         Evaluation { selection, facts, placeholders, desired }
     }
 
@@ -118,13 +125,13 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Moves a problem with a credential of the spec to the field that names its Secret.
+/// Moves a problem with a credential of the spec to the field that references its Secret.
 fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let credential = problem.field().strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
-    let named = credential.filter(|(service, name)| {
+    let reference = credential.filter(|(service, name)| {
         spec.services.get(*service).is_some_and(|service| service.credentials.contains_key(*name))
     });
-    match named {
+    match reference {
         Some((service, name)) => problem.clone().at_field(format!("spec.services.{service}.credentials.{name}")),
         None => problem.clone(),
     }

@@ -1,10 +1,10 @@
-//! The facts of a resource that is evaluated without a cluster: those of its files, and placeholders for the rest.
+//! The facts of a resource that is evaluated without a cluster: from its manifests, else placeholders.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::rule::beside;
+use crate::manifests;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, KeyTree};
 use osdpl_core::ceph::{self, DeclaredCeph};
@@ -18,7 +18,7 @@ fn charts(
     selection: &Selection,
 ) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
     let tags = ["images".to_owned(), "tags".to_owned()];
-    let fact = |name: &String| {
+    let chart_info = |name: &String| {
         let chart = &catalog.release(name).filter(|_| overridden_chart_version(spec, catalog, name).is_none())?.1.chart;
         let version = catalog.lock.get(chart)?.version.clone();
         let tags = catalog.keys().get(chart)?.find(&tags);
@@ -26,31 +26,30 @@ fn charts(
         let images = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).collect();
         Some((name.clone(), Ok(ChartInfo { version, images, ..ChartInfo::default() })))
     };
-    selection.releases.keys().filter_map(fact).collect()
+    selection.releases.keys().filter_map(chart_info).collect()
 }
 
-/// Returns the facts of a resource from the objects that are applied together with it, and placeholders for what they
-/// lack.
+/// Returns the facts of a resource from the manifests that are applied together with it, else placeholders.
 ///
-/// `valuesFrom` and the description of Ceph are read from these objects. Credentials and cephx keys stay placeholders
-/// even if the objects have them: the objects are only checked for usability, and their content is not used.
+/// `valuesFrom` and the description of Ceph are read from the manifests. Credentials and cephx keys stay placeholders:
+/// their Secrets are only checked for usability, and their content is not used.
 pub(crate) fn facts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
     selection: &Selection,
-    beside: &[Value],
+    manifests: &[Value],
 ) -> Facts {
     let mut facts = placeholder::facts(catalog, selection);
     if spec.images.rewrites() {
         facts.charts = charts(spec, catalog, selection);
     }
-    facts.values_from = beside::values_from(spec, &selection.namespace, beside);
-    if let Some(declared) = ceph(selection, beside) {
+    facts.values_from = manifests::values_from(spec, &selection.namespace, manifests);
+    if let Some(declared) = ceph(selection, manifests) {
         facts.ceph = Some(declared);
     }
     let problem = |name: &str, key: &str| {
-        let secret = beside::find("Secret", name, &selection.namespace, beside)?;
-        beside::text(secret, key).err()
+        let secret = manifests::find("Secret", name, &selection.namespace, manifests)?;
+        manifests::text(secret, key).err()
     };
     for field in &selection.secrets {
         if let Some(problem) = problem(&field.name, &field.key) {
@@ -58,8 +57,8 @@ pub(crate) fn facts(
         }
     }
     for (service, service_spec) in &spec.services {
-        for (name, given) in &service_spec.credentials {
-            if let Some(problem) = problem(&given.name, &given.key) {
+        for (name, reference) in &service_spec.credentials {
+            if let Some(problem) = problem(&reference.name, &reference.key) {
                 facts.credentials.entry(service.clone()).or_default().remove(name);
                 facts.missing.insert((service.clone(), name.clone()), problem.to_string());
             }
@@ -68,19 +67,20 @@ pub(crate) fn facts(
     facts
 }
 
-/// Returns the Ceph of the Secret that the spec names, or the placeholder with the address that the spec contains.
+/// Returns the Ceph of the Secret that the spec references, or the placeholder with the address of the spec.
 /// `None` if the cloud uses no Ceph.
-fn ceph(selection: &Selection, beside: &[Value]) -> Option<DeclaredCeph> {
+fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     let store = selection.object_store();
     let secret = storage["ceph"]["secret"]["name"].as_str();
-    let secret = secret.and_then(|name| Some((name, beside::find("Secret", name, &selection.namespace, beside)?)));
+    let secret =
+        secret.and_then(|name| Some((name, manifests::find("Secret", name, &selection.namespace, manifests)?)));
     let Some((name, secret)) = secret else {
         let gateway = store.map(|store| ceph::example_gateway().published_by(&store));
         return Some(DeclaredCeph::of(Ok(ceph::example())).with_gateway(gateway));
     };
     let object = format!("{}/{name}", selection.namespace);
-    let data = beside::data(secret).map_err(|problem| problem.to_string());
+    let data = manifests::data(secret).map_err(|problem| problem.to_string());
     let releases = selection.releases.keys().map(String::as_str);
     let mut declared = ceph::read_declared_ceph(&object, data, releases, store.as_ref());
     if let Ok(ceph) = &mut declared.settings {
@@ -91,15 +91,15 @@ fn ceph(selection: &Selection, beside: &[Value]) -> Option<DeclaredCeph> {
 
 /// Describes the placeholders that are shown as values, one sentence each. Credentials are not among them: they are
 /// redacted.
-pub(crate) fn describe_placeholders(selection: &Selection, beside: &[Value]) -> Vec<String> {
+pub(crate) fn describe_placeholders(selection: &Selection, manifests: &[Value]) -> Vec<String> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph");
     let Some(storage) = storage else { return Vec::new() };
-    let why = match storage["ceph"]["secret"]["name"].as_str() {
-        Some(name) if beside::find("Secret", name, &selection.namespace, beside).is_some() => return Vec::new(),
+    let reason = match storage["ceph"]["secret"]["name"].as_str() {
+        Some(name) if manifests::find("Secret", name, &selection.namespace, manifests).is_some() => return Vec::new(),
         Some(name) => {
-            format!("Secret {name}, which spec.features.storage.ceph.secret names, is not in the file")
+            format!("Secret {name}, which spec.features.storage.ceph.secret references, is not in the file")
         }
         None => "Rook's objects are only in the cluster".to_owned(),
     };
-    vec![format!("Ceph's monitors, users and pools: {why}")]
+    vec![format!("Ceph's monitors, users and pools: {reason}")]
 }

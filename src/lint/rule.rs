@@ -1,66 +1,43 @@
-//! Validates resources: the CRD's schema and CEL rules as the API server applies them, the catalogue, and further
-//! rules.
+//! The rules about a cloud that go beyond the schema and the catalogue.
 //!
-//! Pure module. `osdpl validate` checks all of this offline. The webhook checks what the API server has not checked
-//! already. The operator and `osdpl plan` check what goes beyond the catalogue ([`check`]).
+//! Pure module. The operator, the webhook and every command apply them ([`check`]).
 
 mod address;
-mod admission;
-pub(crate) mod beside;
 mod certificate;
 mod classes;
 mod connections;
 mod controllers;
 mod cron;
-mod document;
 mod domain;
-mod fields;
-mod file;
-mod kinds;
-mod lacking;
-mod metadata;
-mod nulls;
-mod place;
-mod refused;
 mod release;
 mod replicas;
-mod report;
-mod schema;
-mod served;
-mod sound;
 mod unknown;
 mod values;
 
+pub(crate) use certificate::check_secrets as check_certificate_secrets;
+pub(crate) use release::{check_release_move, pinned_in_values_from};
+
 pub use address::{check_network, names_networks};
-pub use admission::spec_to_check;
-pub use beside::missing_sources;
-pub(crate) use certificate::check as check_certificates;
-pub use certificate::{CertificateCheck, Held, check_certificate, describe_problem};
+pub use certificate::{CertificateCheck, SecretTexts, check_certificate, describe_problem};
 pub use connections::count_connections;
-pub use controllers::labels as node_labels;
-pub use document::{Kind, ReviewInput, Schemas, is_deployment};
-pub use file::{Content, Document, ParsedDocument, split_documents};
-pub use kinds::{likely_mistake, objects};
-pub use place::keys_of_field;
-pub use release::{check_release_move, pinned_in_values_from};
-pub use report::{Argument, Report, Summary, describe_kinds, report};
-pub use served::read_spec;
+pub use controllers::node_labels;
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::jiff::Timestamp;
 
-use crate::hazard::{self, Cloud};
+use crate::cloud::Cloud;
+use crate::overrides;
 use osdpl_core::finding::Finding;
 
-/// Returns the findings of all rules about a cloud, beside those of [`osdpl_core::desired::resolve`].
+/// Returns the findings of all rules about a cloud, in addition to those of [`osdpl_core::desired::resolve`].
 ///
 /// Expiry is checked only if `now` is given.
-pub fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
+pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let mut found = values::check(cloud);
     found.extend(certificate::check_values(cloud, now));
     let counts = replicas::check(cloud);
-    found.extend(counts.iter().map(|count| count.judged.clone()));
+    found.extend(counts.iter().map(|count| count.finding.clone()));
     found.extend(cron::check(cloud));
     found.extend(connections::check(cloud));
     found.extend(domain::check(cloud.spec));
@@ -69,18 +46,19 @@ pub fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     found.extend(classes::check(cloud));
     // One wrong map can cause many unknown keys: a shortened report begins with the other findings.
     let unknown = unknown::check(cloud);
-    let fields: BTreeSet<&String> = unknown.iter().map(|finding| &finding.location.field).collect();
-    let hazards = hazard::lint_warnings(cloud).into_iter();
+    let unknown_fields: BTreeSet<&str> = unknown.iter().map(Finding::field).collect();
+    let mut warnings = overrides::check(cloud);
     // An unknown key removes nothing anyway.
-    let hazards = hazards.filter(|found| found.rule != "null-nothing" || !fields.contains(&found.location.field));
-    found.extend(hazards.filter(|finding| !counts.iter().any(|count| count.covers(finding))));
+    warnings.retain(|warning| warning.rule != "null-nothing" || !unknown_fields.contains(warning.field()));
+    warnings.retain(|warning| !counts.iter().any(|count| count.covers(warning)));
+    found.extend(warnings);
     found.extend(unknown);
     found
 }
 
-/// Every rule's name and description.
+/// Returns the name and description of every rule.
 pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
-    RULES.iter().copied().chain(hazard::KINDS)
+    RULES.iter().copied().chain(overrides::KINDS)
 }
 
 const RULES: &[(&str, &str)] = &[

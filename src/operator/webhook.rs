@@ -27,7 +27,7 @@ use osdpl_core::api::{OpenStackDeploymentSpec, SchemaError};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
-use osdpl_lint::rule::{ReviewInput, Schemas, spec_to_check};
+use osdpl_lint::validate::{ReviewInput, Schemas, spec_to_check};
 
 /// The path of the webhook.
 pub const PATH: &str = "/validate";
@@ -117,9 +117,10 @@ impl Reviewer {
             let observed = tokio::time::timeout(OBSERVATION_TIMEOUT, site_of(spec, Arc::clone(&catalog))).await;
             (site, relevant) = (observed.unwrap_or_default(), findings);
         }
-        let question = ReviewInput { catalog: &catalog, schemas: &self.schemas, beside: &[], site: &site, now: None };
+        let input =
+            ReviewInput { catalog: &catalog, schemas: &self.schemas, manifests: &[], cluster_info: &site, now: None };
         let is_whole = relevant.iter().all(|finding| finding.level != Level::Error);
-        Ok(with_warnings(question.admission(review, is_whole), &relevant))
+        Ok(with_warnings(input.admission(review, is_whole), &relevant))
     }
 }
 
@@ -185,7 +186,7 @@ mod tests {
         let reviewer = reviewer(move || Box::pin(std::future::ready(site.clone())));
         let text = warnings(&reviewer, Value::Null).await;
         assert!(text.contains("spec.storageClass: there is no StorageClass \\\"slow\\\""), "{text}");
-        assert!(text.contains("3 database servers (mariadb) are wanted, and 1 node carries"), "{text}");
+        assert!(text.contains("3 database servers (mariadb) are configured, but 1 node carries"), "{text}");
         let same =
             json!({"spec": {"openstackRelease": "2026.1", "presets": ["compute", "ha"], "storageClass": "slow"}});
         assert_eq!(warnings(&reviewer, same).await, "null", "an unchanged spec is not checked");

@@ -4,7 +4,7 @@ use serde_json::{Number, Value};
 
 use super::Values;
 
-/// The largest range in which a float holds every whole number exactly.
+/// The largest range in which a float represents every whole number exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Merges `given` over the chart's `defaults`, as helm does before it renders.
@@ -35,7 +35,7 @@ fn table(defaults: &Values, given: &Values) -> Values {
     result
 }
 
-/// Removes nulls that removed no default, and maps that hold only such nulls. Templates see nothing in either case.
+/// Removes nulls that removed no default, and maps that contain only such nulls. Templates see no difference.
 pub fn remove_nulls(values: &mut Values) {
     values.retain(|_, value| match value {
         Value::Null => false,

@@ -3,29 +3,33 @@
 //! A scalar that is only `${expression}` takes the type of the expression. With text around it the result is a string.
 //! `$${` is a literal `${`.
 //!
-//! Pure module. Expressions of users are compiled when the catalogue is loaded, so that a wrong one is a load error and
-//! not a surprise at reconcile. Only files of the catalogue, presets and features may hold expressions. Values of users
-//! may not, because scripts contain `${…}`. `src/values/expr/functions.rs` lists the functions beyond CEL's own.
+//! Pure module. Expressions are compiled when the catalogue is loaded, so that an invalid one fails there and not
+//! during a reconcile. Only files of the catalogue and its additions may contain expressions. The values of a spec may not,
+//! because scripts contain `${…}`. `src/values/expr/functions.rs` lists the functions beyond CEL's own.
 
+mod error;
 mod functions;
+mod json;
 pub mod network;
 mod numbers;
 mod parser;
 mod pattern;
-mod scalar;
 mod scope;
 mod ssh;
 mod syntax;
+mod template;
 
+pub use error::Error;
 pub use functions::Secrets;
 pub use pattern::{matches, pattern_error};
-pub use scalar::Template;
 pub use scope::Scope;
+pub use template::Template;
 
 use std::fmt;
 use std::sync::OnceLock;
 
 use cel::IdedExpr;
+use json::to_json;
 use serde_json::Value;
 
 /// A CEL expression.
@@ -36,82 +40,16 @@ pub struct Expression {
 
 struct Compiled {
     tree: IdedExpr,
-    /// The chain of field names, if the expression is nothing else.
+    /// The chain of field names, if the whole expression is one.
     chain: Option<parser::Chain>,
     is_secret: bool,
 }
 
-/// The reason why an expression can't be compiled or evaluated.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// It is not valid CEL.
-    #[error("`{expression}` is not a valid CEL expression: {problem}")]
-    Syntax {
-        /// The expression as written.
-        expression: String,
-        /// The problem.
-        problem: String,
-    },
-    /// It uses an unknown variable.
-    #[error("`{expression}` uses `{name}`, which does not exist; available are {known}")]
-    Variable {
-        /// The expression as written.
-        expression: String,
-        /// The unknown name.
-        name: String,
-        /// The names that exist.
-        known: String,
-    },
-    /// It can't be evaluated.
-    #[error("`{expression}` can't be evaluated: {problem}")]
-    Evaluation {
-        /// The expression as written.
-        expression: String,
-        /// The problem, without values.
-        problem: String,
-    },
-    /// It reads a Secret that is not available.
-    #[error("`{expression}` reads key {key:?} of Secret {name}, which is not available")]
-    UnavailableSecret {
-        /// The expression as written.
-        expression: String,
-        /// The Secret's name.
-        name: String,
-        /// The key in its data.
-        key: String,
-    },
-    /// It returns a value of the wrong type.
-    #[error("`{expression}` must return {expected}")]
-    Type {
-        /// The expression as written.
-        expression: String,
-        /// The expected type.
-        expected: &'static str,
-    },
-    /// A `${` is not closed.
-    #[error("{0:?} has a `${{` without its `}}`; write `$${{` for a literal `${{`")]
-    Unclosed(String),
-}
-
-impl Error {
-    /// Returns the wrong expression or text, as written.
-    pub fn expression(&self) -> &str {
-        match self {
-            Self::Syntax { expression, .. }
-            | Self::Variable { expression, .. }
-            | Self::Evaluation { expression, .. }
-            | Self::UnavailableSecret { expression, .. }
-            | Self::Type { expression, .. }
-            | Self::Unclosed(expression) => expression,
-        }
-    }
-}
-
-/// The variable that holds credentials.
+/// The variable with the credentials.
 const CREDENTIALS: &str = "credentials";
 
 /// The variables that an expression may use.
-pub(crate) const VARIABLES: [&str; 10] =
+const VARIABLES: [&str; 10] =
     ["spec", "features", "openstack", "services", CREDENTIALS, "ceph", "facts", "releases", "release", "values"];
 
 impl Expression {
@@ -125,7 +63,7 @@ impl Expression {
         Ok(expression)
     }
 
-    /// Creates an expression that is compiled when it is first evaluated. If it is wrong, the evaluation fails.
+    /// Creates an expression that is compiled when it is first evaluated. If it is invalid, the evaluation fails.
     pub fn lazy(source: &str) -> Self {
         Self { source: source.into(), compiled: OnceLock::new() }
     }
@@ -145,7 +83,7 @@ impl Expression {
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         let failed = |problem: String| Error::Evaluation { expression: self.source.to_string(), problem };
         let Compiled { tree, chain, .. } = self.compiled()?;
-        if let Some(value) = chain.as_ref().and_then(|chain| scope.named(chain)) {
+        if let Some(value) = chain.as_ref().and_then(|chain| scope.resolve(chain)) {
             return Ok(value.clone());
         }
         let result = cel::Value::resolve(tree, scope.context()).map_err(|error| match &error {
@@ -177,18 +115,18 @@ impl Expression {
         if let Some(compiled) = self.compiled.get() {
             return compiled.is_secret;
         }
-        // Most expressions name neither, so they need not be compiled here.
-        let may_be = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
-        may_be && self.compiled().is_ok_and(|compiled| compiled.is_secret)
+        // Most expressions contain neither name, so they need not be compiled here.
+        let may_be_secret = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
+        may_be_secret && self.compiled().is_ok_and(|compiled| compiled.is_secret)
     }
 
-    /// Whether it uses this variable; `false` if it is not valid CEL.
+    /// Whether the expression uses this variable; `false` if it is not valid CEL.
     pub fn uses_variable(&self, variable: &str) -> bool {
         let uses = |compiled: &Compiled| compiled.tree.references().has_variable(variable);
         self.source.contains(variable) && self.compiled().is_ok_and(uses)
     }
 
-    /// The expression as written.
+    /// Returns the expression as written.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -226,42 +164,6 @@ fn describe(error: &cel::ExecutionError) -> String {
         E::IndexOutOfBounds(_) => "an index is out of the list's bounds".into(),
         _ => "the types do not match".into(),
     }
-}
-
-/// Whole numbers become CEL's `int`, so that `1 == 1` holds however the JSON was parsed; larger ones become `uint`.
-fn from_json(value: &Value) -> cel::Value {
-    match value {
-        Value::Null => cel::Value::Null,
-        Value::Bool(flag) => cel::Value::Bool(*flag),
-        Value::Number(number) => {
-            let whole = number.as_i64().map(cel::Value::Int).or_else(|| number.as_u64().map(cel::Value::UInt));
-            whole.unwrap_or_else(|| cel::Value::Float(number.as_f64().unwrap_or(f64::MAX)))
-        }
-        Value::String(text) => cel::Value::String(text.clone().into()),
-        Value::Array(items) => cel::Value::List(items.iter().map(from_json).collect::<Vec<_>>().into()),
-        Value::Object(map) => {
-            let map: std::collections::HashMap<String, cel::Value> =
-                map.iter().map(|(key, value)| (key.clone(), from_json(value))).collect();
-            cel::Value::Map(map.into())
-        }
-    }
-}
-
-fn to_json(value: cel::Value) -> Option<Value> {
-    Some(match value {
-        cel::Value::Null => Value::Null,
-        cel::Value::Bool(flag) => flag.into(),
-        cel::Value::Int(number) => number.into(),
-        cel::Value::UInt(number) => number.into(),
-        cel::Value::Float(number) => number.into(),
-        cel::Value::String(text) => text.as_str().into(),
-        cel::Value::List(items) => items.iter().cloned().map(to_json).collect::<Option<Vec<_>>>()?.into(),
-        cel::Value::Map(map) => {
-            let pairs = map.map.iter().map(|(key, value)| Some((key.to_string(), to_json(value.clone())?)));
-            Value::Object(pairs.collect::<Option<_>>()?)
-        }
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

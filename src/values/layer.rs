@@ -105,7 +105,7 @@ pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
     all.into_iter().cloned().collect()
 }
 
-/// The contribution of one layer to a path.
+/// The value that one layer gives a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerValue<'a> {
     /// The source of the layer.
@@ -116,10 +116,9 @@ pub struct LayerValue<'a> {
     pub secret: bool,
 }
 
-/// Returns the contribution of each layer to `path`, highest first. The first one wins; if all are maps, they are
-/// merged.
+/// Returns the value that each layer gives `path`, highest first. The first one wins; if all are maps, they are merged.
 pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<LayerValue<'a>> {
-    let contribution = |layer: &'a Layer| {
+    let layer_value = |layer: &'a Layer| {
         let secret = layer.secret.iter().any(|hidden| hidden.covers(path) || path.covers(hidden));
         if layer.unset.iter().any(|(_, unset)| unset.covers(path)) {
             return Some(LayerValue { origin: &layer.origin, value: Some(Value::Null), secret });
@@ -133,5 +132,5 @@ pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<LayerValue<'a>> {
         });
         hides.then_some(LayerValue { origin: &layer.origin, value: None, secret })
     };
-    layers.iter().rev().filter_map(contribution).collect()
+    layers.iter().rev().filter_map(layer_value).collect()
 }

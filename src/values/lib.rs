@@ -73,22 +73,22 @@ pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
     leaves_with_key(values, |_| true)
 }
 
-/// Returns the leaves whose own key is wanted, with their paths, in order.
-pub fn leaves_with_key(values: &Values, is_wanted: impl Fn(&str) -> bool) -> Vec<(Path, &Value)> {
+/// Returns the leaves whose own key meets a condition, with their paths, in order.
+pub fn leaves_with_key(values: &Values, has_key: impl Fn(&str) -> bool) -> Vec<(Path, &Value)> {
     type Found<'a> = Vec<(Path, &'a Value)>;
-    fn walk<'a>(map: &'a Values, above: &mut Vec<&'a str>, is_wanted: &impl Fn(&str) -> bool, found: &mut Found<'a>) {
+    fn walk<'a>(map: &'a Values, above: &mut Vec<&'a str>, has_key: &impl Fn(&str) -> bool, found: &mut Found<'a>) {
         for (key, value) in map {
             above.push(key);
             match value {
-                Value::Object(map) if !map.is_empty() => walk(map, above, is_wanted, found),
-                leaf if is_wanted(key) => found.push((above.iter().copied().collect(), leaf)),
+                Value::Object(map) if !map.is_empty() => walk(map, above, has_key, found),
+                leaf if has_key(key) => found.push((above.iter().copied().collect(), leaf)),
                 _ => {}
             }
             above.pop();
         }
     }
     let mut found = Vec::new();
-    walk(values, &mut Vec::new(), &is_wanted, &mut found);
+    walk(values, &mut Vec::new(), &has_key, &mut found);
     found
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Vec<String>);
 
-/// The reason why a text is not a valid path.
+/// An error of a text that is not a valid path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// There is nothing between two dots, or the text is empty.
@@ -16,7 +16,7 @@ pub enum PathError {
     EmptyKey(String),
     /// A quote is not closed or is inside a key.
     #[error(
-        "{0:?} is not a valid path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\""
+        "{0:?} is not a valid path: a quote is not closed; write a key that contains dots as labels.\"example.org/zone\""
     )]
     UnclosedQuote(String),
 }

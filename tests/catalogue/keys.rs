@@ -6,7 +6,7 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Addition, Catalog, extend_catalog};
 use osdpl_core::desired::{KeyState, classify_key};
 use osdpl_core::observed::ClusterInfo;
-use osdpl_lint::rule::{ReviewInput, Schemas};
+use osdpl_lint::validate::{ReviewInput, Schemas};
 use osdpl_values::Path;
 use serde_json::{Value, json};
 
@@ -98,15 +98,16 @@ fn checks_presets_in_config_maps_like_specs() {
     };
     let catalog = extend_catalog(&files(), &[addition]).unwrap_or_else(|errors| panic!("{errors}")).catalog;
     let schemas = Schemas::new(&catalog).unwrap();
-    let question =
-        ReviewInput { catalog: &catalog, schemas: &schemas, beside: &[], site: &ClusterInfo::default(), now: None };
+    let cluster_info = ClusterInfo::default();
+    let input =
+        ReviewInput { catalog: &catalog, schemas: &schemas, manifests: &[], cluster_info: &cluster_info, now: None };
     let resource: Value = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},
         "spec": {"openstackRelease": "2026.1", "presets": ["core", "edge"]},
     });
     let deployment: OpenStackDeployment = serde_json::from_value(resource).unwrap();
     let told =
-        question.evaluate(&deployment, None).desired.findings.into_iter().filter(|judged| judged.rule == "unknown-key");
+        input.evaluate(&deployment, None).desired.findings.into_iter().filter(|judged| judged.rule == "unknown-key");
     let mut told: Vec<String> = told.map(|judged| format!("{}: {}", judged.location.field, judged.message)).collect();
     told.sort();
     let place = "spec.presets: ConfigMap openstack/edge, key presets.edge.yaml (fragments[0]): the values of chart keystone have no ";

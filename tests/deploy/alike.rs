@@ -67,9 +67,9 @@ fn reports_invalid_expression_of_added_preset() {
     for (expression, told) in [
         (
             "${spec +}",
-            "`spec +` is not a valid CEL expression: column 7: a value is lacking after `+`; write one, or take `+` out",
+            "`spec +` is not a valid CEL expression: column 7: a value is missing after `+`; write one, or remove `+`",
         ),
-        ("${spec.a = 1}", "`spec.a = 1` is not a valid CEL expression: column 8: `=` compares nothing; write =="),
+        ("${spec.a = 1}", "`spec.a = 1` is not a valid CEL expression: column 8: `=` is not a comparison; write =="),
         (
             "${size(spec}",
             "`size(spec` is not a valid CEL expression: column 5: `(` is not closed; write ) where it ends",

@@ -11,12 +11,15 @@ const HEAD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nm
 
 /// Returns a Secret with a self-signed certificate for these names.
 fn secret(namespace: &str, name: &str, names: &[&str]) -> String {
-    let made = generate_simple_self_signed(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+    let certificate =
+        generate_simple_self_signed(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
     let mut text =
         format!("---\napiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {namespace}}}\nstringData:\n");
-    for (key, pem) in
-        [("tls.crt", made.cert.pem()), ("tls.key", made.signing_key.serialize_pem()), ("ca.crt", made.cert.pem())]
-    {
+    for (key, pem) in [
+        ("tls.crt", certificate.cert.pem()),
+        ("tls.key", certificate.signing_key.serialize_pem()),
+        ("ca.crt", certificate.cert.pem()),
+    ] {
         let _ = writeln!(text, "  {key}: |");
         for line in pem.lines() {
             let _ = writeln!(text, "    {line}");
@@ -37,11 +40,11 @@ fn findings_of(features: &str, secrets: &[String]) -> Vec<String> {
 fn finds_public_certificate_in_the_gateway_namespace() {
     let features = "    publicEndpoints: {enabled: true, gateway: {name: public, namespace: gateways}}\n    \
                     tls: {public: {secretName: public-tls, issuer: {name: acme}}}\n";
-    let wrong = |namespace| secret(namespace, "public-tls", &["elsewhere.example.org"]);
-    assert_eq!(findings_of(features, &[wrong("openstack")]), Vec::<String>::new(), "nothing uses that one");
-    let found = findings_of(features, &[wrong("gateways")]);
-    let place = "error spec.features.tls.public.secretName: Secret gateways/public-tls: tls.crt is not valid for";
-    assert!(found.len() == 1 && found[0].starts_with(&format!("{place} ")), "{found:?}");
+    let of_other_host = |namespace| secret(namespace, "public-tls", &["elsewhere.example.org"]);
+    assert_eq!(findings_of(features, &[of_other_host("openstack")]), Vec::<String>::new(), "nothing uses that one");
+    let found = findings_of(features, &[of_other_host("gateways")]);
+    let expected = "error spec.features.tls.public.secretName: Secret gateways/public-tls: tls.crt is not valid for";
+    assert!(found.len() == 1 && found[0].starts_with(&format!("{expected} ")), "{found:?}");
     assert!(
         found[0].contains(" keystone.cloud.example.org") && found[0].contains(" glance.cloud.example.org"),
         "{found:?}"
@@ -57,10 +60,11 @@ fn checks_provided_internal_certificates() {
     let right = ["keystone-api", "keystone-api.openstack", host];
     assert_eq!(findings_of(features, &[secret("openstack", "keystone-api-tls", &right)]), Vec::<String>::new());
     let found = findings_of(features, &[secret("openstack", "keystone-api-tls", &right[..2])]);
-    let place = "error spec.features.tls.internal.given: Secret openstack/keystone-api-tls: tls.crt is not valid for";
-    assert!(found.len() == 1 && found[0].starts_with(&format!("{place} {host}: ")), "{found:?}");
-    let stranger = secret("openstack", "keystone-api-tls", &right).replace("  ca.crt:", "  authority.crt:");
-    let found = findings_of(features, &[stranger]);
+    let expected =
+        "error spec.features.tls.internal.given: Secret openstack/keystone-api-tls: tls.crt is not valid for";
+    assert!(found.len() == 1 && found[0].starts_with(&format!("{expected} {host}: ")), "{found:?}");
+    let without_ca = secret("openstack", "keystone-api-tls", &right).replace("  ca.crt:", "  authority.crt:");
+    let found = findings_of(features, &[without_ca]);
     assert!(found.len() == 1 && found[0].contains("there is no ca.crt in it; add it"), "{found:?}");
 }
 
@@ -71,8 +75,8 @@ fn checks_provided_database_certificates() {
     let server = |names: &[&str]| secret("openstack", "mariadb-tls-direct", names);
     assert_eq!(findings_of(features, &[server(&["mariadb", "mariadb.openstack", host])]), Vec::<String>::new());
     let found = findings_of(features, &[server(&["mariadb", "mariadb.openstack"])]);
-    let place = "error spec.features.tls.given: Secret openstack/mariadb-tls-direct: tls.crt is not valid for";
-    assert!(found.len() == 1 && found[0].starts_with(&format!("{place} {host}: ")), "{found:?}");
+    let expected = "error spec.features.tls.given: Secret openstack/mariadb-tls-direct: tls.crt is not valid for";
+    assert!(found.len() == 1 && found[0].starts_with(&format!("{expected} {host}: ")), "{found:?}");
     let client = secret("openstack", "keystone-client", &["anybody"]);
     assert_eq!(findings_of(features, std::slice::from_ref(&client)), Vec::<String>::new(), "its names are not checked");
     let found = findings_of(features, &[client.replace("  tls.key:", "  key:")]);

@@ -29,8 +29,8 @@ fn hides_secrets_in_extra_objects() {
         &["explain", "-f", "cloud.yaml", "keystone", "extraObjects.two", "-o", "json"],
         &["plan", "--offline", "-f", "cloud.yaml"],
     ];
-    for said in printed(&format!("{HEAD}{services}"), &commands) {
-        assert!(!said.contains("hunter2"), "{said}");
+    for output in printed(&format!("{HEAD}{services}"), &commands) {
+        assert!(!output.contains("hunter2"), "{output}");
     }
     let render = &printed(&format!("{HEAD}{services}"), &commands[..1])[0];
     assert!(render.contains("config: <redacted>") || render.contains("stringData: <redacted>"), "{render}");
@@ -46,12 +46,12 @@ fn misplaced_text_is_not_repeated() {
         &["preset", "diff", "-f", "cloud.yaml", "core", "compute"],
         &["validate", "cloud.yaml"],
     ];
-    for said in printed(&format!("{HEAD}{services}"), &commands) {
-        assert!(said.contains("found a string") && !said.contains("hunter2"), "{said}");
+    for output in printed(&format!("{HEAD}{services}"), &commands) {
+        assert!(output.contains("found a string") && !output.contains("hunter2"), "{output}");
     }
     let case = "cases:\n- name: a\n  spec: |\n    services: {keystone: {password: hunter2}}\n";
-    let said = &printed(case, &[&["test", "cloud.yaml"]])[0];
-    assert!(said.contains("`spec` takes a map") && !said.contains("hunter2"), "{said}");
+    let output = &printed(case, &[&["test", "cloud.yaml"]])[0];
+    assert!(output.contains("`spec` takes a map") && !output.contains("hunter2"), "{output}");
 }
 
 /// Returns a cloud with values of a release from a Secret, and the Secret.
@@ -67,17 +67,17 @@ fn with_secret(service: &str, values: &str) -> String {
 
 #[test]
 fn rule_findings_hide_values_from_secrets() {
-    let (code, said, _) = validate(&[], &with_secret("nova", "jobs: {cell_setup: {cron: hunter2}}"));
-    let place =
+    let (code, output, _) = validate(&[], &with_secret("nova", "jobs: {cell_setup: {cron: hunter2}}"));
+    let expected =
         "stdin:7: error: spec.services.nova.releases.nova.valuesFrom[0].jobs.cell_setup.cron: this is not a schedule; ";
-    assert!(code == 1 && said.starts_with(place) && !said.contains("hunter2"), "{said}");
+    assert!(code == 1 && output.starts_with(expected) && !output.contains("hunter2"), "{output}");
     let volume = with_secret("glance", "volume: {class_name: hunter2}");
-    let (_, said, _) = validate(&["--storage-class", "general", "-"], &volume);
+    let (_, output, _) = validate(&["--storage-class", "general", "-"], &volume);
     assert!(
-        said.contains(".valuesFrom[0].volume.class_name: there is no StorageClass of the name in this Secret, so"),
-        "{said}"
+        output.contains(".valuesFrom[0].volume.class_name: there is no StorageClass of the name in this Secret, so"),
+        "{output}"
     );
-    assert!(!said.contains("hunter2"), "{said}");
+    assert!(!output.contains("hunter2"), "{output}");
 }
 
 #[test]
@@ -90,11 +90,11 @@ fn lint_warnings_hide_values_from_secrets() {
         &["plan", "--offline", "-f", "cloud.yaml"],
         &["render", "-f", "cloud.yaml", "nova"],
     ];
-    let said = printed(&with_secret("nova", &format!("{{{values}}}")), &commands);
-    assert!(said[0].contains("pod.replicas.conductor: this is not a number of pods"), "{}", said[0]);
-    assert!(said[0].contains("port.api.default: is a text where the"), "{}", said[0]);
-    for said in said {
-        assert!(!said.contains("hunter2"), "{said}");
+    let output = printed(&with_secret("nova", &format!("{{{values}}}")), &commands);
+    assert!(output[0].contains("pod.replicas.conductor: this is not a number of pods"), "{}", output[0]);
+    assert!(output[0].contains("port.api.default: is a text where the"), "{}", output[0]);
+    for output in output {
+        assert!(!output.contains("hunter2"), "{output}");
     }
 }
 
@@ -109,10 +109,10 @@ fn hides_secrets_in_texts_and_below_passwords() {
         &["explain", "-f", "cloud.yaml", "keystone", "conf"],
         &["plan", "--offline", "-f", "cloud.yaml"],
     ];
-    let said = printed(&format!("{HEAD}{services}"), &commands);
-    assert!(said[0].contains("ldap://plain") && said[0].contains("password: {{ .Values.plain }}"), "{}", said[0]);
-    for said in said {
-        assert!(!said.contains("hunter2"), "{said}");
+    let output = printed(&format!("{HEAD}{services}"), &commands);
+    assert!(output[0].contains("ldap://plain") && output[0].contains("password: {{ .Values.plain }}"), "{}", output[0]);
+    for output in output {
+        assert!(!output.contains("hunter2"), "{output}");
     }
 }
 
@@ -121,12 +121,13 @@ fn hides_passwords_in_urls() {
     let proxy = HEAD.replace("backend: local}", "backend: local}, proxy: {http: \"http://me:hunter2@proxy:3128\"}");
     let charts = format!("{HEAD}  charts: {{repository: \"https://me:hunter2@charts.example.org\"}}\n");
     for text in [&proxy, &charts] {
-        let (code, said, _) = validate(&[], text);
-        assert!(code == 1 && !said.contains("hunter2"), "{said}");
+        let (code, output, _) = validate(&[], text);
+        assert!(code == 1 && !output.contains("hunter2"), "{output}");
     }
-    let (_, said, _) = validate(&[], &proxy);
+    let (_, output, _) = validate(&[], &proxy);
     assert!(
-        said.contains("http://me:[redacted]@proxy:3128") && said.contains("it must contain no user and no password"),
-        "{said}"
+        output.contains("http://me:[redacted]@proxy:3128")
+            && output.contains("it must contain no user and no password"),
+        "{output}"
     );
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::common::Document;
 use osdpl_core::catalog::{Files, Text};
-use osdpl_lint::rule::keys_of_field;
+use osdpl_lint::validate::keys_of_field;
 use osdpl_values::yaml::LocatedNode;
 use osdpl_values::{Origin, Path};
 

@@ -14,7 +14,7 @@ use osdpl_core::desired::{Desired, DesiredRelease, KeyState, classify_key, overr
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::Evaluation;
-use osdpl_lint::rule::{Kind, ReviewInput, Schemas, keys_of_field, read_spec};
+use osdpl_lint::validate::{Kind, ReviewInput, Schemas, keys_of_field, read_spec};
 use osdpl_values::expr::{Expression, Scope};
 use osdpl_values::{Path, Values, get};
 
@@ -65,7 +65,8 @@ impl Cloud {
     pub fn new(subject: Subject, basis: Rc<Basis>) -> Self {
         let Basis { catalog, schemas } = &*basis;
         let (object, beside) = (&subject.object, subject.beside());
-        let validator = ReviewInput { catalog, schemas, beside, site: &ClusterInfo::default(), now: None };
+        let validator =
+            ReviewInput { catalog, schemas, manifests: beside, cluster_info: &ClusterInfo::default(), now: None };
         let (judged, evaluation) = validator.review(Kind::OpenStackDeployment, object);
         // A resource that is not well-formed is refused and not evaluated.
         let spec = read_spec(object).ok();

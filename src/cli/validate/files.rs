@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::common::{self, ReadError, display_name};
-use osdpl_lint::rule::{self as rule, Document, split_documents};
+use osdpl_lint::validate::{self, Document, split_documents};
 
 /// The documents of all arguments.
 #[derive(Default)]
@@ -54,10 +54,10 @@ impl Found {
     }
 
     /// Returns the arguments in the form of the report.
-    pub fn named(&self) -> impl Iterator<Item = rule::Argument<'_>> {
+    pub fn named(&self) -> impl Iterator<Item = validate::Argument<'_>> {
         self.arguments.iter().map(|Argument { path, documents, unread }| {
             let documents = &self.documents[documents.clone()];
-            rule::Argument { place: display_name(path), documents, is_folder: path.is_dir(), unread }
+            validate::Argument { name: display_name(path), documents, is_folder: path.is_dir(), unread }
         })
     }
 

@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 
 use osdpl_core::finding::Finding;
-use osdpl_lint::rule::{Report, rules};
+use osdpl_lint::rule::rules;
+use osdpl_lint::validate::Report;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use osdpl_lint::rule::Report;
+use osdpl_lint::validate::Report;
 
 /// Returns the report as text.
 pub fn text(report: &Report) -> String {

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use osdpl_core::observed::ClusterInfo;
-use osdpl_lint::rule::split_documents;
+use osdpl_lint::validate::split_documents;
 
 const TWO: &str = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\n\
                    metadata:\n  name: cloud\nspec:\n  openstackRelease: \"2026.1\"\n  presets: [core, hA]\n  regoin: RegionOne\n--- # the next\n\
@@ -26,7 +26,7 @@ fn validates_every_document_and_notes_other_kinds() {
     let lines: Vec<&str> = text.lines().collect();
     let begins = [
         "two.yaml:12: error: spec.presets[1]: there is no preset \"hA\", did you mean \"ha\"?",
-        "two.yaml:13: error: spec.regoin: there is no such field, did you mean \"region\"?; correct it, or take it out [field]",
+        "two.yaml:13: error: spec.regoin: there is no such field, did you mean \"region\"?; correct it, or remove it [field]",
         "two.yaml:20: error: spec.parallelMigrations: 99 is too large; write a whole number from 1 to 32 [schema]",
         "two.yaml:24: error: duplicate mapping key: a; correct the YAML [yaml]",
         "note: two.yaml:1: ConfigMap is not validated",
@@ -43,7 +43,7 @@ fn json_has_rule_and_location_of_findings() {
     let report = serde_json::to_value(reported(TWO)).unwrap();
     assert_eq!(report["summary"], json!({"resources": 2, "errors": 4, "warnings": 0}));
     let second = json!({"file": "two.yaml", "line": 13, "level": "error", "rule": "field", "resource": "OpenStackDeployment cloud",
-                        "field": "spec.regoin", "message": "there is no such field, did you mean \"region\"?; correct it, or take it out"});
+                        "field": "spec.regoin", "message": "there is no such field, did you mean \"region\"?; correct it, or remove it"});
     assert_eq!(report["findings"][1], second);
 }
 

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::Cloud;
-use super::place::keys_of_field;
+use crate::cloud::Cloud;
+use crate::field::keys_of_field;
 use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::schema::field_path;
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::{ClusterInfo, Range};
@@ -34,7 +35,7 @@ pub fn check_network(text: &str) -> Result<(), String> {
     })
 }
 
-/// Whether the features of a spec contain any network.
+/// Whether the features of a spec contain a network.
 pub fn names_networks(spec: &OpenStackDeploymentSpec) -> bool {
     !networks(&spec.features).is_empty()
 }
@@ -49,8 +50,8 @@ struct Text<'a> {
 
 /// Returns the networks of the features with their fields.
 fn networks(features: &Values) -> Vec<(String, String, IpNet)> {
-    let placed = texts(features).into_iter().filter(|text| !text.is_allowed);
-    placed.filter_map(|Text { field, value, .. }| Some((field, value.to_owned(), network::parse(value)?))).collect()
+    let assigned = texts(features).into_iter().filter(|text| !text.is_allowed);
+    assigned.filter_map(|Text { field, value, .. }| Some((field, value.to_owned(), network::parse(value)?))).collect()
 }
 
 /// Returns every string of the features.
@@ -64,46 +65,44 @@ fn texts(features: &Values) -> Vec<Text<'_>> {
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = invalid_texts(&cloud.spec.features);
     // The feature's own check has the better message.
-    found.retain(|judged| {
-        !cloud.selection.findings.iter().any(|finding| finding.location.field == judged.location.field)
-    });
-    found.retain(|judged| !is_free(&judged.location.field, cloud.catalog));
-    found.extend(overlaps(&cloud.selection.features, &cloud.spec.features, cloud.site()));
-    found.extend(cluster_overlap(cloud.site()));
+    found.retain(|finding| !cloud.selection.findings.iter().any(|known| known.field() == finding.field()));
+    found.retain(|finding| !is_free_form(finding.field(), cloud.catalog));
+    found.extend(overlaps(&cloud.selection.features, &cloud.spec.features, cloud.cluster_info()));
+    found.extend(cluster_overlap(cloud.cluster_info()));
     found
 }
 
 /// Whether a field belongs to a map that takes any text, such as the options of a driver.
 ///
-/// Something that looks like an address may be a version there. The fields of unknown features count as free, too.
-fn is_free(field: &str, catalog: &Catalog) -> bool {
+/// Something that looks like an address may be a version there. The fields of unknown features count as free-form, too.
+fn is_free_form(field: &str, catalog: &Catalog) -> bool {
     let keys = keys_of_field(field);
     let Some((feature, below)) = keys.get(2..).and_then(<[String]>::split_first) else { return false };
     let Some(feature) = catalog.features.get(feature) else { return true };
     let mut schema: &Value = &feature.schema;
-    let mut is_free = false;
+    let mut is_free_form = false;
     for key in below {
-        let (known, any) = (&schema["properties"][key], &schema["additionalProperties"]);
-        is_free = known.is_null() && any.is_object() && any["pattern"].is_null();
+        let (known, others) = (&schema["properties"][key], &schema["additionalProperties"]);
+        is_free_form = known.is_null() && others.is_object() && others["pattern"].is_null();
         schema = match (known.is_null(), schema["items"].is_null()) {
             (false, _) => known,
             (true, false) => &schema["items"],
-            (true, true) => any,
+            (true, true) => others,
         };
     }
-    is_free
+    is_free_form
 }
 
 /// Reports the first pod network of the cluster that overlaps a Service network.
-fn cluster_overlap(site: &ClusterInfo) -> Option<Finding> {
+fn cluster_overlap(cluster_info: &ClusterInfo) -> Option<Finding> {
     let (pods, services): (Vec<_>, Vec<_>) =
-        cluster_networks(site).into_iter().partition(|(_, range)| range.is_of_pods);
+        cluster_networks(cluster_info).into_iter().partition(|(_, range)| range.is_of_pods);
     let mut pairs = pods.iter().flat_map(|one| services.iter().map(move |other| (one, other)));
     let ((_, pods), (_, services)) = pairs.find(|((one, _), (other, _))| overlap(one, other))?;
     let message = format!(
         "{} overlaps {} of {}: a pod and a Service can get the same address, and one of the two can't be reached; give pods and Services separate \
          networks before a cloud runs in the cluster (they are chosen when the cluster is created), or correct the networks given to osdpl",
-        describe(pods, site),
+        describe(pods, cluster_info),
         services.cidr,
         services.description
     );
@@ -111,15 +110,15 @@ fn cluster_overlap(site: &ClusterInfo) -> Option<Finding> {
 }
 
 /// Returns the cluster's own networks, without those that can't be parsed.
-fn cluster_networks(site: &ClusterInfo) -> Vec<(IpNet, &Range)> {
-    site.networks.iter().filter_map(|range| Some((network::parse(&range.cidr)?, range))).collect()
+fn cluster_networks(cluster_info: &ClusterInfo) -> Vec<(IpNet, &Range)> {
+    cluster_info.networks.iter().filter_map(|range| Some((network::parse(&range.cidr)?, range))).collect()
 }
 
 /// Describes one of the cluster's own networks.
 ///
 /// Where each node has its own pod range, none is named: the message would change whenever a node is added or removed.
-fn describe(range: &Range, site: &ClusterInfo) -> String {
-    if range.is_of_pods && site.networks.iter().filter(|other| other.is_of_pods).count() > 1 {
+fn describe(range: &Range, cluster_info: &ClusterInfo) -> String {
+    if range.is_of_pods && cluster_info.networks.iter().filter(|other| other.is_of_pods).count() > 1 {
         return "a network of the cluster's pods".into();
     }
     format!("{} of {}", range.cidr, range.description)
@@ -138,9 +137,9 @@ fn invalid_texts(written: &Values) -> Vec<Finding> {
 /// Returns what is wrong with a text that looks like a network or an address.
 fn problem(text: &str) -> Option<String> {
     let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
-    let is_of = |more: &str| address.chars().all(|c| c.is_ascii_digit() || more.contains(c));
-    let is_v4 = is_of(".") && address.contains('.');
-    let is_v6 = is_of("abcdefABCDEF:.") && address.contains(':');
+    let consists_of = |more: &str| address.chars().all(|c| c.is_ascii_digit() || more.contains(c));
+    let is_v4 = consists_of(".") && address.contains('.');
+    let is_v6 = consists_of("abcdefABCDEF:.") && address.contains(':');
     match prefix {
         Some(prefix) if !prefix.is_empty() && prefix.chars().all(|c| c.is_ascii_digit()) && (is_v4 || is_v6) => {
             check_network(text).err()
@@ -158,30 +157,30 @@ fn problem(text: &str) -> Option<String> {
 ///
 /// An overlap is an error only if the user wrote both networks in this spec. Clouds may have run for years with a
 /// network of a preset or of the cluster that overlaps: pods need not reach what is behind a tunnel.
-fn overlaps(features: &Values, written: &Values, site: &ClusterInfo) -> Vec<Finding> {
+fn overlaps(features: &Values, written: &Values, cluster_info: &ClusterInfo) -> Vec<Finding> {
     let (mut networks, written) = (networks(features), networks(written));
     // Networks of refused features are not selected, but are checked as well.
     let refused = written.iter().filter(|(own, ..)| !networks.iter().any(|(field, ..)| field == own)).cloned();
     let refused: Vec<_> = refused.collect();
     networks.extend(refused);
-    let is_written = |field: &String| written.iter().any(|(own, ..)| own == field);
-    let own = cluster_networks(site);
+    let is_written = |field: &String| written.iter().any(|(written, ..)| written == field);
+    let of_cluster = cluster_networks(cluster_info);
     let mut found = Vec::new();
     for (index, (field, text, network)) in networks.iter().enumerate() {
-        let clashes = || networks[..index].iter().filter(|(_, _, other)| overlap(network, other));
-        let clash = clashes().find(|(other, ..)| is_written(other)).or_else(|| clashes().next());
-        found.extend(clash.map(|(other, theirs, _)| {
+        let overlapping = || networks[..index].iter().filter(|(_, _, other)| overlap(network, other));
+        let overlapped = overlapping().find(|(other, ..)| is_written(other)).or_else(|| overlapping().next());
+        found.extend(overlapped.map(|(other, other_text, _)| {
             let message = format!(
-                "{text} overlaps {theirs} of {other}: packets for one would go to the other; choose another range"
+                "{text} overlaps {other_text} of {other}: packets for one would go to the other; choose another range"
             );
             let level = if is_written(field) && is_written(other) { Level::Error } else { Level::Warning };
             Finding { level, ..Finding::warning("address", field.clone(), message) }
         }));
-        let clash = own.iter().find(|(other, _)| overlap(network, other));
-        found.extend(clash.map(|(_, range)| {
+        let overlapped = of_cluster.iter().find(|(other, _)| overlap(network, other));
+        found.extend(overlapped.map(|(_, range)| {
             let message = format!(
                 "{text} overlaps {}: pods of the cloud can reach only one of the two; choose another range",
-                describe(range, site)
+                describe(range, cluster_info)
             );
             Finding::warning("address", field.clone(), message)
         }));
@@ -192,7 +191,7 @@ fn overlaps(features: &Values, written: &Values, site: &ClusterInfo) -> Vec<Find
 fn walk_map<'a>(map: &'a Values, field: &str, is_allowed: bool, found: &mut Vec<Text<'a>>) {
     for (key, value) in map {
         let is_allowed = is_allowed || ALLOWED.contains(&key.as_str());
-        walk(value, super::schema::field_path(field, key), is_allowed, found);
+        walk(value, field_path(field, key), is_allowed, found);
     }
 }
 

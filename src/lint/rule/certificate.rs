@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{Cloud, beside};
+use crate::cloud::Cloud;
+use crate::manifests;
 use osdpl_core::catalog::CertificateKeys;
 use osdpl_core::desired::Certificate;
 use osdpl_core::finding::Finding;
@@ -18,7 +19,7 @@ use osdpl_values::Path;
 const IN_VALUES: [&str; 3] = ["crt", "key", "ca"];
 
 /// The text entries of a Secret by key.
-pub type Held = BTreeMap<String, String>;
+pub type SecretTexts = BTreeMap<String, String>;
 
 /// The result of checking a certificate, independent of the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,48 +37,52 @@ impl CertificateCheck {
     ///
     /// The messages do not depend on `now`, so that the passing of time does not report a known problem again.
     pub fn problems(&self, now: Timestamp) -> Vec<String> {
-        let early = self.from.iter().filter(|(from, _)| now < *from);
-        let early = early.map(|(from, key)| {
+        let not_yet_valid = self.from.iter().filter(|(from, _)| now < *from);
+        let not_yet_valid = not_yet_valid.map(|(from, key)| {
             format!(
                 "{key} is not valid before {from}: clients refuse it until then; check the clocks, or use a certificate that is valid now"
             )
         });
-        let late = self.until.iter().filter(|(until, _)| now > *until);
-        let late = late.map(|(until, key)| {
+        let expired = self.until.iter().filter(|(until, _)| now > *until);
+        let expired = expired.map(|(until, key)| {
             format!(
                 "{key} expired at {until}: clients refuse it; replace it, and restart the pods that use the old one"
             )
         });
-        self.problems.iter().cloned().chain(early).chain(late).collect()
+        self.problems.iter().cloned().chain(not_yet_valid).chain(expired).collect()
+    }
+
+    /// Returns the problems at this time; without `now`, only those that do not depend on it.
+    fn problems_at(&self, now: Option<Timestamp>) -> Vec<String> {
+        now.map_or_else(|| self.problems.clone(), |now| self.problems(now))
     }
 
     /// Returns when the result of [`Self::problems`] changes next.
-    pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
+    pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
         let second = SignedDuration::from_secs(1);
         let ends = self.until.iter().filter_map(|(until, _)| until.checked_add(second).ok());
         self.from.iter().map(|(from, _)| *from).chain(ends).filter(|time| *time > now).min()
     }
 }
 
-/// Checks the certificates whose Secrets are `beside` a resource of this namespace. Expiry is checked only if `now` is
-/// given.
-pub(crate) fn check(
+/// Checks the certificates whose Secrets are in the manifests of a resource of this namespace.
+///
+/// Expiry is checked only if `now` is given.
+pub(crate) fn check_secrets(
     certificates: &[Certificate],
     namespace: &str,
-    beside: &[Value],
+    manifests: &[Value],
     now: Option<Timestamp>,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
     for certificate in certificates {
-        let Some(secret) = beside::find_in(("Secret", &certificate.name), (&certificate.namespace, namespace), beside)
-        else {
-            continue;
-        };
+        let secret = ("Secret", certificate.name.as_str());
+        let namespaces = (certificate.namespace.as_str(), namespace);
+        let Some(secret) = manifests::find_in(secret, namespaces, manifests) else { continue };
         let keys = &certificate.keys;
         let keys = [&keys.certificate, &keys.key, &keys.authority].into_iter().flatten();
-        let held = keys.filter_map(|key| Some((key.clone(), beside::text(secret, key).ok()?))).collect();
-        let examined = check_certificate(certificate, &held);
-        let problems = now.map_or_else(|| examined.problems.clone(), |now| examined.problems(now));
+        let texts = keys.filter_map(|key| Some((key.clone(), manifests::text(secret, key).ok()?))).collect();
+        let problems = check_certificate(certificate, &texts).problems_at(now);
         let finding = |problem: String| {
             Finding::error("certificate", &certificate.field, describe_problem(certificate, &problem))
         };
@@ -91,14 +96,14 @@ pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSe
     let mut found = BTreeSet::new();
     for (release, values) in &cloud.values {
         let endpoints = values.get("endpoints").and_then(Value::as_object).into_iter().flatten();
-        let named = endpoints.flat_map(|(endpoint, entry)| {
-            let sides = entry["host_fqdn_override"].as_object().into_iter().flatten();
-            sides.map(move |(side, named)| {
-                (["endpoints", endpoint.as_str(), "host_fqdn_override", side.as_str()], named)
+        let hosts = endpoints.flat_map(|(endpoint, entry)| {
+            let interfaces = entry["host_fqdn_override"].as_object().into_iter().flatten();
+            interfaces.map(move |(interface, host)| {
+                (["endpoints", endpoint.as_str(), "host_fqdn_override", interface.as_str()], host)
             })
         });
-        for (keys, named) in named {
-            found.extend(check_endpoint(cloud, release, &keys.into_iter().collect(), named, now));
+        for (keys, host) in hosts {
+            found.extend(check_endpoint(cloud, release, &keys.into_iter().collect(), host, now));
         }
     }
     found
@@ -109,22 +114,22 @@ fn check_endpoint(
     cloud: &Cloud<'_>,
     release: &str,
     path: &Path,
-    named: &Value,
+    entry: &Value,
     now: Option<Timestamp>,
 ) -> Vec<Finding> {
-    let tls = named["tls"].as_object().into_iter().flatten();
+    let tls = entry["tls"].as_object().into_iter().flatten();
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
-    let held: Held = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect();
-    let holds = |key: &str| held.contains_key(key).then(|| key.to_owned());
+    let texts: SecretTexts = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect();
+    let existing = |key: &str| texts.contains_key(key).then(|| key.to_owned());
     // The charts create a Secret only if both the certificate and the key are set.
-    let (certificate, key) = (holds(IN_VALUES[0]), holds(IN_VALUES[1]));
+    let (certificate, key) = (existing(IN_VALUES[0]), existing(IN_VALUES[1]));
     let Some(first) = certificate.as_ref().or(key.as_ref()) else { return Vec::new() };
     let tls_path = path.child("tls").child(first);
-    if cloud.spot_of(release, &tls_path).is_none() {
+    if cloud.value_location(release, &tls_path).is_none() {
         return Vec::new();
     }
-    let is_shown = !cloud.decided(release, &path.child("host")).1;
-    let host = named["host"].as_str().filter(|host| is_shown && !host.is_empty());
+    let is_secret = cloud.is_secret(release, &path.child("host"));
+    let host = entry["host"].as_str().filter(|host| !is_secret && !host.is_empty());
     let field = cloud.field(release, &tls_path);
     let certificate = Certificate {
         field: field.clone(),
@@ -134,16 +139,15 @@ fn check_endpoint(
         keys: CertificateKeys {
             certificate: Some(IN_VALUES[0].to_owned()),
             key: Some(IN_VALUES[1].to_owned()),
-            authority: holds(IN_VALUES[2]),
+            authority: existing(IN_VALUES[2]),
         },
         user_provided: true,
     };
-    let examined = check_certificate(&certificate, &held);
-    let problems = now.map_or_else(|| examined.problems.clone(), |now| examined.problems(now));
-    let before = cloud.before(release, &tls_path);
+    let problems = check_certificate(&certificate, &texts).problems_at(now);
+    let prefix = cloud.message_prefix(release, &tls_path);
     problems
         .into_iter()
-        .map(|problem| Finding::warning("certificate", field.clone(), format!("{before}{problem}")))
+        .map(|problem| Finding::warning("certificate", field.clone(), format!("{prefix}{problem}")))
         .collect()
 }
 
@@ -153,36 +157,36 @@ pub fn describe_problem(certificate: &Certificate, problem: &str) -> String {
 }
 
 /// Checks a certificate whose Secret has these entries.
-pub fn check_certificate(certificate: &Certificate, held: &Held) -> CertificateCheck {
-    let mut examined = CertificateCheck::default();
+pub fn check_certificate(certificate: &Certificate, texts: &SecretTexts) -> CertificateCheck {
+    let mut check = CertificateCheck::default();
     let keys = &certificate.keys;
     let mut read = |key: &Option<String>| {
         let key = key.as_ref()?;
-        let read = held
+        let read = texts
             .get(key)
             .ok_or_else(|| format!("there is no {key} in it; add it"))
             .and_then(|text| chain::read(key, text));
-        read.map_err(|problem| examined.problems.push(problem)).ok()
+        read.map_err(|problem| check.problems.push(problem)).ok()
     };
     let (authorities, chain) = (read(&keys.authority), read(&keys.certificate));
     if let (Some(key), Some(chain)) = (&keys.key, &chain) {
-        match held.get(key) {
-            None => examined.problems.push(format!("there is no {key} in it; add it")),
-            Some(text) => examined.problems.extend(chain.key_problem(key, text)),
+        match texts.get(key) {
+            None => check.problems.push(format!("there is no {key} in it; add it")),
+            Some(text) => check.problems.extend(chain.key_problem(key, text)),
         }
     }
     if let Some(chain) = &chain {
-        examined.problems.extend(chain.host_problem(&certificate.hosts));
-        examined.problems.extend(authorities.as_ref().and_then(|authorities| chain.trust_problem(authorities)));
+        check.problems.extend(chain.host_problem(&certificate.hosts));
+        check.problems.extend(authorities.as_ref().and_then(|authorities| chain.trust_problem(authorities)));
     }
     // One valid CA is enough, for example while an old one and its successor are both listed.
-    let spans = authorities.iter().map(|authorities| (authorities.best(), &authorities.name));
-    for ((from, until), name) in spans.chain(chain.iter().map(|chain| (chain.whole(authorities.as_ref()), &chain.name)))
-    {
-        examined.from.extend(from.map(|from| (from, name.clone())));
-        examined.until.extend(until.map(|until| (until, name.clone())));
+    let validities = authorities.iter().map(|authorities| (authorities.latest_validity(), &authorities.name));
+    let validities = validities.chain(chain.iter().map(|chain| (chain.validity(authorities.as_ref()), &chain.name)));
+    for ((from, until), name) in validities {
+        check.from.extend(from.map(|from| (from, name.clone())));
+        check.until.extend(until.map(|until| (until, name.clone())));
     }
-    examined
+    check
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Cloud;
-use crate::hazard::user_field;
+use crate::cloud::Cloud;
+use crate::cloud::user_field;
 use osdpl_core::catalog::SharedClaim;
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::Class;
@@ -14,14 +14,14 @@ use osdpl_values::{Values, get, leaves_with_key};
 /// The keys of charts whose value is a class.
 const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
 /// Upstream's class, used if `spec.storageClass` is unset.
-const USUAL: &str = "general";
+const DEFAULT: &str = "general";
 /// The value with which upstream's charts leave the class to the cluster: `{{ if ne .Values.volume.class_name "default"
 /// }}`.
 const LEFT_TO_CLUSTER: &str = "default";
 
 /// Checks the classes of a cloud; returns nothing if those of the cluster are not known.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
-    let Some(classes) = &cloud.site().classes else { return Vec::new() };
+    let Some(classes) = &cloud.cluster_info().classes else { return Vec::new() };
     let missing = requested(cloud)
         .into_iter()
         .filter_map(|(field, requested)| Some(Finding::warning("storage-class", field, missing(&requested, classes)?)));
@@ -35,24 +35,23 @@ struct Request {
     is_secret: bool,
 }
 
-/// Returns the requested classes by field: the spec's, if it reaches a release that can create claims, and those in the
-/// user's values.
+/// Returns the requested classes by field: the spec's, if a release uses it, and those in the user's values.
 fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     let mut requested = BTreeMap::new();
     let is_local = cloud.selection.features.get("storage").is_some_and(|storage| storage["backend"] == "local");
-    let class = cloud.spec.storage_class.as_deref().unwrap_or(USUAL);
-    if !is_local && reaches(cloud, class) {
+    let class = cloud.spec.storage_class.as_deref().unwrap_or(DEFAULT);
+    if !is_local && is_used(cloud, class) {
         requested.insert("spec.storageClass".to_owned(), Request { name: class.to_owned(), is_secret: false });
     }
     for (release, layers) in cloud.layers {
         for layer in layers {
-            let Some(place) = user_field(&layer.origin) else { continue };
-            let named = leaves_with_key(&layer.values, |key| KEYS.contains(&key)).into_iter();
-            for (path, class) in named {
-                let (origin, is_secret) = cloud.decided(release, &path);
+            let Some(field) = user_field(&layer.origin) else { continue };
+            let classes = leaves_with_key(&layer.values, |key| KEYS.contains(&key)).into_iter();
+            for (path, class) in classes {
+                let (origin, is_secret) = cloud.origin(release, &path);
                 let class = class.as_str().filter(|class| !class.is_empty() && origin == Some(&layer.origin));
                 let request = class.map(|name| Request { name: name.to_owned(), is_secret });
-                requested.extend(request.map(|class| (format!("{place}.{path}"), class)));
+                requested.extend(request.map(|class| (format!("{field}.{path}"), class)));
             }
         }
     }
@@ -60,14 +59,15 @@ fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
 }
 
 /// Whether the values of any release use the class of the spec, other than in the user's own layers.
-fn reaches(cloud: &Cloud<'_>, class: &str) -> bool {
+fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {
     cloud.values.iter().any(|(release, values)| {
-        let mut named =
+        let mut uses =
             leaves_with_key(values, |key| KEYS.contains(&key)).into_iter().filter(|(_, value)| *value == class);
-        named.any(|(path, _)| cloud.decided(release, &path).0.is_some_and(|origin| user_field(origin).is_none()))
+        uses.any(|(path, _)| cloud.origin(release, &path).0.is_some_and(|origin| user_field(origin).is_none()))
     })
 }
 
+/// Returns the message for a class that does not exist.
 fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> Option<String> {
     if classes.iter().any(|known| known.name == *class)
         || classes.iter().any(|known| known.is_default) && class == LEFT_TO_CLUSTER
@@ -80,17 +80,17 @@ fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> O
     } else {
         format!("{class:?}{}", osdpl_core::catalog::did_you_mean(class, names.iter().copied()))
     };
-    let there = match names.as_slice() {
-        [] => "the cluster has none at all; make one".to_owned(),
-        names => format!("the cluster has {}; name one of them, or make it", names.join(", ")),
+    let available = match names.as_slice() {
+        [] => "the cluster has none; create one".to_owned(),
+        names => format!("the cluster has {}; use one of them, or create it", names.join(", ")),
     };
     Some(format!(
-        "there is no StorageClass {class}, so that volume claims, and the pods that mount them, wait for ever; {there}"
+        "there is no StorageClass {class}, so that volume claims, and the pods that mount them, wait forever; {available}"
     ))
 }
 
 /// Whether a release creates the claim and shares it.
-fn is_there(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
+fn is_shared(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
     if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
         return false;
     }
@@ -105,7 +105,7 @@ fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Ite
     let tables = &cloud.catalog.cross_checks;
     tables.shared.iter().filter_map(move |shared| {
         let values = cloud.values.get(shared.release.as_str())?;
-        if !is_there(shared, cloud, values) {
+        if !is_shared(shared, cloud, values) {
             return None;
         }
         let name = get(values, &shared.class)?.as_str()?;
@@ -113,8 +113,8 @@ fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Ite
         let provisioner = class.provisioner.as_str();
         tables.unshared.iter().find(|known| provisioner.ends_with(known.as_str()))?;
         let message = format!(
-            "pods of {} on several nodes mount one volume (ReadWriteMany), and StorageClass {name:?} ({provisioner}) makes none that can be shared: the claim, and \
-             the pods, wait for ever; name a class of a shared file system (CephFS, NFS) in services.{}.releases.{}.values.{}",
+            "pods of {} on several nodes mount one volume (ReadWriteMany), and StorageClass {name:?} ({provisioner}) creates volumes that only one node can mount: the claim, and \
+             the pods, wait forever; set a class of a shared file system (CephFS, NFS) in services.{}.releases.{}.values.{}",
             shared.release,
             cloud.catalog.release(&shared.release)?.0,
             shared.release,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Cloud;
+use crate::cloud::Cloud;
 use osdpl_core::catalog::ConnectionPool;
 use osdpl_core::finding::Finding;
 use osdpl_values::{Path, Values, get, leaves};
@@ -15,7 +15,7 @@ const DEFAULT_LIMIT: u64 = 8192;
 /// The option's name in MariaDB's configuration.
 const OPTION: &str = "max_connections";
 /// The defaults of a pool in oslo.db (`oslo_db/options.py`).
-const OF_A_POOL: [(&str, u64); 2] = [("max_pool_size", 5), ("max_overflow", 50)];
+const POOL_DEFAULTS: [(&str, u64); 2] = [("max_pool_size", 5), ("max_overflow", 50)];
 
 /// Reports if the pools together need more connections than the database accepts.
 pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
@@ -55,7 +55,8 @@ fn count_for(pool: &ConnectionPool, values: &Values) -> u64 {
         other => other.as_u64(),
     };
     let section = pool.section.as_ref().and_then(|section| get(values, section));
-    let settings = OF_A_POOL.map(|(key, default)| (section.and_then(|section| section.get(key)?.as_u64()), default));
+    let settings =
+        POOL_DEFAULTS.map(|(key, default)| (section.and_then(|section| section.get(key)?.as_u64()), default));
     let size = if settings.iter().all(|(value, _)| value.is_none()) {
         1
     } else {
@@ -118,8 +119,8 @@ mod tests {
             requested(json!({"conf": {"nova": {"database": pool}, "workers": 9}, "pod": pods})),
             Some(3 * 10 * 4 * 20)
         );
-        let site = "WSGIDaemonProcess keystone processes=4 threads=1";
-        assert_eq!(requested(json!({"conf": {"nova": {"database": pool}, "workers": site}})), Some(5 * 4 * 20));
+        let apache = "WSGIDaemonProcess keystone processes=4 threads=1";
+        assert_eq!(requested(json!({"conf": {"nova": {"database": pool}, "workers": apache}})), Some(5 * 4 * 20));
         assert_eq!(requested(json!({"conf": {"nova": {"database": {"max_pool_size": 5}}}})), Some(3 * 4 * 55));
         assert_eq!(
             requested(json!({"conf": {"nova": {"database": {}}}, "pod": pods})),

@@ -1,8 +1,8 @@
-//! Checks schedules of `CronJobs`: the API server refuses a wrong one in the middle of an upgrade.
+//! Checks schedules of `CronJobs`: the API server refuses an invalid one in the middle of an upgrade.
 
 use serde_json::Value;
 
-use super::Cloud;
+use crate::cloud::Cloud;
 use osdpl_core::finding::Finding;
 use osdpl_values::{Path, leaves_with_key};
 
@@ -24,22 +24,24 @@ const KEYS: [&str; 3] = ["cron", "schedule", "crontab"];
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let features = leaves_with_key(&cloud.spec.features, |key| KEYS.contains(&key)).into_iter();
     let of_features: Vec<(String, &Value, String)> = features
-        .filter_map(|(path, value)| Some((format!("spec.features.{path}"), value, problem(&path, value, false)?)))
+        .filter_map(|(path, value)| {
+            Some((format!("spec.features.{path}"), value, describe_problem(&path, value, false)?))
+        })
         .collect();
-    // The schema's finding already says what belongs there.
+    // The schema's finding already describes a valid value.
     let is_refused = |field: &String| cloud.selection.findings.iter().any(|finding| finding.location.field == *field);
     let reported = of_features.iter().filter(|(field, ..)| !is_refused(field));
     let mut found: Vec<(String, String)> =
         reported.map(|(field, _, problem)| (field.clone(), problem.clone())).collect();
     for (name, values) in &cloud.values {
         for (path, value) in leaves_with_key(values, |key| KEYS.contains(&key)) {
-            let Some(problem) = problem(&path, value, cloud.decided(name, &path).1) else { continue };
+            let Some(problem) = describe_problem(&path, value, cloud.is_secret(name, &path)) else { continue };
             let field = cloud.field(name, &path);
             // A value of a feature is reported at the feature, and a value common to several releases is reported once.
             let is_of_feature = |(feature_field, text, _): &(String, &Value, String)| {
                 *text == value && feature_field.strip_prefix(field.as_str()).is_some_and(|below| below.starts_with('.'))
             };
-            let finding = (field.clone(), format!("{}{problem}", cloud.before(name, &path)));
+            let finding = (field.clone(), format!("{}{problem}", cloud.message_prefix(name, &path)));
             if !of_features.iter().any(is_of_feature) && !found.contains(&finding) {
                 found.push(finding);
             }
@@ -48,18 +50,19 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found.into_iter().map(|(field, problem)| Finding::error("cron", field, problem)).collect()
 }
 
-fn problem(path: &Path, value: &Value, is_secret: bool) -> Option<String> {
+/// Returns the message for a value that is not a schedule. Settings of configuration files are not checked.
+fn describe_problem(path: &Path, value: &Value, is_secret: bool) -> Option<String> {
     let text = value.as_str().filter(|_| path.keys()[0] != "conf")?;
-    let problem = wrong(text)?;
-    let text_of_problem =
+    let problem = schedule_problem(text)?;
+    let problem =
         if is_secret { "this is not a schedule".to_owned() } else { format!("{text:?} is not a schedule: {problem}") };
     Some(format!(
-        "{text_of_problem}; write minute, hour, day of the month, month and day of the week, such as \"0 3 * * *\" for every night at three"
+        "{problem}; write minute, hour, day of the month, month and day of the week, such as \"0 3 * * *\" for every night at three"
     ))
 }
 
 /// Returns why a text is not a schedule.
-pub fn wrong(text: &str) -> Option<String> {
+fn schedule_problem(text: &str) -> Option<String> {
     if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
         return Some("the time zone of a CronJob belongs in its field timeZone".into());
     }
@@ -79,8 +82,8 @@ pub fn wrong(text: &str) -> Option<String> {
 
 /// Returns why a range such as `*`, `5`, `1-5`, `*/2` or `1-9/2` is not valid for this field.
 fn range_problem(range: &str, (name, least, most, names): (&str, u32, u32, &[&str])) -> Option<String> {
-    let (span, every) = range.split_once('/').map_or((range, None), |(span, every)| (span, Some(every)));
-    if every.is_some_and(|every| every.parse::<u32>().map_or(true, |every| every == 0)) {
+    let (span, step) = range.split_once('/').map_or((range, None), |(span, step)| (span, Some(step)));
+    if step.is_some_and(|step| step.parse::<u32>().map_or(true, |step| step == 0)) {
         return Some(format!("{range:?} of {name} has no step above 0"));
     }
     if span == "*" || span == "?" {
@@ -111,7 +114,7 @@ mod tests {
     #[test]
     fn accepts_valid_schedules() {
         for text in ["0 3 * * *", "*/5 0-23/2 1,15 jan-mar MON-fri", "@daily", "@every 1h30m", "? * * * 0"] {
-            assert_eq!(wrong(text), None, "{text}");
+            assert_eq!(schedule_problem(text), None, "{text}");
         }
     }
 
@@ -133,7 +136,7 @@ mod tests {
             ("TZ=UTC 0 0 * * *", "the time zone of a CronJob belongs in its field timeZone"),
         ];
         for (text, expected) in cases {
-            let problem = wrong(text).unwrap_or_default();
+            let problem = schedule_problem(text).unwrap_or_default();
             assert!(problem.starts_with(expected), "{text}: {problem}");
         }
     }

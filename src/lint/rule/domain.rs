@@ -22,29 +22,29 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
     }
     if domain.ends_with("svc.cluster.local") || domain == "cluster.local" {
         let message = format!(
-            "{domain} is the cluster's own domain, which can't be resolved outside; name one that your DNS answers for, such as cloud.example.org"
+            "{domain} is the cluster's own domain, which can't be resolved outside; use one that your DNS resolves, such as cloud.example.org"
         );
         found.push(Finding::error("domain", field, message));
     } else if ends_in_number(&labels) {
         let message = format!(
-            "{domain} ends in a number, so that browsers take it for an IPv4 address and refuse every name in it; name a domain that your DNS answers for, such as cloud.example.org"
+            "{domain} ends in a number, so that browsers treat it as an IPv4 address and refuse every name in it; use a domain that your DNS resolves, such as cloud.example.org"
         );
         found.push(Finding::warning("domain", field, message));
     } else if labels.len() == 1 {
         let message = format!(
-            "{domain} is a single label: browsers and certificates do not take it for a domain; name one below it, such as cloud.{domain}"
+            "{domain} is a single label, which browsers and certificates do not accept as a domain; use one with several labels, such as cloud.{domain}"
         );
         found.push(Finding::warning("domain", field, message));
     } else if let Some(end) = labels.last().filter(|end| PRIVATE.contains(end)) {
         let message = format!(
-            "resolvers do not look up names in DNS that end in {end}; name a domain that your users' DNS answers for, such as cloud.example.org"
+            "resolvers do not look up names in DNS that end in {end}; use a domain that your users' DNS resolves, such as cloud.example.org"
         );
         found.push(Finding::warning("domain", field, message));
     }
     found
 }
 
-/// Whether the last label is a number, so that browsers take the name for an IPv4 address (the URL standard, "ends in a
+/// Whether the last label is a number, so that browsers treat the name as an IPv4 address (the URL standard, "ends in a
 /// number").
 ///
 /// A real address is excluded: it is reported as not being a domain at all.

@@ -17,37 +17,39 @@ const NAMED: usize = 5;
 /// Checks a spec whose OpenStack release differs from the deployed one.
 ///
 /// Database migrations only go forward, and ordered upgrades are not implemented yet.
-pub fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {
-    let wanted = &spec.openstack_release;
-    let Some(release) = catalog.openstack.get(wanted).filter(|_| deployed != wanted) else { return Vec::new() };
+pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {
+    let target = &spec.openstack_release;
+    let Some(release) = catalog.openstack.get(target).filter(|_| deployed != target) else { return Vec::new() };
     let from = &release.upgrades_from;
-    let way = if deployed > wanted.as_str() {
-        format!(" (and {wanted} is older: databases can't be downgraded)")
+    let reason = if deployed > target.as_str() {
+        format!(" (and {target} is older: databases can't be downgraded)")
     } else if from.is_empty() || from.iter().any(|known| known == deployed) {
         String::new()
     } else {
-        format!(" (and {wanted} is reached from {} only: no release may be skipped)", from.join(" or "))
+        format!(" (and {target} can only be reached from {}: no release can be skipped)", from.join(" or "))
     };
     let mut found = vec![Finding::error(
         "release-move",
         FIELD,
-        format!("{deployed} is deployed, and moving to {wanted} is not supported yet{way}; set it back to {deployed}"),
+        format!(
+            "{deployed} is deployed, and moving to {target} is not supported yet{reason}; set it back to {deployed}"
+        ),
     )];
     found.extend(
         pinned(spec)
-            .map(|(field, tags)| pinned_warning(field, &format!("the images of {tags} are"), (deployed, wanted))),
+            .map(|(field, tags)| pinned_warning(field, &format!("the images of {tags} are"), (deployed, target))),
     );
     found
 }
 
-/// Warns about images pinned in the objects of `valuesFrom`, as far as their content is known.
-pub fn pinned_in_values_from(
+/// Warns about images pinned in the objects of `valuesFrom`, if their content is known.
+pub(crate) fn pinned_in_values_from(
     deployed: &str,
     spec: &OpenStackDeploymentSpec,
-    known: &BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
+    values_from: &BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
 ) -> Vec<Finding> {
-    let wanted = &spec.openstack_release;
-    if deployed == wanted {
+    let target = &spec.openstack_release;
+    if deployed == target {
         return Vec::new();
     }
     let releases = spec.services.iter().flat_map(|(service, entry)| {
@@ -57,29 +59,29 @@ pub fn pinned_in_values_from(
         let sources = release.values_from.iter().enumerate();
         sources.map(move |(index, source)| (format!("{field}.valuesFrom[{index}]"), source))
     });
-    let held = |source: &ValuesFrom| {
+    let values_of = |source: &ValuesFrom| {
         let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
-        known.get(&(source.kind, source.name.clone(), key))?.as_ref().ok()
+        values_from.get(&(source.kind, source.name.clone(), key))?.as_ref().ok()
     };
     let found = sources.filter_map(|(field, source)| {
-        let tags = outdated_tags(held(source)?, wanted)?;
-        Some(pinned_warning(field, &format!("the images of {tags} in it are"), (deployed, wanted)))
+        let tags = outdated_tags(values_of(source)?, target)?;
+        Some(pinned_warning(field, &format!("the images of {tags} in it are"), (deployed, target)))
     });
     found.collect()
 }
 
-fn pinned_warning(field: String, which: &str, (deployed, wanted): (&str, &str)) -> Finding {
+fn pinned_warning(field: String, which: &str, (deployed, target): (&str, &str)) -> Finding {
     let message = format!(
-        "{which} pinned, so that they do not change when spec.openstackRelease moves from {deployed} to {wanted}; take them out, or name those of {wanted}"
+        "{which} pinned, so that they do not change when spec.openstackRelease moves from {deployed} to {target}; remove them, or use images of {target}"
     );
     Finding::warning("image-pinned", field, message)
 }
 
-/// Returns the tags whose image names do not contain the wanted release.
-fn outdated_tags(values: &Values, wanted: &str) -> Option<String> {
+/// Returns the tags whose image names do not contain the target release.
+fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     let tags = get(values, &["images", "tags"].into_iter().collect())?.as_object()?;
-    let is_behind = |image: &Value| image.as_str().is_some_and(|image| !image.contains(wanted));
-    let names: Vec<&str> = tags.iter().filter(|(_, image)| is_behind(image)).map(|(tag, _)| tag.as_str()).collect();
+    let is_outdated = |image: &Value| image.as_str().is_some_and(|image| !image.contains(target));
+    let names: Vec<&str> = tags.iter().filter(|(_, image)| is_outdated(image)).map(|(tag, _)| tag.as_str()).collect();
     let more = names.len().saturating_sub(NAMED);
     let shown = names.get(..NAMED.min(names.len()))?.join(", ");
     match (names.is_empty(), more) {
@@ -120,7 +122,7 @@ mod tests {
         let files = osdpl_core::testing::files(&[("values/openstack/2026.1.yaml", newer)]);
         let catalog = Catalog::load(&files).unwrap();
         let found = check_release_move(deployed, &serde_json::from_value(spec).unwrap(), &catalog);
-        found.iter().map(|judged| format!("{} {}: {}", judged.rule, judged.location.field, judged.message)).collect()
+        found.iter().map(|finding| format!("{} {}: {}", finding.rule, finding.field(), finding.message)).collect()
     }
 
     #[test]
@@ -130,8 +132,9 @@ mod tests {
         assert_eq!(messages("2026.1", json!({"openstackRelease": "2026.1"})), Vec::<String>::new());
         let skipped = messages("2024.1", json!({"openstackRelease": "2026.1"}));
         assert!(
-            skipped[0]
-                .contains("(and 2026.1 is reached from 2025.2 or 2025.1 only: no release may be skipped); set it back"),
+            skipped[0].contains(
+                "(and 2026.1 can only be reached from 2025.2 or 2025.1: no release can be skipped); set it back"
+            ),
             "{skipped:?}"
         );
         let back = messages("2026.2", json!({"openstackRelease": "2026.1"}));
@@ -148,7 +151,7 @@ mod tests {
         assert_eq!(
             found[1],
             "image-pinned spec.services.front.releases.front.values.images.tags: the images of front are pinned, so that they do not change when \
-             spec.openstackRelease moves from 2025.2 to 2026.1; take them out, or name those of 2026.1"
+             spec.openstackRelease moves from 2025.2 to 2026.1; remove them, or use images of 2026.1"
         );
     }
 
@@ -157,12 +160,12 @@ mod tests {
         let from = |name: &str| json!({"kind": "ConfigMap", "name": name});
         let own = json!({"front": {"valuesFrom": [from("unread"), from("plain"), from("pins")]}});
         let spec = json!({"openstackRelease": "2026.1", "services": {"front": {"releases": own}}});
-        let held = |values: serde_json::Value| Ok(values.as_object().unwrap().clone());
+        let values = |values: serde_json::Value| Ok(values.as_object().unwrap().clone());
         let key = |name: &str| (ValuesKind::ConfigMap, name.to_owned(), "values.yaml".to_owned());
         let known = BTreeMap::from([
             (key("unread"), Err(Unavailable::Missing(String::new()))),
-            (key("plain"), held(json!({"images": {"pull_policy": "Always"}}))),
-            (key("pins"), held(json!({"images": {"tags": {"front": "x:1"}}}))),
+            (key("plain"), values(json!({"images": {"pull_policy": "Always"}}))),
+            (key("pins"), values(json!({"images": {"tags": {"front": "x:1"}}}))),
         ]);
         let spec = serde_json::from_value(spec).unwrap();
         let found = pinned_in_values_from("2025.2", &spec, &known);
@@ -173,7 +176,7 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(pinned_in_values_from("2026.1", &spec, &known), []);
-        let own = BTreeMap::from([(key("pins"), held(json!({"images": {"tags": {"front": "x:2026.1-noble"}}})))]);
-        assert_eq!(pinned_in_values_from("2025.2", &spec, &own), [], "the image is of the wanted release");
+        let own = BTreeMap::from([(key("pins"), values(json!({"images": {"tags": {"front": "x:2026.1-noble"}}})))]);
+        assert_eq!(pinned_in_values_from("2025.2", &spec, &own), [], "the image is of the target release");
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Cloud;
-use crate::hazard::TYPE_CHANGED;
+use crate::cloud::Cloud;
+use crate::overrides::TYPE_CHANGED;
 use osdpl_core::catalog::{KeyTree, KeyType};
 use osdpl_core::finding::Finding;
 use osdpl_values::{Path, Values, get, leaves};
@@ -11,17 +11,15 @@ use osdpl_values::{Path, Values, get, leaves};
 /// An invalid number of pods.
 pub(super) struct Count {
     /// The prefix of the message, if the field is not specific enough.
-    before: String,
+    prefix: String,
     /// The finding.
-    pub judged: Finding,
+    pub finding: Finding,
 }
 
 impl Count {
     /// Whether another finding reports the same value again.
     pub fn covers(&self, other: &Finding) -> bool {
-        other.rule == TYPE_CHANGED
-            && other.field() == self.judged.location.field
-            && other.message.starts_with(&self.before)
+        other.rule == TYPE_CHANGED && other.field() == self.finding.field() && other.message.starts_with(&self.prefix)
     }
 }
 
@@ -32,24 +30,25 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Count> {
 }
 
 fn invalid_counts(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Count> {
-    let prefix: Path = ["pod", "replicas"].into_iter().collect();
-    let Some((tree, counts)) = cloud.tree(release).zip(get(values, &prefix).and_then(Value::as_object)) else {
+    let counts_path: Path = ["pod", "replicas"].into_iter().collect();
+    let Some((keys, counts)) = cloud.chart_keys(release).zip(get(values, &counts_path).and_then(Value::as_object))
+    else {
         return Vec::new();
     };
-    let finding = |(path, value): (Path, &Value)| {
-        let path: Path = prefix.keys().iter().chain(path.keys()).cloned().collect();
-        let is_number = tree.find(path.keys()).and_then(KeyTree::key_type) == Some(KeyType::Number);
+    let invalid_count = |(path, value): (Path, &Value)| {
+        let path: Path = counts_path.keys().iter().chain(path.keys()).cloned().collect();
+        let is_number = keys.find(path.keys()).and_then(KeyTree::key_type) == Some(KeyType::Number);
         if !is_number || is_count(value) {
             return None;
         }
-        let shown = if cloud.decided(release, &path).1 { "this".to_owned() } else { value.to_string() };
-        let before = cloud.before(release, &path);
+        let shown = if cloud.is_secret(release, &path) { "this".to_owned() } else { value.to_string() };
+        let prefix = cloud.message_prefix(release, &path);
         let message = format!(
-            "{before}{shown} is not a number of pods: the API server refuses the workload in the middle of the upgrade of {release}; write a whole number, 0 or more"
+            "{prefix}{shown} is not a number of pods: the API server refuses the workload in the middle of the upgrade of {release}; write a whole number, 0 or more"
         );
-        Some(Count { before, judged: Finding::error("values", cloud.field(release, &path), message) })
+        Some(Count { prefix, finding: Finding::error("values", cloud.field(release, &path), message) })
     };
-    leaves(counts).into_iter().filter_map(finding).collect()
+    leaves(counts).into_iter().filter_map(invalid_count).collect()
 }
 
 /// A null removes the chart's default, and a text is rendered as it is.

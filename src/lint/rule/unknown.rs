@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Cloud;
-use crate::hazard::Location;
+use crate::cloud::Cloud;
+use crate::cloud::Location;
 use osdpl_core::desired::{self, is_reported_per_release, list_node_layers};
 use osdpl_core::finding::Finding;
 use osdpl_values::{Layer, Path};
@@ -12,21 +12,22 @@ use osdpl_values::{Layer, Path};
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut reported = BTreeSet::new();
-    for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(name, _)| cloud.tree(name).is_some()) {
+    for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(name, _)| cloud.chart_keys(name).is_some())
+    {
         let chart = cloud.catalog.release(name).map_or("", |(_, release)| release.chart.as_str());
         let of_nodes = list_node_layers(cloud.spec, name);
         let of_nodes = of_nodes.iter().map(|(_, layer)| (Location::of_field(layer.origin.to_string()), layer));
-        let own = layers.iter().filter_map(|layer| Some((cloud.spot(&layer.origin)?, layer)));
-        for (spot, layer) in own.chain(of_nodes) {
+        let own = layers.iter().filter_map(|layer| Some((cloud.layer_location(&layer.origin)?, layer)));
+        for (location, layer) in own.chain(of_nodes) {
             // One finding covers all charts that get the value.
             let is_reported =
-                |path: &Path| !is_reported_per_release(layer) && reported.contains(&place(&spot, layer, path));
+                |path: &Path| !is_reported_per_release(layer) && reported.contains(&field(&location, layer, path));
             for (path, finding) in desired::find_unknown_keys(layer, chart, cloud.catalog, is_reported) {
-                let judged = unknown_key(&spot, layer, &path, finding);
-                if reported.insert(judged.location.field.clone())
-                    || is_reported_per_release(layer) && !found.contains(&judged)
+                let finding = unknown_key(&location, layer, &path, finding);
+                if reported.insert(finding.field().to_owned())
+                    || is_reported_per_release(layer) && !found.contains(&finding)
                 {
-                    found.push(judged);
+                    found.push(finding);
                 }
             }
         }
@@ -34,19 +35,19 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found
 }
 
-/// Returns the finding for an unknown key: at the user's own field, or at the one that includes what was added to the
+/// Returns the finding for an unknown key: at the user's own field, or at the one that includes the addition to the
 /// catalogue.
-fn unknown_key(spot: &Location, layer: &Layer, path: &Path, finding: Finding) -> Finding {
-    if let Some(location) = spot.stands() {
-        return Finding::warning("unknown-key", spot.field.clone(), format!("{location}: {}", finding.message));
+fn unknown_key(location: &Location, layer: &Layer, path: &Path, finding: Finding) -> Finding {
+    if let Some(addition) = location.addition() {
+        return Finding::warning("unknown-key", location.field.clone(), format!("{addition}: {}", finding.message));
     }
-    Finding { rule: "unknown-key", ..finding.at_field(place(spot, layer, path)) }
+    Finding { rule: "unknown-key", ..finding.at_field(field(location, layer, path)) }
 }
 
-/// Returns the user's own field.
-fn place(spot: &Location, layer: &Layer, path: &Path) -> String {
-    let removal = layer.unset.iter().find(|(_, unset)| unset == path);
-    removal.map_or_else(|| spot.at(path), |(index, _)| spot.unset(*index, path)).field
+/// Returns the field of a key: in `values`, or in `unset`.
+fn field(location: &Location, layer: &Layer, path: &Path) -> String {
+    let unset = layer.unset.iter().find(|(_, unset)| unset == path);
+    unset.map_or_else(|| location.child(path), |(index, _)| location.unset_entry(*index, path)).field
 }
 
 #[cfg(test)]
@@ -71,6 +72,6 @@ mod tests {
         let found =
             desired.findings.iter().filter(|finding| finding.location.field.starts_with("spec.common.values.nothing"));
         assert_eq!(found.count(), 20, "{:?}", desired.findings);
-        assert_eq!(SEARCHES.get() - before, 20, "one for each");
+        assert_eq!(SEARCHES.get() - before, 20, "one per finding");
     }
 }

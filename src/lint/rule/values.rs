@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::Cloud;
+use crate::cloud::Cloud;
 use osdpl_core::catalog::{Level, Rule, SeparateServers};
 use osdpl_core::finding::Finding;
 use osdpl_values::expr::Scope;
@@ -22,9 +22,9 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Returns the scope for expressions of `values/rules.yaml`: the common scope and the final values of these releases.
 pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a str>) -> Scope<'a> {
-    let named: BTreeSet<&str> = releases.collect();
+    let names: BTreeSet<&str> = releases.collect();
     let values =
-        named.into_iter().filter_map(|name| Some((name.to_owned(), Value::Object((*cloud.values.get(name)?).clone()))));
+        names.into_iter().filter_map(|name| Some((name.to_owned(), Value::Object((*cloud.values.get(name)?).clone()))));
     let variables = [("values".to_owned(), Value::Object(values.collect()))].into_iter().collect();
     cloud.selection.scope.nested(variables)
 }
@@ -32,7 +32,7 @@ pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a
 /// Reports servers of a release that decide by majority and have an even number.
 fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
     let Some((_, entry)) = cloud.catalog.release(release) else { return Vec::new() };
-    let of_chart = cloud.catalog.cross_checks.separate_servers.iter().filter(|apart| apart.chart == entry.chart);
+    let of_chart = cloud.catalog.cross_checks.separate_servers.iter().filter(|servers| servers.chart == entry.chart);
     let found = of_chart.filter_map(|SeparateServers { what, replicas, even, .. }| {
         let count = get(cloud.values.get(release)?, replicas)?.as_u64()?;
         let message = format!("an even number of {what} {even}; set an odd number");
@@ -52,12 +52,12 @@ fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Findi
 
 /// Returns the finding for a value of a release, with the value itself unless it is secret.
 fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Level, &str)) -> Finding {
-    let (_, is_secret) = cloud.decided(release, path);
+    let is_secret = cloud.is_secret(release, path);
     let value = cloud.values.get(release).and_then(|values| get(values, path));
     let value = value.filter(|value| !is_secret && !value.is_object());
     let value = value.filter(|value| value.as_str().is_none_or(|text| !text.contains('\n')));
     let current = value.map(|value| format!("{path} of {release} is {value}: ")).unwrap_or_default();
-    let location =
-        cloud.spot_of(release, path).and_then(|spot| Some(format!("{}: ", spot.stands()?))).unwrap_or_default();
-    Finding { level, ..Finding::warning("values", cloud.field(release, path), format!("{location}{current}{message}")) }
+    let location = cloud.value_location(release, path);
+    let addition = location.and_then(|location| Some(format!("{}: ", location.addition()?))).unwrap_or_default();
+    Finding { level, ..Finding::warning("values", cloud.field(release, path), format!("{addition}{current}{message}")) }
 }

@@ -27,10 +27,11 @@ use cel::extractors::This;
 use cel::objects::Key;
 use cel::{Context, ExecutionError, FunctionContext, Value};
 
-use super::{from_json, network, numbers, to_json};
+use super::json::{from_json, to_json};
+use super::{network, numbers};
 
 /// The function that reads Secrets.
-pub const SECRET: &str = "secret";
+pub(super) const SECRET: &str = "secret";
 
 /// Texts from Secrets, by the Secret's name and key.
 pub type Secrets = BTreeMap<(String, String), String>;
@@ -56,7 +57,7 @@ pub(super) fn add(context: &mut Context<'_>) {
     context.add_function(SECRET, |call: &FunctionContext<'_, '_>, reference: Value| secret(call.ptx, &reference));
 }
 
-/// The variable that holds a text from a Secret. No expression can name it.
+/// Returns the variable with a text from a Secret. No expression can name it.
 pub(super) fn secret_variable(name: &str, key: &str) -> String {
     format!("@{SECRET} {name}/{key}")
 }
@@ -134,7 +135,7 @@ fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
     Ok(from_json(&merged.into()))
 }
 
-/// Reads a text from a Secret. A missing one is reported by name, from which an error about the Secret is made.
+/// Reads a text from a Secret. The error for a missing one contains its name and key.
 fn secret(context: &Context<'_>, reference: &Value) -> Result<Value, ExecutionError> {
     let Value::Map(map) = reference else { return Err(ExecutionError::NoSuchOverload) };
     let text = |field: &str| match map.get(&Key::from(field)) {

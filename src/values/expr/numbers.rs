@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_meet_if_both_contain_a_number() {
+    fn finds_common_numbers() {
         assert!(
             have_common_number("4-31", "2,3,31")
                 && have_common_number("1", "0-1")

@@ -4,23 +4,27 @@ use cel::IdedExpr;
 use cel::common::ast::{Expr, SelectExpr};
 use cel::parser::Parser;
 
-use super::{Error, syntax};
+use super::error::Error;
+use super::syntax;
 
-/// The longest expression, in bytes, the most operators in it, and the deepest nesting of brackets and choices
-/// (`a ? b : c`). cel's parser recurses for each of them, and a stack overflow would end the process. The catalogue has
-/// at most 2020, 207 and 25.
-const LONGEST: usize = 4096;
-const OPERATIONS: usize = 512;
-const DEEPEST: usize = 32;
+/// The maximum length of an expression in bytes.
+///
+/// cel's parser recurses for each operator and bracket, and a stack overflow would end the process. The catalogue's
+/// largest expressions have 2020 bytes, 207 operators and a depth of 25.
+const MAX_LENGTH: usize = 4096;
+/// The maximum number of operators.
+const MAX_OPERATORS: usize = 512;
+/// The maximum nesting of brackets and choices (`a ? b : c`).
+const MAX_DEPTH: usize = 32;
 
-/// A variable and the fields selected of it: `releases.nova.namespace`.
+/// A variable and the fields that are selected from it: `releases.nova.namespace`.
 pub(super) struct Chain {
     pub variable: String,
     pub fields: Vec<String>,
 }
 
 impl Chain {
-    /// Returns the chain if the expression is nothing else.
+    /// Returns the chain; `None` if the expression contains anything else.
     pub fn of(tree: &IdedExpr) -> Option<Self> {
         match &tree.expr {
             Expr::Ident(name) => Some(Self { variable: name.clone(), fields: Vec::new() }),
@@ -39,9 +43,9 @@ impl Chain {
 /// # Errors
 /// If it is not valid CEL or too large.
 pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
-    if source.len() > LONGEST || operations(source) > OPERATIONS || depth(source) > DEEPEST {
+    if source.len() > MAX_LENGTH || count_operators(source) > MAX_OPERATORS || depth(source) > MAX_DEPTH {
         let problem = format!(
-            "it may have {LONGEST} bytes and {OPERATIONS} operators, with brackets and choices {DEEPEST} deep; write it shorter, or in parts"
+            "it may have {MAX_LENGTH} bytes and {MAX_OPERATORS} operators, with brackets and choices {MAX_DEPTH} deep; write it shorter, or in parts"
         );
         return Err(Error::Syntax { expression: source.chars().take(40).chain(['…']).collect(), problem });
     }
@@ -51,10 +55,10 @@ pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
 }
 
 /// Counts operators, calls and selections, including those in strings; several in a row are one.
-fn operations(source: &str) -> usize {
-    let is_sign = |byte: u8| b"+-*/%<>=&|!?.[(".contains(&byte);
+fn count_operators(source: &str) -> usize {
+    let is_operator = |byte: u8| b"+-*/%<>=&|!?.[(".contains(&byte);
     let bytes = source.as_bytes();
-    (0..bytes.len()).filter(|at| is_sign(bytes[*at]) && (*at == 0 || !is_sign(bytes[at - 1]))).count()
+    (0..bytes.len()).filter(|at| is_operator(bytes[*at]) && (*at == 0 || !is_operator(bytes[at - 1]))).count()
 }
 
 /// Returns the deepest nesting of brackets, including those in strings, plus the number of choices.

@@ -6,9 +6,10 @@ use cel::Context;
 use serde_json::{Map, Value};
 
 use super::functions::{self, Secrets};
-use super::{from_json, parser};
+use super::json::from_json;
+use super::parser;
 
-/// The variables, both as given and converted for CEL. Most expressions only name a variable, and need no conversion.
+/// The variables, as JSON and converted for CEL. Most expressions only name a variable, and need no conversion.
 pub struct Scope<'outer> {
     context: Context<'outer>,
     variables: Map<String, Value>,
@@ -20,7 +21,7 @@ impl Scope<'static> {
     pub fn new(variables: Map<String, Value>) -> Self {
         let mut context = Context::default();
         functions::add(&mut context);
-        Self::filled(context, variables, None)
+        Self::with_variables(context, variables, None)
     }
 
     /// Sets or replaces a variable.
@@ -31,7 +32,11 @@ impl Scope<'static> {
 }
 
 impl<'outer> Scope<'outer> {
-    fn filled(mut context: Context<'outer>, variables: Map<String, Value>, outer: Option<&'outer Self>) -> Self {
+    fn with_variables(
+        mut context: Context<'outer>,
+        variables: Map<String, Value>,
+        outer: Option<&'outer Self>,
+    ) -> Self {
         for (name, value) in &variables {
             context.add_variable_from_value(name.as_str(), from_json(value));
         }
@@ -40,7 +45,7 @@ impl<'outer> Scope<'outer> {
 
     /// Creates a scope with these variables on top of this one, so that common variables are converted only once.
     pub fn nested(&self, variables: Map<String, Value>) -> Scope<'_> {
-        Scope::filled(self.context.new_inner_scope(), variables, Some(self))
+        Scope::with_variables(self.context.new_inner_scope(), variables, Some(self))
     }
 
     /// Adds the texts that `secret(…)` reads.
@@ -57,10 +62,10 @@ impl<'outer> Scope<'outer> {
         self.variables.get(name).or_else(|| self.outer?.variable(name))
     }
 
-    /// Returns the value at the end of a chain of field names; `None` if a field is missing.
-    pub(super) fn named(&self, chain: &parser::Chain) -> Option<&Value> {
-        let start = self.variable(&chain.variable);
-        chain.fields.iter().try_fold(start?, |value, field| value.as_object()?.get(field))
+    /// Returns the value that a chain of field names selects; `None` if a field is missing.
+    pub(super) fn resolve(&self, chain: &parser::Chain) -> Option<&Value> {
+        let variable = self.variable(&chain.variable)?;
+        chain.fields.iter().try_fold(variable, |value, field| value.as_object()?.get(field))
     }
 
     pub(super) fn context(&self) -> &Context<'outer> {
@@ -68,7 +73,7 @@ impl<'outer> Scope<'outer> {
     }
 }
 
-/// Prints no values, because they may be secrets.
+/// Formats no values, because they may be secrets.
 impl fmt::Debug for Scope<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Scope(…)")

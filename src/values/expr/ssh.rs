@@ -18,7 +18,7 @@ const BLOCK: usize = 8;
 ///
 /// The seed is the SHA-256 of the text, so the key is as strong as the text. `None` only if the library rejects a seed
 /// of 32 bytes, which does not happen.
-pub fn key_pair(secret: &str) -> Option<(String, String)> {
+pub(super) fn key_pair(secret: &str) -> Option<(String, String)> {
     let seed: [u8; 32] = Sha256::digest(secret).into();
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).ok()?;
     let public = pair.public_key().as_ref();

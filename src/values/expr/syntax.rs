@@ -2,18 +2,18 @@
 //!
 //! cel finds the mistake and its location, but lists the tokens of its grammar: `mismatched input '<EOF>' expecting {'[',
 //! '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, …}` for `spec +`, and `token recognition error at: '= '`
-//! for `spec.a = 1`. This module names the remedy instead: `a value is lacking after +`, `write ==`.
+//! for `spec.a = 1`. This module names the remedy instead: `a value is missing after +`, `write ==`.
 
 use cel::{ParseError, ParseErrors};
 
-/// An example for an expression that can't be repaired.
-const SUCH_AS: &str = "such as spec.region, or values.pod.replicas.api >= 3";
+/// An example of an expression, for a mistake without a specific remedy.
+const EXAMPLE: &str = "such as spec.region, or values.pod.replicas.api >= 3";
 
 /// Describes the first mistake of an expression, with its location and the remedy.
 pub(super) fn problem(text: &str, errors: &ParseErrors) -> String {
     // An incomplete choice is reported twice, first without a location.
     let located = errors.errors.iter().find(|error| error.msg.starts_with("Syntax error"));
-    let Some(error) = located.or(errors.errors.first()) else { return format!("write one {SUCH_AS}") };
+    let Some(error) = located.or(errors.errors.first()) else { return format!("write one {EXAMPLE}") };
     let (at, problem) = describe(text, offset(text, error.pos), error);
     format!("{}: {problem}", location(text, at))
 }
@@ -41,65 +41,66 @@ fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
     let (before, token) = (text[..at].trim_end(), token(&text[at..]));
     let needs_value = message.contains("NUM_INT") || message.contains("IDENTIFIER");
     let open = open_brackets(&text[..at]);
-    let previous = before.rfind(is_no_sign).map_or(before, |last| before[last..].trim_start_matches(is_no_sign));
+    let previous =
+        before.rfind(is_not_operator).map_or(before, |last| before[last..].trim_start_matches(is_not_operator));
     let problem = match token {
-        "" if before.is_empty() => format!("it is empty; write one {SUCH_AS}"),
+        "" if before.is_empty() => format!("it is empty; write one {EXAMPLE}"),
         "" if !previous.is_empty() => {
-            format!("a value is lacking after `{previous}`; write one, or take `{previous}` out")
+            format!("a value is missing after `{previous}`; write one, or remove `{previous}`")
         }
         "" => match open.last() {
             Some((open_at, bracket)) => {
                 return (*open_at, format!("`{bracket}` is not closed; write {} where it ends", closing(*bracket)));
             }
             None if message.contains("':'") => {
-                let problem = "`?` has no `:` behind it; write condition ? value : other value";
+                let problem = "`?` has no `:` after it; write condition ? value : other value";
                 return (text.rfind('?').unwrap_or(at), problem.to_owned());
             }
-            None => format!("it ends too early; write one {SUCH_AS}"),
+            None => format!("it ends too early; write one {EXAMPLE}"),
         },
-        "=" => "`=` compares nothing; write ==".to_owned(),
-        "&" | "|" => format!("`{token}` is no operator; write {token}{token}"),
-        "'" | "\"" => format!("the text that begins here has no end; write {token} behind it"),
-        "and" | "AND" => format!("`{token}` is no word of CEL; write &&"),
-        "or" | "OR" => format!("`{token}` is no word of CEL; write ||"),
-        "is" | "eq" | "equals" => format!("`{token}` is no word of CEL; write =="),
-        _ if before.rsplit(|letter| !is_of_word(letter)).next() == Some("not") => {
-            return (before.len() - 3, "`not` is no word of CEL; write !(…)".to_owned());
+        "=" => "`=` is not a comparison; write ==".to_owned(),
+        "&" | "|" => format!("`{token}` is not an operator; write {token}{token}"),
+        "'" | "\"" => format!("this string is not closed; write {token} at its end"),
+        "and" | "AND" => format!("`{token}` is not a CEL operator; write &&"),
+        "or" | "OR" => format!("`{token}` is not a CEL operator; write ||"),
+        "is" | "eq" | "equals" => format!("`{token}` is not a CEL operator; write =="),
+        _ if before.rsplit(|letter| !is_word_character(letter)).next() == Some("not") => {
+            return (before.len() - 3, "`not` is not a CEL operator; write !(…)".to_owned());
         }
         _ if message.starts_with("token recognition error") => {
-            format!("`{token}` means nothing in CEL; take it out, or put what it belongs to into quotes")
+            format!("`{token}` is not valid in CEL; remove it, or put the text that it belongs to in quotes")
         }
         ")" | "]" | "}" if needs_value => {
-            format!("a value is lacking before `{token}`; write one, or take out what asks for it")
+            format!("a value is missing before `{token}`; write one, or remove the operator before it")
         }
-        _ if needs_value => format!("a value is lacking before `{token}`; write one, or take `{token}` out"),
+        _ if needs_value => format!("a value is missing before `{token}`; write one, or remove `{token}`"),
         ")" | "]" | "}" => match open.last() {
             Some((_, bracket)) => {
-                format!("`{token}` stands here, and a `{bracket}` is open; write {}", closing(*bracket))
+                format!("`{token}` does not close `{bracket}`; write {}", closing(*bracket))
             }
-            None => format!("`{token}` closes nothing; take it out, or write its opening bracket"),
+            None => format!("`{token}` has no opening bracket; write one, or remove it"),
         },
         ":" => "`:` has no `?` before it; write condition ? value : other value".to_owned(),
-        "," => "`,` stands outside of brackets; write && for \"and\"".to_owned(),
-        _ => format!("an operator is lacking before `{token}`; write one, such as && or =="),
+        "," => "`,` is outside of brackets; write && for \"and\"".to_owned(),
+        _ => format!("an operator is missing before `{token}`; write one, such as && or =="),
     };
     (at, problem)
 }
 
 /// Returns the word, the operator or the letter with which a text begins.
 fn token(text: &str) -> &str {
-    let word = text.find(|letter| !is_of_word(letter)).unwrap_or(text.len());
+    let word = text.find(|letter| !is_word_character(letter)).unwrap_or(text.len());
     let is_double = ["==", "!=", "<=", ">=", "&&", "||"].iter().any(|sign| text.starts_with(sign));
     let first = text.chars().next().map_or(0, char::len_utf8);
     &text[..if is_double { 2 } else { word.max(first) }]
 }
 
-fn is_of_word(letter: char) -> bool {
+fn is_word_character(letter: char) -> bool {
     letter == '_' || letter.is_alphanumeric()
 }
 
-fn is_no_sign(letter: char) -> bool {
-    is_of_word(letter) || letter.is_whitespace() || "()[]{}'\"".contains(letter)
+fn is_not_operator(letter: char) -> bool {
+    is_word_character(letter) || letter.is_whitespace() || "()[]{}'\"".contains(letter)
 }
 
 /// Returns the brackets that are open at the end of a text, with their offsets.
@@ -139,28 +140,28 @@ mod tests {
     fn names_location_and_remedy() {
         for (text, expected) in [
             ("", "column 1: it is empty; write one such as spec.region, or"),
-            ("values.x = 3", "column 10: `=` compares nothing; write =="),
-            ("values.x == = 3", "column 13: `=` compares nothing; write =="),
-            ("values.x & values.y", "column 10: `&` is no operator; write &&"),
-            ("values.x == 'a", "column 13: the text that begins here has no end; write ' behind it"),
-            ("values.x == \"a\"\"", "column 16: the text that begins here has no end; write \" behind it"),
-            ("values.$x", "column 8: `$` means nothing in CEL; take it out, or put what it belongs to into quotes"),
-            ("values.x and values.y", "column 10: `and` is no word of CEL; write &&"),
-            ("not values.x", "column 1: `not` is no word of CEL; write !(…)"),
-            ("values.x equals 3", "column 10: `equals` is no word of CEL; write =="),
-            ("values.x 3", "column 10: an operator is lacking before `3`; write one, such as && or =="),
-            ("values.x ==", "column 12: a value is lacking after `==`; write one, or take `==` out"),
-            ("values.x && || values.y", "column 13: a value is lacking before `||`; write one, or take `||` out"),
+            ("values.x = 3", "column 10: `=` is not a comparison; write =="),
+            ("values.x == = 3", "column 13: `=` is not a comparison; write =="),
+            ("values.x & values.y", "column 10: `&` is not an operator; write &&"),
+            ("values.x == 'a", "column 13: this string is not closed; write ' at its end"),
+            ("values.x == \"a\"\"", "column 16: this string is not closed; write \" at its end"),
+            ("values.$x", "column 8: `$` is not valid in CEL; remove it, or put the text that it belongs to in quotes"),
+            ("values.x and values.y", "column 10: `and` is not a CEL operator; write &&"),
+            ("not values.x", "column 1: `not` is not a CEL operator; write !(…)"),
+            ("values.x equals 3", "column 10: `equals` is not a CEL operator; write =="),
+            ("values.x 3", "column 10: an operator is missing before `3`; write one, such as && or =="),
+            ("values.x ==", "column 12: a value is missing after `==`; write one, or remove `==`"),
+            ("values.x && || values.y", "column 13: a value is missing before `||`; write one, or remove `||`"),
             ("size(values.x == 3", "column 5: `(` is not closed; write ) where it ends"),
-            ("values.", "column 8: a value is lacking after `.`; write one, or take `.` out"),
+            ("values.", "column 8: a value is missing after `.`; write one, or remove `.`"),
             ("values['a'", "column 7: `[` is not closed; write ] where it ends"),
-            ("values.x == 3)", "column 14: `)` closes nothing; take it out, or write its opening bracket"),
-            ("(values.x == 3]", "column 15: `]` stands here, and a `(` is open; write )"),
-            ("values.x ? 1", "column 10: `?` has no `:` behind it; write condition ? value : other value"),
+            ("values.x == 3)", "column 14: `)` has no opening bracket; write one, or remove it"),
+            ("(values.x == 3]", "column 15: `]` does not close `(`; write )"),
+            ("values.x ? 1", "column 10: `?` has no `:` after it; write condition ? value : other value"),
             ("values.x : 1", "column 10: `:` has no `?` before it"),
-            ("values.x,", "column 9: `,` stands outside of brackets; write && for \"and\""),
-            ("values.x.exists(y, )", "column 20: a value is lacking before `)`"),
-            ("values.x == 1 &&\n  values.y = 2", "line 2, column 12: `=` compares nothing; write =="),
+            ("values.x,", "column 9: `,` is outside of brackets; write && for \"and\""),
+            ("values.x.exists(y, )", "column 20: a value is missing before `)`"),
+            ("values.x == 1 &&\n  values.y = 2", "line 2, column 12: `=` is not a comparison; write =="),
         ] {
             let error = compiled(text).unwrap_err();
             let expected = format!("`{text}` is not a valid CEL expression: {expected}");

@@ -33,10 +33,10 @@ fn whole_scalars_keep_their_type() {
 }
 
 #[test]
-fn reports_wrong_expressions() {
+fn reports_invalid_expressions() {
     for (text, start) in [
         ("${spec.", "\"${spec.\" has a `${` without its `}`; write `$${` for a literal `${`"),
-        ("${spec +}", "`spec +` is not a valid CEL expression: column 7: a value is lacking after `+`; write one, "),
+        ("${spec +}", "`spec +` is not a valid CEL expression: column 7: a value is missing after `+`; write one, "),
         (
             "${feature.network}",
             "`feature.network` uses `feature`, which does not exist; available are spec, features, openstack",
@@ -97,9 +97,10 @@ fn keys_lists_and_merges_maps() {
                "merged": {"a": {"b": 1, "c": null}, "d": [2]}})
     );
     assert!(secret.is_empty());
-    for wrong in ["keyed([{'name': 'a'}, {'name': 'a'}], 'name')", "keyed([1], 'name')", "keyed([{'n': 'a'}], 'name')"]
+    for expression in
+        ["keyed([{'name': 'a'}, {'name': 'a'}], 'name')", "keyed([1], 'name')", "keyed([{'n': 'a'}], 'name')"]
     {
-        assert!(failed(wrong, json!({})).to_string().ends_with("function `keyed` failed"), "{wrong}");
+        assert!(failed(expression, json!({})).to_string().ends_with("function `keyed` failed"), "{expression}");
     }
     assert!(failed("merge([1])", json!({})).to_string().ends_with("function `merge` failed"));
 }
@@ -156,9 +157,11 @@ fn joins_splits_and_replaces() {
         values,
         json!({"text": "a,b,3", "empty": "", "map": {"a": 3, "b": "x"}, "list": ["a", "b:c"], "part": "a.b%3A1%2Fc%2Fd"})
     );
-    for (wrong, function) in [("[[1]].join(',')", "join"), ("['a'].toMap()", "toMap"), ("[[1, 2]].toMap()", "toMap")] {
+    for (expression, function) in
+        [("[[1]].join(',')", "join"), ("['a'].toMap()", "toMap"), ("[[1, 2]].toMap()", "toMap")]
+    {
         let expected = format!("function `{function}` failed");
-        assert!(failed(wrong, json!({})).to_string().ends_with(&expected), "{wrong}");
+        assert!(failed(expression, json!({})).to_string().ends_with(&expected), "{expression}");
     }
 }
 

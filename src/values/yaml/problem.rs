@@ -58,9 +58,10 @@ pub fn redact_literals(message: &str) -> String {
     message.to_owned()
 }
 
-/// Notation of values in serde's messages (`serde::de::Unexpected`): the kind, and the quote around the value.
+/// The notation of values in serde's messages (`serde::de::Unexpected`): the kind, and the quote around the value.
 const KINDS: [(&str, &str); 5] =
     [("string ", "\""), ("character ", "`"), ("integer ", "`"), ("floating point ", "`"), ("boolean ", "`")];
+/// The notation of enum variants in serde's messages.
 const VARIANT: [(&str, &str); 1] = [("", "`")];
 
 #[cfg(test)]
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_repeats_content() {
+    fn redacts_values() {
         for (message, translation) in [
             (
                 r#"invalid type: string "a: hunter2\", expected b", expected a map"#,

@@ -5,17 +5,17 @@ pub mod problem;
 
 use serde::de::DeserializeOwned;
 
-/// The reason why a text is not valid YAML of the expected type.
+/// An error of a text that is not valid YAML of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct Error {
-    /// The file or object that holds the text.
+    /// The file or object that contains the text.
     pub file: String,
     /// The line, from 1; 0 where unknown.
     pub line: u64,
     /// The column, from 1; 0 where unknown.
     pub column: u64,
-    /// The problem, without the text itself, which may be a secret.
+    /// The problem. It never contains values, which may be secrets.
     pub message: String,
 }
 

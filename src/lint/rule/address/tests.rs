@@ -22,7 +22,7 @@ fn rejects_invalid_networks_and_addresses() {
     let messages = |text: &str| {
         let features = json!({"any": {"nodes": [text]}});
         let found = invalid_texts(features.as_object().unwrap()).into_iter();
-        found.map(|judged| format!("{}: {}", judged.location.field, judged.message)).collect::<Vec<_>>()
+        found.map(|finding| format!("{}: {}", finding.field(), finding.message)).collect::<Vec<_>>()
     };
     for (text, expected) in [
         ("10.0.0.0/40", "spec.features.any.nodes[0]: \"10.0.0.0/40\": the prefix length is invalid (0 to 32 for IPv4"),
@@ -47,10 +47,12 @@ fn rejects_invalid_networks_and_addresses() {
 #[test]
 fn skips_entries_of_free_form_maps() {
     let catalog = osdpl_core::files::load_catalog(None).unwrap();
-    let is_free = |field: &str| super::is_free(field, &catalog);
-    assert!(is_free("spec.features.volumes.backends[0].options.firmware"));
-    assert!(!is_free("spec.features.volumes.backends[0].host") && !is_free("spec.features.network.dnsServers"));
-    assert!(is_free("spec.features.nothing.of.this"), "an unknown feature is reported elsewhere");
+    let is_free_form = |field: &str| super::is_free_form(field, &catalog);
+    assert!(is_free_form("spec.features.volumes.backends[0].options.firmware"));
+    assert!(
+        !is_free_form("spec.features.volumes.backends[0].host") && !is_free_form("spec.features.network.dnsServers")
+    );
+    assert!(is_free_form("spec.features.nothing.of.this"), "an unknown feature is reported elsewhere");
 }
 
 #[test]
@@ -62,7 +64,7 @@ fn reports_overlapping_feature_networks_once() {
     assert!(names_networks(&spec) && !names_networks(&OpenStackDeploymentSpec::default()));
     let messages = |written: &Values| -> Vec<_> {
         let found = overlaps(features, written, &ClusterInfo::default()).into_iter();
-        found.map(|judged| format!("{} {}: {}", judged.level.as_str(), judged.location.field, judged.message)).collect()
+        found.map(|finding| format!("{} {}: {}", finding.level.as_str(), finding.field(), finding.message)).collect()
     };
     let partial = messages(json!({"octavia": features["octavia"]}).as_object().unwrap());
     assert_eq!((partial.len(), partial[0].starts_with("warning spec.features.")), (1, true), "{partial:?}");
@@ -78,8 +80,8 @@ fn reports_overlapping_feature_networks_once() {
 fn warns_about_overlap_with_cluster_networks() {
     let features = json!({"network": {"tunnelNetwork": "10.96.10.0/24"}});
     let range = Range { description: "Services".into(), is_of_pods: false, cidr: "10.96.0.0/12".into() };
-    let site = ClusterInfo { networks: vec![range], ..ClusterInfo::default() };
-    let found = overlaps(features.as_object().unwrap(), &Values::new(), &site);
+    let cluster_info = ClusterInfo { networks: vec![range], ..ClusterInfo::default() };
+    let found = overlaps(features.as_object().unwrap(), &Values::new(), &cluster_info);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((found[0].level, found[0].field()), (Level::Warning, "spec.features.network.tunnelNetwork"));
     assert!(found[0].message.starts_with("10.96.10.0/24 overlaps 10.96.0.0/12 of Services: "), "{found:?}");
@@ -96,9 +98,9 @@ fn message_does_not_change_when_a_node_leaves() {
     let features = json!({"network": {"tunnelNetwork": "10.96.0.0/16"}});
     let check = |nodes: std::ops::Range<usize>| {
         let networks = nodes.map(range).chain([services.clone()]).collect();
-        let site = ClusterInfo { networks, ..ClusterInfo::default() };
-        let found = overlaps(features.as_object().unwrap(), &Values::new(), &site);
-        (found, cluster_overlap(&site))
+        let cluster_info = ClusterInfo { networks, ..ClusterInfo::default() };
+        let found = overlaps(features.as_object().unwrap(), &Values::new(), &cluster_info);
+        (found, cluster_overlap(&cluster_info))
     };
     let (found, of_cluster) = check(0..3);
     assert!(found.len() == 1 && of_cluster.is_some(), "{found:?} {of_cluster:?}");
@@ -108,11 +110,11 @@ fn message_does_not_change_when_a_node_leaves() {
 #[test]
 fn reports_overlapping_cluster_networks_once() {
     let range = |is_of_pods, cidr: &str| {
-        let what = if is_of_pods { "pods" } else { "Services" };
-        Range { description: what.into(), is_of_pods, cidr: cidr.into() }
+        let description = if is_of_pods { "pods" } else { "Services" };
+        Range { description: description.into(), is_of_pods, cidr: cidr.into() }
     };
     let message = |networks: Vec<Range>| {
-        cluster_overlap(&ClusterInfo { networks, ..ClusterInfo::default() }).map(|judged| judged.message)
+        cluster_overlap(&ClusterInfo { networks, ..ClusterInfo::default() }).map(|finding| finding.message)
     };
     let found = message(vec![range(true, "10.0.0.0/8"), range(false, "10.96.0.0/12"), range(true, "10.96.1.0/24")]);
     assert!(found.unwrap().starts_with("a network of the cluster's pods overlaps 10.96.0.0/12 of Services: "));

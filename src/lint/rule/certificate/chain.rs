@@ -15,11 +15,11 @@ use tokio_rustls::rustls::{CertificateError, Error, RootCertStore};
 /// The object identifier of the curve P-521 (SEC 2, secp521r1) in DER.
 const P521: [u8; 7] = [0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23];
 
-/// The start and the end of a validity period; `None` if it is not known.
-pub type Span = (Option<Timestamp>, Option<Timestamp>);
+/// The start and the end of a validity period; `None` if a bound is not known.
+pub(super) type Validity = (Option<Timestamp>, Option<Timestamp>);
 
 /// The certificates of one key of a Secret.
-pub struct Chain {
+pub(super) struct Chain {
     /// The key of the Secret.
     pub name: String,
     all: Vec<CertificateDer<'static>>,
@@ -29,7 +29,7 @@ pub struct Chain {
 ///
 /// # Errors
 /// Describes what is wrong with the text, and what to do.
-pub fn read(name: &str, text: &str) -> Result<Chain, String> {
+pub(super) fn read(name: &str, text: &str) -> Result<Chain, String> {
     let all: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).filter_map(Result::ok).collect();
     if all.is_empty() || CertificateDer::pem_slice_iter(text.as_bytes()).any(|read| read.is_err()) {
         return Err(format!(
@@ -57,8 +57,8 @@ impl Chain {
                 "{name} contains no PEM key that TLS can use; use the certificate's own key, unencrypted"
             ));
         };
-        let belongs = CertifiedKey::new(self.all.clone(), key).keys_match().is_ok();
-        (!belongs)
+        let is_match = CertifiedKey::new(self.all.clone(), key).keys_match().is_ok();
+        (!is_match)
             .then(|| format!("{} and {name} do not match; use the key that the certificate was issued for", self.name))
     }
 
@@ -109,21 +109,21 @@ impl Chain {
         }
     }
 
-    /// Returns when all certificates have become valid.
+    /// Returns when all certificates are valid.
     fn begin(&self) -> Timestamp {
-        self.all.iter().filter_map(|one| span(one).0).max().unwrap_or_default()
+        self.all.iter().filter_map(|one| validity(one).0).max().unwrap_or_default()
     }
 
     /// Returns when the first certificate is valid, together with the intermediate certificates that it needs.
-    pub fn whole(&self, authorities: Option<&Self>) -> Span {
+    pub fn validity(&self, authorities: Option<&Self>) -> Validity {
         let intermediates =
             (1..self.all.len()).filter(|index| self.needs(*index, authorities)).map(|index| &self.all[index]);
-        let spans = std::iter::once(&self.all[0]).chain(intermediates).map(span);
-        spans.fold((None, None), |(from, until), (begin, end)| (from.max(begin), soonest(until, end)))
+        let validities = std::iter::once(&self.all[0]).chain(intermediates).map(validity);
+        validities.fold((None, None), |(from, until), (begin, end)| (from.max(begin), earliest(until, end)))
     }
 
-    /// Whether the first certificate is not trusted without this one, by these CAs or, if they are not known, by any of
-    /// the others.
+    /// Whether the first certificate is not trusted without this one: by these CAs or, if they are not known, by the
+    /// others.
     fn needs(&self, index: usize, authorities: Option<&Self>) -> bool {
         let others = self.all.iter().enumerate().skip(1).filter(|(at, _)| *at != index);
         let others: Vec<CertificateDer<'_>> = others.map(|(_, other)| other.clone()).collect();
@@ -133,18 +133,18 @@ impl Chain {
         let mut roots = RootCertStore::empty();
         // Certificates that are not CAs sign nothing.
         roots.add_parsable_certificates(authorities.map_or(&others, |authorities| &authorities.all).iter().cloned());
-        let begin = span(&self.all[0]).0.unwrap_or_default();
+        let begin = validity(&self.all[0]).0.unwrap_or_default();
         verify(&self.all[0], &roots, &others, seconds(begin)).is_err()
     }
 
     /// Returns the validity period of the certificate that expires last.
-    pub fn best(&self) -> Span {
-        let last = self.all.iter().map(span).max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX));
+    pub fn latest_validity(&self) -> Validity {
+        let last = self.all.iter().map(validity).max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX));
         last.unwrap_or_default()
     }
 }
 
-fn soonest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
     one.into_iter().chain(other).min()
 }
 
@@ -163,8 +163,10 @@ fn verify(
     verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, time, algorithms)
 }
 
-/// Returns the validity period of a certificate: rustls reports its bounds for the first and the last possible second.
-fn span(certificate: &CertificateDer<'_>) -> Span {
+/// Returns the validity period of a certificate.
+///
+/// The errors of rustls contain its bounds, for a check at the first and at the last possible second.
+fn validity(certificate: &CertificateDer<'_>) -> Validity {
     let bound = |now| match verify(certificate, &RootCertStore::empty(), &[], now) {
         Err(Error::InvalidCertificate(
             CertificateError::NotValidYetContext { not_before: time, .. }

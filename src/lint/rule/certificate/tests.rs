@@ -26,7 +26,7 @@ fn params_for(years: (i32, i32)) -> CertificateParams {
 }
 
 /// Returns the Secret of a certificate signed by this CA.
-fn secret(params: &CertificateParams, by: &CertifiedIssuer<'static, KeyPair>) -> Held {
+fn secret(params: &CertificateParams, by: &CertifiedIssuer<'static, KeyPair>) -> SecretTexts {
     let key = KeyPair::generate().unwrap();
     let signed = params.signed_by(&key, by).unwrap();
     let texts = [("tls.crt", signed.pem()), ("tls.key", key.serialize_pem()), ("ca.crt", by.pem())];
@@ -45,16 +45,16 @@ fn certificate() -> Certificate {
     }
 }
 
-fn problems(held: &Held) -> Vec<String> {
-    check_certificate(&certificate(), held).problems("2026-11-22T00:00:00Z".parse().unwrap())
+fn problems(texts: &SecretTexts) -> Vec<String> {
+    check_certificate(&certificate(), texts).problems("2026-11-22T00:00:00Z".parse().unwrap())
 }
 
 /// Replaces or removes one entry.
-fn with(held: &Held, key: &str, text: Option<&str>) -> Held {
-    let mut held = held.clone();
-    held.remove(key);
-    held.extend(text.map(|text| (key.to_owned(), text.to_owned())));
-    held
+fn with(texts: &SecretTexts, key: &str, text: Option<&str>) -> SecretTexts {
+    let mut texts = texts.clone();
+    texts.remove(key);
+    texts.extend(text.map(|text| (key.to_owned(), text.to_owned())));
+    texts
 }
 
 #[test]
@@ -66,54 +66,54 @@ fn accepts_valid_certificates() {
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.distinguished_name.push(DnType::CommonName, "between");
     let intermediate = CertifiedIssuer::signed_by(params, KeyPair::generate().unwrap(), &root).unwrap();
-    let held = secret(&params_for((2026, 2030)), &intermediate);
-    let chain = format!("{}{}", held["tls.crt"], intermediate.pem());
-    let held = with(&with(&held, "ca.crt", Some(&root.pem())), "tls.crt", Some(&chain));
-    assert_eq!(problems(&held), Vec::<String>::new());
+    let texts = secret(&params_for((2026, 2030)), &intermediate);
+    let chain = format!("{}{}", texts["tls.crt"], intermediate.pem());
+    let texts = with(&with(&texts, "ca.crt", Some(&root.pem())), "tls.crt", Some(&chain));
+    assert_eq!(problems(&texts), Vec::<String>::new());
     // A self-signed certificate, and one of several CAs of which another has expired.
     let key = KeyPair::generate().unwrap();
     let own = params_for((2026, 2030)).self_signed(&key).unwrap().pem();
-    let held = with(&with(&held, "ca.crt", Some(&own)), "tls.crt", Some(&own));
-    assert_eq!(problems(&with(&held, "tls.key", Some(&key.serialize_pem()))), Vec::<String>::new());
-    let held = secret(&params_for((2026, 2030)), &root);
+    let texts = with(&with(&texts, "ca.crt", Some(&own)), "tls.crt", Some(&own));
+    assert_eq!(problems(&with(&texts, "tls.key", Some(&key.serialize_pem()))), Vec::<String>::new());
+    let texts = secret(&params_for((2026, 2030)), &root);
     let both = format!("{}{}", secret(&params_for((2020, 2021)), &root)["tls.crt"], root.pem());
-    assert_eq!(problems(&with(&held, "ca.crt", Some(&both))), Vec::<String>::new());
+    assert_eq!(problems(&with(&texts, "ca.crt", Some(&both))), Vec::<String>::new());
 }
 
 #[test]
 fn reports_each_problem_without_the_private_key() {
     let (root, other) = (authority("root"), authority("other"));
-    let sound = secret(&params_for((2026, 2030)), &root);
+    let valid = secret(&params_for((2026, 2030)), &root);
     let namesake = authority("root").pem();
-    let mut elsewhere = params_for((2026, 2030));
-    elsewhere.subject_alt_names = CertificateParams::new(vec!["glance-api".to_owned()]).unwrap().subject_alt_names;
+    let mut of_other_host = params_for((2026, 2030));
+    of_other_host.subject_alt_names = CertificateParams::new(vec!["glance-api".to_owned()]).unwrap().subject_alt_names;
     let mut of_clients = params_for((2026, 2030));
     of_clients.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    let strange = KeyPair::generate().unwrap().serialize_pem();
+    let other_key = KeyPair::generate().unwrap().serialize_pem();
     let cases = [
-        (with(&sound, "tls.crt", None), "there is no tls.crt in it; add it"),
-        (with(&sound, "tls.key", None), "there is no tls.key in it; add it"),
-        (with(&sound, "ca.crt", None), "there is no ca.crt in it; add it"),
-        (with(&sound, "tls.crt", Some("nonsense")), "tls.crt contains no PEM certificate"),
-        (with(&sound, "tls.key", Some("nonsense")), "tls.key contains no PEM key that TLS can use"),
-        (with(&sound, "ca.crt", Some("nonsense")), "ca.crt contains no PEM certificate"),
-        (with(&sound, "tls.key", Some(&strange)), "tls.crt and tls.key do not match"),
-        (secret(&elsewhere, &root), "tls.crt is not valid for keystone-api.openstack.svc.cluster.local"),
-        (with(&sound, "ca.crt", Some(&other.pem())), "no CA in ca.crt has signed tls.crt"),
-        (with(&sound, "ca.crt", Some(&namesake)), "no CA in ca.crt has signed tls.crt"),
+        (with(&valid, "tls.crt", None), "there is no tls.crt in it; add it"),
+        (with(&valid, "tls.key", None), "there is no tls.key in it; add it"),
+        (with(&valid, "ca.crt", None), "there is no ca.crt in it; add it"),
+        (with(&valid, "tls.crt", Some("nonsense")), "tls.crt contains no PEM certificate"),
+        (with(&valid, "tls.key", Some("nonsense")), "tls.key contains no PEM key that TLS can use"),
+        (with(&valid, "ca.crt", Some("nonsense")), "ca.crt contains no PEM certificate"),
+        (with(&valid, "tls.key", Some(&other_key)), "tls.crt and tls.key do not match"),
+        (secret(&of_other_host, &root), "tls.crt is not valid for keystone-api.openstack.svc.cluster.local"),
+        (with(&valid, "ca.crt", Some(&other.pem())), "no CA in ca.crt has signed tls.crt"),
+        (with(&valid, "ca.crt", Some(&namesake)), "no CA in ca.crt has signed tls.crt"),
         (secret(&of_clients, &root), "tls.crt is not for servers, by its extended key usage"),
         (secret(&params_for((2020, 2025)), &root), "tls.crt expired at 2025-01-01T00:00:00Z"),
         (secret(&params_for((2030, 2035)), &root), "tls.crt is not valid before 2030-01-01T00:00:00Z"),
     ];
-    for (held, expected) in cases {
-        let found = problems(&held);
+    for (texts, expected) in cases {
+        let found = problems(&texts);
         assert!(found.len() == 1 && found[0].starts_with(expected), "{expected}: {found:?}");
         assert!(!found[0].contains("PRIVATE"), "{found:?}");
     }
 }
 
 /// Returns the Secret of a certificate with these names.
-fn named(names: &[&str], by: &CertifiedIssuer<'static, KeyPair>) -> Held {
+fn secret_for_names(names: &[&str], by: &CertifiedIssuer<'static, KeyPair>) -> SecretTexts {
     let mut params = params_for((2026, 2030));
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     params.subject_alt_names = CertificateParams::new(names).unwrap().subject_alt_names;
@@ -126,7 +126,8 @@ fn matches_wildcards_and_reports_all_missing_names() {
     let hosts =
         |hosts: &[&str]| Certificate { hosts: hosts.iter().map(|host| (*host).to_owned()).collect(), ..certificate() };
     let problems = |names: &[&str], expected: &[&str]| {
-        check_certificate(&hosts(expected), &named(names, &root)).problems("2026-11-22T00:00:00Z".parse().unwrap())
+        check_certificate(&hosts(expected), &secret_for_names(names, &root))
+            .problems("2026-11-22T00:00:00Z".parse().unwrap())
     };
     assert_eq!(problems(&["*.cloud.example.org"], &["*.cloud.example.org"]), Vec::<String>::new());
     assert_eq!(
@@ -141,35 +142,35 @@ fn matches_wildcards_and_reports_all_missing_names() {
 fn accepts_keys_on_unsupported_curves() {
     // A key that declares the curve P-521 (DER: a sequence with the curve's identifier), and one without content.
     let key = |text: &str| format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
-    let sound = secret(&params_for((2026, 2030)), &authority("root"));
-    assert_eq!(problems(&with(&sound, "tls.key", Some(&key("MAcGBSuBBAAj")))), Vec::<String>::new());
-    let found = problems(&with(&sound, "tls.key", Some(&key("MAA="))));
+    let valid = secret(&params_for((2026, 2030)), &authority("root"));
+    assert_eq!(problems(&with(&valid, "tls.key", Some(&key("MAcGBSuBBAAj")))), Vec::<String>::new());
+    let found = problems(&with(&valid, "tls.key", Some(&key("MAA="))));
     assert!(found.len() == 1 && found[0].starts_with("tls.key contains no PEM key that TLS can use"), "{found:?}");
 }
 
 #[test]
 fn only_needed_intermediates_must_be_valid() {
     let root = authority("root");
-    let held = secret(&params_for((2026, 2030)), &root);
+    let texts = secret(&params_for((2026, 2030)), &root);
     let expired = secret(&params_for((2020, 2021)), &root);
-    let with_expired = format!("{}{}", held["tls.crt"], expired["tls.crt"]);
-    assert_eq!(problems(&with(&held, "tls.crt", Some(&with_expired))), Vec::<String>::new());
+    let with_expired = format!("{}{}", texts["tls.crt"], expired["tls.crt"]);
+    assert_eq!(problems(&with(&texts, "tls.crt", Some(&with_expired))), Vec::<String>::new());
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.distinguished_name.push(DnType::CommonName, "between");
     (params.not_before, params.not_after) = (date_time_ymd(2025, 1, 1), date_time_ymd(2026, 6, 1));
     let intermediate = CertifiedIssuer::signed_by(params, KeyPair::generate().unwrap(), &root).unwrap();
-    let held = with(&secret(&params_for((2026, 2030)), &intermediate), "ca.crt", Some(&root.pem()));
-    let chain = format!("{}{}", held["tls.crt"], intermediate.pem());
-    let found = problems(&with(&held, "tls.crt", Some(&chain)));
+    let texts = with(&secret(&params_for((2026, 2030)), &intermediate), "ca.crt", Some(&root.pem()));
+    let chain = format!("{}{}", texts["tls.crt"], intermediate.pem());
+    let found = problems(&with(&texts, "tls.crt", Some(&chain)));
     assert!(found.len() == 1 && found[0].starts_with("tls.crt expired at 2026-06-01T00:00:00Z"), "{found:?}");
 }
 
 #[test]
 fn message_does_not_change_until_a_certificate_is_valid() {
-    let held = secret(&params_for((2030, 2035)), &authority("root"));
-    let examined = check_certificate(&certificate(), &held);
-    let problems = |time: &str| examined.problems(time.parse().unwrap());
+    let texts = secret(&params_for((2030, 2035)), &authority("root"));
+    let check = check_certificate(&certificate(), &texts);
+    let problems = |time: &str| check.problems(time.parse().unwrap());
     let early = problems("2026-11-22T00:00:00Z");
     assert_eq!(early.len(), 1, "{early:?}");
     assert_eq!(problems("2026-11-22T00:00:00.000000001Z"), early);
@@ -188,13 +189,13 @@ fn reports_an_expired_ca() {
 
 #[test]
 fn next_check_is_when_the_result_changes() {
-    let examined = check_certificate(&certificate(), &secret(&params_for((2027, 2028)), &authority("root")));
+    let check = check_certificate(&certificate(), &secret(&params_for((2027, 2028)), &authority("root")));
     let time = |text: &str| text.parse::<Timestamp>().unwrap();
-    let next = |now| examined.next(time(now));
+    let next = |now| check.next_change(time(now));
     assert_eq!(next("2026-11-22T00:00:00Z"), Some(time("2027-01-01T00:00:00Z")));
     assert_eq!(next("2027-01-01T00:00:00Z"), Some(time("2028-01-01T00:00:01Z")));
-    assert_eq!(examined.problems(time("2027-01-01T00:00:00Z")), Vec::<String>::new());
-    assert_eq!(examined.problems(time("2028-01-01T00:00:01Z")).len(), 1);
+    assert_eq!(check.problems(time("2027-01-01T00:00:00Z")), Vec::<String>::new());
+    assert_eq!(check.problems(time("2028-01-01T00:00:01Z")).len(), 1);
     assert_eq!(next("2040-01-01T00:00:01Z"), None);
 }
 
@@ -202,6 +203,9 @@ fn next_check_is_when_the_result_changes() {
 fn ignores_keys_that_are_not_used() {
     let keys = CertificateKeys { authority: Some("ca.crt".into()), ..CertificateKeys::default() };
     let only = Certificate { hosts: Vec::new(), keys, ..certificate() };
-    let held = Held::from([("ca.crt".to_owned(), authority("root").pem())]);
-    assert_eq!(check_certificate(&only, &held).problems("2026-11-22T00:00:00Z".parse().unwrap()), Vec::<String>::new());
+    let texts = SecretTexts::from([("ca.crt".to_owned(), authority("root").pem())]);
+    assert_eq!(
+        check_certificate(&only, &texts).problems("2026-11-22T00:00:00Z".parse().unwrap()),
+        Vec::<String>::new()
+    );
 }

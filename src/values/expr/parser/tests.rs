@@ -1,15 +1,15 @@
-use super::{DEEPEST, LONGEST, OPERATIONS, parse};
+use super::{MAX_DEPTH, MAX_LENGTH, MAX_OPERATORS, parse};
 
 /// A stack overflow ends the process, so a failure of this test is an abort.
 #[test]
 fn permitted_expressions_fit_the_stack() {
-    let long = |text: &str| text.repeat(OPERATIONS - 4);
+    let long = |text: &str| text.repeat(MAX_OPERATORS - 4);
     let permitted = [
         format!("-1{}", long("+1")),
-        format!("-1 == 1 ? 1 : {}2", "a?b:".repeat(DEEPEST - 1)),
-        format!("{}-1{}", "(".repeat(DEEPEST), ")".repeat(DEEPEST)),
-        format!("{}a", "!".repeat(LONGEST - 1)),
-        format!("{}a", "-".repeat(LONGEST - 1)),
+        format!("-1 == 1 ? 1 : {}2", "a?b:".repeat(MAX_DEPTH - 1)),
+        format!("{}-1{}", "(".repeat(MAX_DEPTH), ")".repeat(MAX_DEPTH)),
+        format!("{}a", "!".repeat(MAX_LENGTH - 1)),
+        format!("{}a", "-".repeat(MAX_LENGTH - 1)),
         format!("-1 + a{}", long(".b")),
         format!("-1 in a{}", long("[0]")),
     ];
@@ -20,10 +20,10 @@ fn permitted_expressions_fit_the_stack() {
     };
     std::thread::Builder::new().stack_size(2 << 20).spawn(all).unwrap().join().unwrap();
     let refused = [
-        "1+".repeat(OPERATIONS + 1) + "1",
-        "a?b:".repeat(DEEPEST + 1) + "c",
-        format!("{}1{}", "[".repeat(DEEPEST + 1), "]".repeat(DEEPEST + 1)),
-        format!("'{}'", "x".repeat(LONGEST)),
+        "1+".repeat(MAX_OPERATORS + 1) + "1",
+        "a?b:".repeat(MAX_DEPTH + 1) + "c",
+        format!("{}1{}", "[".repeat(MAX_DEPTH + 1), "]".repeat(MAX_DEPTH + 1)),
+        format!("'{}'", "x".repeat(MAX_LENGTH)),
     ];
     for text in refused {
         let error = parse(&text).unwrap_err().to_string();

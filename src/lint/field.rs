@@ -1,15 +1,15 @@
-//! Converts between fields as text and their keys.
+//! Fields as text, such as `spec.presets[0]`, and their keys.
 
 use serde_json::Value;
 
-use super::schema::field_path;
+use osdpl_core::catalog::schema::field_path;
 
 /// Quotes the keys of a field that contain dots, according to the keys of `object`.
-pub(super) fn quoted(object: &Value, field: &str) -> String {
+pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));
     while !rest.is_empty() {
-        let (key, after) = first(value, rest);
+        let (key, after) = split_first(value, rest);
         let index = key.strip_prefix('[').and_then(|key| key.strip_suffix(']'));
         match index {
             Some(_) => found.push_str(key),
@@ -26,7 +26,7 @@ pub(super) fn quoted(object: &Value, field: &str) -> String {
 }
 
 /// Splits off the first key of a field: the longest one that exists.
-fn first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
+fn split_first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
     if let Some(end) = field.find(']').filter(|_| field.starts_with('[')) {
         return field.split_at(end + 1);
     }
@@ -82,7 +82,7 @@ mod tests {
             ("spec.nothing.of.it", "spec.nothing.of.it"),
             ("", ""),
         ] {
-            assert_eq!(quoted(&object, field), expected);
+            assert_eq!(quote_keys(&object, field), expected);
         }
     }
 

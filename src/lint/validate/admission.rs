@@ -2,20 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::ReviewInput;
+use super::review::ReviewInput;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{find_excluded_presets, has_unknown_names};
-use osdpl_core::finding::Finding;
+use osdpl_core::finding::{CATALOGUE, Finding};
 
 /// The number of warnings in a response; the API server truncates all of them at 4096 characters in total.
-const WARNINGS: usize = 8;
+const MAX_WARNINGS: usize = 8;
 
-/// The rule about values: additions to the catalogue may set them, whether the spec names the addition or not.
-const OF_VALUES: &str = "values";
-
-/// The rule about names of the catalogue: a preset that is not known yet may set what is missing.
-const OF_CATALOGUE: &str = "catalogue";
+/// The rule about values: additions to the catalogue may set them, even if the spec does not name the addition.
+const VALUES: &str = "values";
 
 /// The spec of a review; `None` if the review is allowed without validation, or if the spec can't be parsed.
 pub fn spec_to_check(review: &Value) -> Option<OpenStackDeploymentSpec> {
@@ -28,8 +25,8 @@ fn is_validated(request: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_null() && (old.is_null() || object["spec"] != old["spec"])
 }
 
-/// Returns the fields of presets that exclude others: no addition to the catalogue resolves this.
-fn settled(presets: &Value, catalog: &Catalog) -> Vec<String> {
+/// Returns the fields of presets that exclude others, which no addition to the catalogue can resolve.
+fn excluded_presets(presets: &Value, catalog: &Catalog) -> Vec<String> {
     let presets: Vec<String> = serde_json::from_value(presets.clone()).unwrap_or_default();
     let later = find_excluded_presets(&presets, catalog).into_iter().map(|(later, ..)| later);
     later.map(|later| format!("spec.presets[{later}]")).collect()
@@ -41,30 +38,30 @@ impl ReviewInput<'_> {
     /// The API server has already checked the schema and the CEL rules. An object that is being deleted, or whose spec
     /// does not change, is allowed: new rules of an operator must not lock existing clouds.
     ///
-    /// If the catalogue may be incomplete (not `is_whole`), existing clouds are not refused for unknown names, for
-    /// consequences of those, or for values that come from the catalogue. Such errors become the first warnings. If the
-    /// catalogue has all names of the spec, its errors stay errors: no addition can resolve them.
-    pub fn admission(&self, review: &Value, is_whole: bool) -> Value {
+    /// If the catalogue may be incomplete (not `is_complete`), existing clouds are not refused for unknown names, for
+    /// consequences of those, or for values of the catalogue. Such errors become the first warnings. If the catalogue
+    /// contains all names of the spec, its errors stay errors: no addition can resolve them.
+    pub fn admission(&self, review: &Value, is_complete: bool) -> Value {
         let request = &review["request"];
         let found = self.findings(request);
-        let is_lenient = !is_whole && !request["oldObject"].is_null();
-        let settled = settled(&request["object"]["spec"]["presets"], self.catalog);
+        let is_lenient = !is_complete && !request["oldObject"].is_null();
+        let excluded = excluded_presets(&request["object"]["spec"]["presets"], self.catalog);
         let has_unknown_names = spec_to_check(review).is_some_and(|spec| has_unknown_names(&spec, self.catalog));
-        let is_open = |judged: &Finding| match judged.rule {
-            OF_VALUES => true,
-            OF_CATALOGUE => has_unknown_names && !settled.contains(&judged.location.field),
+        let can_be_resolved = |finding: &Finding| match finding.rule {
+            VALUES => true,
+            CATALOGUE => has_unknown_names && !excluded.contains(&finding.location.field),
             _ => false,
         };
-        let is_downgraded = |judged: &&Finding| is_lenient && judged.level == Level::Error && is_open(judged);
-        let text = |judged: &Finding| judged.to_string();
-        let refused = found.iter().filter(|judged| judged.level == Level::Error && !is_downgraded(judged));
-        let errors: Vec<String> = refused.map(text).collect();
+        let is_downgraded =
+            |finding: &&Finding| is_lenient && finding.level == Level::Error && can_be_resolved(finding);
+        let refused = found.iter().filter(|finding| finding.level == Level::Error && !is_downgraded(finding));
+        let errors: Vec<String> = refused.map(ToString::to_string).collect();
         let downgraded = found.iter().filter(is_downgraded);
-        let warnings_found = found.iter().filter(|judged| judged.level == Level::Warning);
-        let mut warnings: Vec<String> = downgraded.chain(warnings_found).map(text).collect();
-        if warnings.len() > WARNINGS {
-            let more = warnings.len() - WARNINGS;
-            warnings.truncate(WARNINGS);
+        let other_warnings = found.iter().filter(|finding| finding.level == Level::Warning);
+        let mut warnings: Vec<String> = downgraded.chain(other_warnings).map(ToString::to_string).collect();
+        if warnings.len() > MAX_WARNINGS {
+            let more = warnings.len() - MAX_WARNINGS;
+            warnings.truncate(MAX_WARNINGS);
             warnings.push(format!("and {more} more; `osdpl validate` shows all of them"));
         }
         let mut response = json!({ "uid": request["uid"], "allowed": errors.is_empty() });
@@ -103,7 +100,7 @@ impl ReviewInput<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::Schemas;
+    use crate::validate::Schemas;
     use osdpl_core::catalog::Catalog;
     use osdpl_core::observed::ClusterInfo;
 
@@ -111,13 +108,13 @@ mod tests {
         respond_with(spec, more, true)
     }
 
-    fn respond_with(spec: &Value, more: &Value, is_whole: bool) -> Value {
+    fn respond_with(spec: &Value, more: &Value, is_complete: bool) -> Value {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
-        let question = ReviewInput {
+        let input = ReviewInput {
             catalog: &catalog,
             schemas: &Schemas::new(&catalog).unwrap(),
-            beside: &[],
-            site: &ClusterInfo::default(),
+            manifests: &[],
+            cluster_info: &ClusterInfo::default(),
             now: None,
         };
         let object = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "c", "namespace": "n"}, "spec": spec});
@@ -130,15 +127,15 @@ mod tests {
                 request[part]["metadata"][field] = value.clone();
             }
         }
-        let response = question.admission(&json!({"request": request}), is_whole);
+        let response = input.admission(&json!({"request": request}), is_complete);
         assert_eq!((&response["kind"], &response["response"]["uid"]), (&json!("AdmissionReview"), &json!("1-2")));
         response["response"].clone()
     }
 
     #[test]
     fn errors_refuse_and_warnings_allow() {
-        let sound = json!({"openstackRelease": "2026.1", "presets": ["small"]});
-        assert_eq!(respond(&sound, &json!({})), json!({"uid": "1-2", "allowed": true}));
+        let valid = json!({"openstackRelease": "2026.1", "presets": ["small"]});
+        assert_eq!(respond(&valid, &json!({})), json!({"uid": "1-2", "allowed": true}));
         let wrong = json!({"openstackRelease": "2026.1", "presets": ["smal"], "features": {"color": {}}});
         let refused = respond(&wrong, &json!({}));
         let message = refused["status"]["message"].as_str().unwrap();
@@ -148,8 +145,8 @@ mod tests {
                 && message.contains("spec.features.color: there is no feature"),
             "{message}"
         );
-        let warnings_found = json!({"openstackRelease": "2026.1", "presets": ["small"], "publicDomain": "cloud"});
-        let response = respond(&warnings_found, &json!({}));
+        let single_label = json!({"openstackRelease": "2026.1", "presets": ["small"], "publicDomain": "cloud"});
+        let response = respond(&single_label, &json!({}));
         assert_eq!(response["allowed"], true);
         assert!(
             response["warnings"][0].as_str().unwrap().starts_with("spec.publicDomain: cloud is a single label"),

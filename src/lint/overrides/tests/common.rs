@@ -8,17 +8,17 @@ fn reports_common_values_without_effect() {
         ("values/keys/front.yaml", "pod: {history: 3, replicas: {api: 1}}\nname: string\n"),
         ("values/keys/store.yaml", "pod: {replicas: number}\n"),
     ];
-    let of_all = |values: Value| hazards_with(json!({"common": {"values": values}}), &keys);
+    let of_all = |values: Value| warnings_with(json!({"common": {"values": values}}), &keys);
     let same = |path: &str| {
         format!(
-            "no-effect spec.common.values.{path}: changes nothing: the chart's own values are the same; take it out, so that later versions of the chart may change it"
+            "no-effect spec.common.values.{path}: changes nothing: the chart has the same default; remove it, so that later versions of the chart can change it"
         )
     };
     assert_eq!(of_all(json!({"pod": {"history": 3}})), [same("pod.history")], "store has no such key");
     assert_eq!(of_all(json!({"pod": {"history": 4}})), Vec::<String>::new());
-    let empty = "changes nothing: helm merges maps, and an empty one leaves the chart's as it is; take it out, or remove keys with `unset`";
+    let empty = "changes nothing: helm merges maps, so that an empty one keeps the chart's values; remove it, or remove keys with `unset`";
     assert_eq!(
-        hazards_with(
+        warnings_with(
             json!({"services": {"front": {"releases": {"front": {"values": {"pod": {"replicas": {}}}}}}}}),
             &keys
         ),
@@ -29,6 +29,6 @@ fn reports_common_values_without_effect() {
 #[test]
 fn reports_the_index_of_an_unset_entry() {
     let found =
-        hazards_of(json!({"services": {"front": {"releases": {"front": {"unset": ["a..b", "conf.front.debug"]}}}}}));
+        warnings_of(json!({"services": {"front": {"releases": {"front": {"unset": ["a..b", "conf.front.debug"]}}}}}));
     assert!(found[0].starts_with("null-nothing spec.services.front.releases.front.unset[1]: "), "{found:?}");
 }

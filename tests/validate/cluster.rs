@@ -4,19 +4,19 @@ use std::sync::LazyLock;
 
 use osdpl_core::catalog::Catalog;
 use osdpl_core::observed::{Class, ClusterInfo, NodeCount, Range};
-use osdpl_lint::rule::Schemas;
+use osdpl_lint::validate::Schemas;
 
 use super::{checked_at, resource};
 
 /// Returns the findings of the cluster rules for a spec, each with its field.
-fn findings_of(input: &str, site: &ClusterInfo) -> Vec<String> {
+fn findings_of(input: &str, cluster_info: &ClusterInfo) -> Vec<String> {
     static KNOWN: LazyLock<(Catalog, Schemas)> = LazyLock::new(|| {
         let catalog = osdpl_core::files::load_catalog(None).unwrap();
         let schemas = Schemas::new(&catalog).unwrap();
         (catalog, schemas)
     });
     let (catalog, schemas) = &*KNOWN;
-    let report = checked_at(&[("cloud.yaml", &resource(input))], catalog, schemas, site);
+    let report = checked_at(&[("cloud.yaml", &resource(input))], catalog, schemas, cluster_info);
     let found =
         report.findings.iter().filter(|found| ["controllers", "storage-class", "address"].contains(&found.rule));
     found.map(|found| format!("{} {}: {}", found.level.as_str(), found.field(), found.text())).collect()
@@ -44,16 +44,16 @@ fn counts_servers_against_nodes() {
     assert_eq!(
         found[0],
         format!(
-            "warning spec.presets: 3 RabbitMQ servers (rabbitmq), 3 database servers (mariadb) are wanted, and 2 nodes carry openstack-control-plane=enabled: each \
-             needs a node of its own, so that the others stay pending; {FEWER}"
+            "warning spec.presets: 3 RabbitMQ servers (rabbitmq), 3 database servers (mariadb) are configured, but 2 nodes carry openstack-control-plane=enabled: each \
+             needs its own node, so that the others stay pending; {FEWER}"
         )
     );
-    let (before, after) = found[1].split_once(" more are wanted").unwrap();
+    let (before, after) = found[1].split_once(" more are configured").unwrap();
     assert!(before.starts_with("warning spec.presets: 3 pods of ") && before.matches(" of ").count() == 6, "{before}");
     assert_eq!(
         after,
         format!(
-            ", and 2 nodes carry openstack-control-plane=enabled: those that share a node are lost together, so the additional ones add no availability; {FEWER}"
+            ", but 2 nodes carry openstack-control-plane=enabled: servers on one node fail together, so that the additional ones do not improve availability; {FEWER}"
         )
     );
     assert_eq!(found.len(), 2, "{found:?}");
@@ -62,7 +62,7 @@ fn counts_servers_against_nodes() {
     assert_eq!(unknown, Vec::<String>::new(), "the nodes are not known");
     let named = "presets: [compute, ha]\nnodes: {roles: {control-plane: {names: [n1]}}}";
     let found = findings_of(named, &ClusterInfo::default());
-    let of_spec = "are wanted, and spec.nodes.roles names 1 node for openstack-control-plane=enabled: each needs a node of its own";
+    let of_spec = "are configured, but spec.nodes.roles names 1 node for openstack-control-plane=enabled: each needs its own node";
     assert!(found[0].contains(of_spec), "{found:?}");
     let three = nodes(&[("openstack-control-plane", 3)]);
     assert_eq!(findings_of(named, &three), Vec::<String>::new(), "they were counted");
@@ -79,14 +79,14 @@ fn distinguishes_one_node_from_no_majority() {
     assert_eq!(
         findings_of(own, &nodes(&[("openstack-control-plane", 1)])),
         [format!(
-            "warning {at}: 3 database servers (mariadb) are wanted, and 1 node carries openstack-control-plane=enabled: some share a node, and if it fails the \
+            "warning {at}: 3 database servers (mariadb) are configured, but 1 node carries openstack-control-plane=enabled: some share a node, and if it fails the \
              majority is lost; {FEWER}"
         )]
     );
     assert_eq!(
         findings_of(own, &nodes(&[("openstack-control-plane", 0)])),
         [
-            "warning spec.nodes.roles: 3 database servers (mariadb), RabbitMQ servers (rabbitmq) are wanted, and no node carries openstack-control-plane=enabled: none of \
+            "warning spec.nodes.roles: 3 database servers (mariadb), RabbitMQ servers (rabbitmq) are configured, but no node carries openstack-control-plane=enabled: none of \
              them starts; give nodes the label (spec.nodes.roles)"
         ]
     );
@@ -96,26 +96,26 @@ fn distinguishes_one_node_from_no_majority() {
         "one that can't run is one too many: {one:?}"
     );
     assert_eq!(findings_of("presets: [compute]", &nodes(&[("openstack-control-plane", 1)])), Vec::<String>::new());
-    let elsewhere = "services: {mariadb: {releases: {mariadb: {values: {labels: {server: {node_selector_key: db}}, pod: {replicas: {server: 3}}}}}}}";
-    let found = findings_of(elsewhere, &nodes(&[("openstack-control-plane", 1), ("db", 3)]));
-    assert_eq!(found, Vec::<String>::new(), "they run elsewhere");
+    let on_other_nodes = "services: {mariadb: {releases: {mariadb: {values: {labels: {server: {node_selector_key: db}}, pod: {replicas: {server: 3}}}}}}}";
+    let found = findings_of(on_other_nodes, &nodes(&[("openstack-control-plane", 1), ("db", 3)]));
+    assert_eq!(found, Vec::<String>::new(), "they run on other nodes");
     let ovn = "presets: [compute, ha]\nfeatures: {network: {backend: ovn}}";
     let found = findings_of(ovn, &nodes(&[("openstack-control-plane", 3), ("openstack-network-node", 1)]));
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
-        found[0].contains("3 northbound databases of OVN (ovn), 3 southbound databases of OVN (ovn) are wanted, and 1 node carries openstack-network-node=enabled"),
+        found[0].contains("3 northbound databases of OVN (ovn), 3 southbound databases of OVN (ovn) are configured, but 1 node carries openstack-network-node=enabled"),
         "{found:?}"
     );
 }
 
 #[test]
 fn unknown_class_lists_known_ones() {
-    let wait = "so that volume claims, and the pods that mount them, wait for ever";
+    let wait = "so that volume claims, and the pods that mount them, wait forever";
     let known = classes(&[class("fast", "example.com/disks", false), class("generals", "example.com/disks", true)]);
     assert_eq!(
         findings_of("region: one", &known),
         [format!(
-            "warning spec.storageClass: there is no StorageClass \"general\", did you mean \"generals\"?, {wait}; the cluster has fast, generals; name one of them, or make \
+            "warning spec.storageClass: there is no StorageClass \"general\", did you mean \"generals\"?, {wait}; the cluster has fast, generals; use one of them, or create \
              it"
         )]
     );
@@ -123,7 +123,7 @@ fn unknown_class_lists_known_ones() {
     assert_eq!(
         findings_of("storageClass: fast", &none),
         [format!(
-            "warning spec.storageClass: there is no StorageClass \"fast\", {wait}; the cluster has none at all; make one"
+            "warning spec.storageClass: there is no StorageClass \"fast\", {wait}; the cluster has none; create one"
         )]
     );
     assert_eq!(
@@ -133,9 +133,13 @@ fn unknown_class_lists_known_ones() {
     );
     let without_default = classes(&[class("fast", "example.com/disks", false)]);
     assert_eq!(findings_of("storageClass: default", &without_default).len(), 1, "which has none by default");
-    assert_eq!(findings_of("features: {storage: {backend: local}}", &none), Vec::<String>::new(), "no claim is made");
+    assert_eq!(
+        findings_of("features: {storage: {backend: local}}", &none),
+        Vec::<String>::new(),
+        "no claim is created"
+    );
     let claimless = "presets: []\nservices: {memcached: {enabled: true}}";
-    assert_eq!(findings_of(claimless, &none), Vec::<String>::new(), "of that class none is made");
+    assert_eq!(findings_of(claimless, &none), Vec::<String>::new(), "no claim of that class is created");
     let own = "storageClass: fast\nservices: {mariadb: {releases: {mariadb: {values: {volume: {class_name: slow}}}}}}";
     let found = findings_of(own, &known);
     assert_eq!(found.len(), 1, "{found:?}");
@@ -151,16 +155,19 @@ fn shared_claims_need_a_shareable_class() {
         class("shared", "rook-ceph.cephfs.csi.ceph.com", false),
     ]);
     let found = findings_of("services: {tacker: {enabled: true}, gnocchi: {enabled: true}}", &disks);
-    let told = |release: &str, path: &str| {
+    let expected = |release: &str, path: &str| {
         format!(
             "warning spec.services.{release}: pods of {release} on several nodes mount one volume (ReadWriteMany), and StorageClass \"general\" \
-             (rook-ceph.rbd.csi.ceph.com) makes none that can be shared: the claim, and the pods, wait for ever; name a class of a shared file system (CephFS, NFS) in \
+             (rook-ceph.rbd.csi.ceph.com) creates volumes that only one node can mount: the claim, and the pods, wait forever; set a class of a shared file system (CephFS, NFS) in \
              services.{release}.releases.{release}.values.{path}"
         )
     };
     assert_eq!(
         found,
-        [told("gnocchi", "extraObjects.measures.spec.storageClassName"), told("tacker", "storage.storageClass")]
+        [
+            expected("gnocchi", "extraObjects.measures.spec.storageClassName"),
+            expected("tacker", "storage.storageClass")
+        ]
     );
     let shared = "services: {tacker: {enabled: true, releases: {tacker: {values: {storage: {storageClass: shared}}}}}}";
     assert_eq!(findings_of(shared, &disks), Vec::<String>::new());
@@ -184,17 +191,17 @@ fn reports_networks_that_overlap_the_cluster() {
     };
     let services = range("Services (ServiceCIDR kubernetes)", false, "10.96.0.0/12");
     let networks = vec![range("the pods of node n1", true, "10.244.1.0/24"), services];
-    let site = ClusterInfo { networks, ..ClusterInfo::default() };
+    let cluster_info = ClusterInfo { networks, ..ClusterInfo::default() };
     let input = "features: {network: {backend: ovs, tunnelNetwork: 10.96.10.0/24}, networkPolicies: {enabled: true, clients: [10.244.0.0/16]}}";
     assert_eq!(
-        findings_of(input, &site),
+        findings_of(input, &cluster_info),
         [
             "warning spec.features.network.tunnelNetwork: 10.96.10.0/24 overlaps 10.96.0.0/12 of Services (ServiceCIDR kubernetes): pods of the cloud can reach only one of \
              the two; choose another range"
         ]
     );
     assert_eq!(
-        findings_of("features: {network: {backend: ovs, tunnelNetwork: 172.16.0.0/24}}", &site),
+        findings_of("features: {network: {backend: ovs, tunnelNetwork: 172.16.0.0/24}}", &cluster_info),
         Vec::<String>::new()
     );
 }

@@ -6,8 +6,12 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::crd::{Schemas, read_spec};
 use super::file::{Content, Document, ParsedDocument};
-use super::{Kind, ReviewInput, Schemas, beside, is_deployment, kinds, metadata, read_spec};
+use super::kinds::{self, Kind};
+use super::metadata;
+use super::review::ReviewInput;
+use crate::manifests::missing_sources;
 use osdpl_core::catalog::{Catalog, LABEL, Level};
 use osdpl_core::finding::{Finding, SourceLine};
 use osdpl_core::observed::ClusterInfo;
@@ -19,7 +23,7 @@ use osdpl_values::yaml;
 pub struct Report {
     /// The findings, sorted by file and line.
     pub findings: Vec<Finding>,
-    /// What was not validated, and why.
+    /// The objects that were not validated, each with the reason.
     pub notes: Vec<String>,
     /// The totals.
     pub summary: Summary,
@@ -37,51 +41,51 @@ pub struct Summary {
     pub warnings: usize,
 }
 
-/// Validates all documents; each sees the others, as if all were applied to one cluster.
+/// Validates all documents, as if all were applied to one cluster: resources can reference objects of other documents.
 pub fn report(
     documents: &[Document],
     catalog: &Catalog,
     schemas: &Schemas,
-    site: &ClusterInfo,
+    cluster_info: &ClusterInfo,
     now: Option<Timestamp>,
 ) -> Report {
     let mut report = Report::default();
-    let beside: Vec<Value> = documents.iter().flat_map(objects_of).map(|(_, object)| object.clone()).collect();
-    let question = ReviewInput { catalog, schemas, beside: &beside, site, now };
-    let names = names(&question);
+    let manifests: Vec<Value> = documents.iter().flat_map(objects_of).map(|(_, object)| object.clone()).collect();
+    let input = ReviewInput { catalog, schemas, manifests: &manifests, cluster_info, now };
+    let names = referenced_names(&input);
     let mut known = BTreeMap::new();
     for document in documents {
-        if let Content::Wrong(error) = &document.content {
-            report.findings.push(finding(document, error.line + document.before, "", yaml_finding(document, error)));
+        if let Content::Invalid(error) = &document.content {
+            report.findings.push(with_line(document, error.line + document.before, "", yaml_finding(document, error)));
         }
-        let Content::Object(read) = &document.content else { continue };
-        for (at, object) in kinds::objects(&read.value) {
-            let location = Location { document, read, at };
+        let Content::Object(parsed) = &document.content else { continue };
+        for (field, object) in kinds::objects(&parsed.value) {
+            let location = Location { document, parsed, field };
             location.check_duplicate(object, &mut known, &mut report);
-            location.validate(object, &names, &question, &mut report);
+            location.validate(object, &names, &input, &mut report);
         }
     }
-    report.settle();
+    report.sort_and_count();
     report
 }
 
 /// Returns the objects of a document.
 fn objects_of(document: &Document) -> Vec<(String, &Value)> {
     match &document.content {
-        Content::Object(read) => kinds::objects(&read.value),
-        Content::Wrong(_) => Vec::new(),
+        Content::Object(parsed) => kinds::objects(&parsed.value),
+        Content::Invalid(_) => Vec::new(),
     }
 }
 
 /// Returns the names of all objects that the resources reference, including Secrets of certificates.
-fn names(question: &ReviewInput) -> BTreeSet<String> {
+fn referenced_names(input: &ReviewInput) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    if !question.beside.iter().any(kinds::is_source) {
+    if !input.manifests.iter().any(kinds::is_source) {
         return names;
     }
-    for (kind, object) in question.beside.iter().filter_map(|object| Some((Kind::of(object)?, object))) {
-        kinds::named(&object["spec"], &mut names);
-        names.extend(question.certificates(kind, object));
+    for (kind, object) in input.manifests.iter().filter_map(|object| Some((Kind::of(object)?, object))) {
+        kinds::collect_names(&object["spec"], &mut names);
+        names.extend(input.certificates(kind, object));
     }
     names
 }
@@ -101,41 +105,40 @@ fn yaml_finding(document: &Document, error: &yaml::Error) -> Finding {
 /// An argument of `osdpl validate`, with its documents.
 pub struct Argument<'a> {
     /// The argument: a file, a folder, `stdin` for standard input.
-    pub place: String,
+    pub name: String,
     /// The documents found in it.
     pub documents: &'a [Document],
     /// Whether it is a folder.
     pub is_folder: bool,
-    /// The files that can't be read, each with the reason and what to do.
+    /// The files that can't be read, each with the reason and the remedy.
     pub unread: &'a [(String, String)],
 }
 
 impl Report {
     /// Adds findings about an argument without osdpl resources, and about its unreadable files.
     ///
-    /// Secrets and `ConfigMap`s are read by the resources beside them: a file that contains only these is fine if there
-    /// is such a resource.
-    pub fn visit(&mut self, named: &Argument<'_>) {
-        for (file, why) in named.unread {
-            self.findings.push(finding_without_line(file, format!("can't be read: {why}")));
+    /// A file may contain only Secrets and `ConfigMap`s if another file contains a resource, which can reference them.
+    pub fn check_argument(&mut self, argument: &Argument<'_>) {
+        for (file, reason) in argument.unread {
+            self.findings.push(finding_without_line(file, format!("can't be read: {reason}")));
         }
-        let kinds: Vec<&Value> = named.documents.iter().flat_map(objects_of).map(|(_, object)| object).collect();
-        // Invalid YAML is already an error if the file was named itself or looks like an osdpl resource.
+        let objects: Vec<&Value> = argument.documents.iter().flat_map(objects_of).map(|(_, object)| object).collect();
+        // Invalid YAML is already an error if the file itself is an argument, or looks like an osdpl resource.
         let is_reported = |document: &Document| {
-            matches!(document.content, Content::Wrong(_)) && (document.is_ours || document.is_named)
+            matches!(document.content, Content::Invalid(_)) && (document.is_ours || document.is_named)
         };
-        let has_reported = named.documents.iter().any(is_reported);
-        let is_beside =
-            self.summary.resources > 0 && !kinds.is_empty() && kinds.iter().all(|value| kinds::is_source(value));
-        let is_judged = |value: &&Value| Kind::of(value).is_some() || kinds::likely_mistake(value).is_some();
-        if !kinds.iter().any(is_judged) && !has_reported && !is_beside && named.unread.is_empty() {
-            self.findings.push(finding_without_line(&named.place, describe_missing(named, &kinds)));
+        let has_reported = argument.documents.iter().any(is_reported);
+        let is_referenced =
+            self.summary.resources > 0 && !objects.is_empty() && objects.iter().all(|object| kinds::is_source(object));
+        let is_validated = |object: &&Value| Kind::of(object).is_some() || kinds::likely_mistake(object).is_some();
+        if !objects.iter().any(is_validated) && !has_reported && !is_referenced && argument.unread.is_empty() {
+            self.findings.push(finding_without_line(&argument.name, describe_missing(argument, &objects)));
         }
-        self.settle();
+        self.sort_and_count();
     }
 
     /// Sorts and deduplicates the findings, and counts them.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn sort_and_count(&mut self) {
         self.findings.sort_by(|one, other| order(one).cmp(&order(other)));
         self.findings.dedup();
         let count = |level| self.findings.iter().filter(|finding| finding.level == level).count();
@@ -148,17 +151,17 @@ fn order(finding: &Finding) -> (&str, u64, &str, &str, &Finding) {
     (finding.file(), finding.line(), finding.level.as_str(), finding.rule, finding)
 }
 
-fn describe_missing(named: &Argument<'_>, values: &[&Value]) -> String {
-    let there = match (values.is_empty(), named.is_folder) {
-        (true, true) => "there is no .yaml, .yml or .json file with anything in it".to_owned(),
+fn describe_missing(argument: &Argument<'_>, values: &[&Value]) -> String {
+    let content = match (values.is_empty(), argument.is_folder) {
+        (true, true) => "there is no .yaml, .yml or .json file with content".to_owned(),
         _ => describe_kinds(values),
     };
     // Secrets and ConfigMaps need the cloud that references them.
-    let serves = !values.is_empty() && values.iter().all(|value| kinds::is_source(value));
-    let yours = if serves { "yours beside this one" } else { "yours" };
+    let are_sources = !values.is_empty() && values.iter().all(|value| kinds::is_source(value));
+    let resource = if are_sources { "the resource in addition to this one" } else { "your resource" };
     format!(
-        "there is no resource of osdpl (OpenStackDeployment or NodeMaintenance, apiVersion osdpl.dev/v1alpha1) here, so that nothing is validated: {there}; name the file or the folder \
-         that contains {yours}"
+        "there is no resource of osdpl (OpenStackDeployment or NodeMaintenance, apiVersion osdpl.dev/v1alpha1) here, so that nothing is validated: {content}; name the file or the folder \
+         that contains {resource}"
     )
 }
 
@@ -190,25 +193,25 @@ fn finding_without_line(file: &str, message: String) -> Finding {
 /// The location of an object.
 struct Location<'a> {
     document: &'a Document,
-    read: &'a ParsedDocument,
+    parsed: &'a ParsedDocument,
     /// The field of the object in the document; empty if the document is the object.
-    at: String,
+    field: String,
 }
 
 impl Location<'_> {
     fn line(&self, field: &str) -> u64 {
-        let dot = if self.at.is_empty() || field.is_empty() { "" } else { "." };
-        self.read.line(&format!("{}{dot}{field}", self.at)) + self.document.before
+        let dot = if self.field.is_empty() || field.is_empty() { "" } else { "." };
+        self.parsed.line(&format!("{}{dot}{field}", self.field)) + self.document.before
     }
 
     /// Describes where the object begins.
-    fn location(&self) -> String {
-        let line = if self.at.is_empty() { self.document.before + 1 } else { self.line("") };
+    fn describe(&self) -> String {
+        let line = if self.field.is_empty() { self.document.before + 1 } else { self.line("") };
         format!("{}:{line}", self.document.file)
     }
 
-    fn report(&self, resource: &str, judged: Finding, report: &mut Report) {
-        report.findings.push(finding(self.document, self.line(&judged.location.field), resource, judged));
+    fn report(&self, resource: &str, finding: Finding, report: &mut Report) {
+        report.findings.push(with_line(self.document, self.line(finding.field()), resource, finding));
     }
 
     /// Reports a resource that is already defined in the same file.
@@ -219,26 +222,26 @@ impl Location<'_> {
             return;
         };
         let message = format!(
-            "{name} is already defined on line {first}, and the one that is applied last replaces the other; give this one another name, or take one of them out"
+            "{name} is already defined on line {first}, and the one that is applied last replaces the other; give this one another name, or remove one of them"
         );
         self.report(&name, Finding::error("resource", "metadata.name", message), report);
     }
 
-    fn validate(&self, object: &Value, names: &BTreeSet<String>, question: &ReviewInput<'_>, report: &mut Report) {
-        // An object without a version is validated as what it most likely is; the missing version is reported as well.
-        let assumed = || is_deployment(object).then_some(Kind::OpenStackDeployment);
+    fn validate(&self, object: &Value, names: &BTreeSet<String>, input: &ReviewInput<'_>, report: &mut Report) {
+        // An `OpenStackDeployment` without a version is validated, too; the missing version is reported as well.
+        let assumed = || kinds::is_deployment(object).then_some(Kind::OpenStackDeployment);
         let Some(kind) = Kind::of(object).or_else(assumed) else {
             self.check_other(object, names, report);
             return;
         };
         report.summary.resources += 1;
-        for judged in question.document(kind, object) {
-            self.report(&describe_resource(kind, object), judged, report);
+        for finding in input.review(kind, object).0 {
+            self.report(&describe_resource(kind, object), finding, report);
         }
         let spec = read_spec(object);
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("openstack");
-        for unseen in spec.iter().flat_map(|spec| beside::missing_sources(spec, namespace, question.beside)) {
-            report.notes.push(format!("{}: not validated: {unseen}: its values are unknown", self.location()));
+        for missing in spec.iter().flat_map(|spec| missing_sources(spec, namespace, input.manifests)) {
+            report.notes.push(format!("{}: not validated: {missing}: its values are unknown", self.describe()));
         }
     }
 
@@ -246,16 +249,16 @@ impl Location<'_> {
     fn check_other(&self, object: &Value, names: &BTreeSet<String>, report: &mut Report) {
         let kind = object["kind"].as_str().unwrap_or("something without a kind");
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let wrong: Vec<Finding> =
-            kinds::likely_mistake(object).into_iter().chain(metadata::of_addition(object)).collect();
-        // Objects that a resource references were read with it.
-        let is_read =
+        let found: Vec<Finding> =
+            kinds::likely_mistake(object).into_iter().chain(metadata::check_addition(object)).collect();
+        // Objects that a resource references were checked with it.
+        let is_used =
             kinds::is_source(object) && (names.contains(name) || !object["metadata"]["labels"][LABEL].is_null());
-        if wrong.is_empty() && !is_read {
-            report.notes.push(format!("{}: {kind} is not validated", self.location()));
+        if found.is_empty() && !is_used {
+            report.notes.push(format!("{}: {kind} is not validated", self.describe()));
         }
-        for judged in wrong {
-            self.report(format!("{kind} {name}").trim_end(), judged, report);
+        for finding in found {
+            self.report(format!("{kind} {name}").trim_end(), finding, report);
         }
     }
 }
@@ -267,6 +270,7 @@ fn describe_resource(kind: Kind, object: &Value) -> String {
     format!("{} {namespace}{name}", kind.name()).trim_end().to_owned()
 }
 
-fn finding(document: &Document, line: u64, resource: &str, judged: Finding) -> Finding {
-    judged.at_line(SourceLine { file: document.file.clone(), line, resource: resource.to_owned() })
+/// Adds the line of a document to a finding.
+fn with_line(document: &Document, line: u64, resource: &str, finding: Finding) -> Finding {
+    finding.at_line(SourceLine { file: document.file.clone(), line, resource: resource.to_owned() })
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Cloud, Location};
+use crate::cloud::{Cloud, Location};
 use osdpl_core::catalog::{EqualSetting, entry_name};
 use osdpl_core::finding::Finding;
 use osdpl_values::{Layer, Path, Values, get, trace};
@@ -14,8 +14,8 @@ struct CoupledValue {
     release: String,
     path: Path,
     value: Value,
-    /// The location that sets it, if it is the user's or an addition.
-    spot: Option<Location>,
+    /// The location of the layer that sets it, if that layer is checked.
+    location: Option<Location>,
     /// The description of the layer that sets it.
     source: String,
     is_secret: bool,
@@ -24,15 +24,16 @@ struct CoupledValue {
 /// Returns all contradictions that overrides cause.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     // Without layers to check there are no contradictions.
-    if !cloud.layers.values().flatten().any(|layer| cloud.spot(&layer.origin).is_some()) {
+    if !cloud.layers.values().flatten().any(|layer| cloud.layer_location(&layer.origin).is_some()) {
         return Vec::new();
     }
     let scope = &cloud.selection.scope;
     let check_coupling = |coupling: &EqualSetting| {
         let expected = coupling.expected.as_ref().and_then(|expected| expected.evaluate(scope).ok());
         let servers: BTreeSet<&str> = cloud.layers.keys().map(|name| server_of(name, coupling, cloud)).collect();
-        let of = |server| contradictions(coupling, &coupled_values(coupling, server, cloud), expected.as_ref());
-        servers.into_iter().flat_map(of).collect::<Vec<_>>()
+        let check_server =
+            |server| contradictions(coupling, &coupled_values(coupling, server, cloud), expected.as_ref());
+        servers.into_iter().flat_map(check_server).collect::<Vec<_>>()
     };
     cloud.catalog.cross_checks.couplings.iter().flat_map(check_coupling).collect()
 }
@@ -52,17 +53,17 @@ fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -
 fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
     let mut values_set = Vec::new();
     let mut unset = Vec::new();
-    for place in &coupling.paths {
+    for setting in &coupling.paths {
         // A coupling that names the shared server applies to a release's own server, too.
-        let named =
+        let with_own_server =
             |release: &str| if coupling.server.as_deref() == Some(release) { server } else { release }.to_owned();
-        let release_of = place.release.as_deref().map(named);
+        let coupled_release = setting.release.as_deref().map(with_own_server);
         let is_coupled = |name: &str| {
-            release_of.as_ref().is_none_or(|release| release == name) && server_of(name, coupling, cloud) == server
+            coupled_release.as_ref().is_none_or(|release| release == name) && server_of(name, coupling, cloud) == server
         };
         for (name, layers) in cloud.layers.iter().filter(|(name, _)| is_coupled(name)) {
             let values = cloud.values[name.as_str()];
-            for path in expanded(&place.path, values) {
+            for path in expand(&setting.path, values) {
                 match coupled_value(cloud, (name, layers), values, &path) {
                     Some(value) => values_set.push(value),
                     None => unset.push((name, path)),
@@ -70,18 +71,19 @@ fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> V
             }
         }
     }
-    let Some(default) = coupling.default.as_ref().filter(|_| values_set.iter().any(|coupled| coupled.spot.is_some()))
+    let Some(default) =
+        coupling.default.as_ref().filter(|_| values_set.iter().any(|coupled| coupled.location.is_some()))
     else {
         return values_set;
     };
     for (name, path) in
-        unset.into_iter().filter(|(name, path)| cloud.tree(name).is_some_and(|tree| tree.has_path(path)))
+        unset.into_iter().filter(|(name, path)| cloud.chart_keys(name).is_some_and(|keys| keys.has_path(path)))
     {
         values_set.push(CoupledValue {
             release: name.clone(),
             path,
             value: default.clone(),
-            spot: None,
+            location: None,
             source: "the chart's default".into(),
             is_secret: false,
         });
@@ -101,14 +103,14 @@ fn coupled_value(
         release: name.to_owned(),
         path: path.clone(),
         value: value.clone(),
-        spot: cloud.spot(trace.origin).map(|spot| spot.at(path)),
+        location: cloud.layer_location(trace.origin).map(|location| location.child(path)),
         source: trace.origin.to_string(),
         is_secret: trace.secret,
     })
 }
 
 /// Expands a pattern to the paths in these values; a pattern without `*` is a path.
-fn expanded(pattern: &Path, values: &Values) -> Vec<Path> {
+fn expand(pattern: &Path, values: &Values) -> Vec<Path> {
     let Some(star) = pattern.keys().iter().position(|key| key == "*") else { return vec![pattern.clone()] };
     let above: Path = pattern.keys()[..star].iter().cloned().collect();
     let keys = get(values, &above).and_then(Value::as_object).into_iter().flat_map(|map| map.keys());
@@ -120,30 +122,34 @@ fn expanded(pattern: &Path, values: &Values) -> Vec<Path> {
 fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected: Option<&Value>) -> Vec<Finding> {
     let mut found: BTreeMap<(&Location, &str), Finding> = BTreeMap::new();
     for own in values_set {
-        let Some(spot) = &own.spot else { continue };
+        let Some(location) = &own.location else { continue };
         let remedy = if coupling.remedy.is_empty() { "make them equal" } else { &coupling.remedy };
-        let against = match expected {
-            Some(wanted) if *wanted != own.value => format!("is {} where the cloud has {wanted}", shown(own)),
+        let contradiction = match expected {
+            Some(expected) if *expected != own.value => format!("is {} where the cloud has {expected}", describe(own)),
             Some(_) => continue,
             None => {
                 // If all values are overrides, only the first is reported, and the user's before an addition's.
                 let is_contradicted = |other: &&CoupledValue| {
-                    other.value != own.value && other.spot.as_ref().is_none_or(|theirs| theirs >= spot)
+                    other.value != own.value && other.location.as_ref().is_none_or(|other| other >= location)
                 };
                 let Some(other) = values_set.iter().find(is_contradicted) else { continue };
                 let CoupledValue { release, path, source, .. } = other;
-                format!("is {} here and {} in {path} of {release} ({source})", shown(own), shown(other))
+                format!("is {} here and {} in {path} of {release} ({source})", describe(own), describe(other))
             }
         };
-        let before = spot.before(&own.release);
-        let message = format!("{before}{} {against}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
+        let prefix = location.message_prefix(&own.release);
+        let message =
+            format!("{prefix}{} {contradiction}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
         // One location in an addition may set values of several releases.
-        let of = spot.stands().map_or("", |_| own.release.as_str());
-        found.entry((spot, of)).or_insert_with(|| Finding::warning("contradiction", spot.field.clone(), message));
+        let release = location.addition().map_or("", |_| own.release.as_str());
+        found
+            .entry((location, release))
+            .or_insert_with(|| Finding::warning("contradiction", location.field.clone(), message));
     }
     found.into_values().collect()
 }
 
-fn shown(coupled: &CoupledValue) -> String {
+/// Describes a value for a message, unless it is secret.
+fn describe(coupled: &CoupledValue) -> String {
     if coupled.is_secret { "a secret".into() } else { entry_name(&coupled.value) }
 }

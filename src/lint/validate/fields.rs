@@ -2,22 +2,23 @@
 
 use serde_json::{Map, Value};
 
-use super::schema::field_path;
-use super::{keys_of_field, metadata};
+use super::metadata;
+use crate::field::keys_of_field;
 use osdpl_core::catalog::did_you_mean;
+use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::Finding;
 
-/// The fields of every resource, beside those of its schema.
+/// The fields that every resource has.
 const COMMON: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
-/// Returns a finding for every field of `object` that `schema`, which is that of the whole resource, does not know.
+/// Returns a finding for every field that the schema of the whole resource does not know.
 pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Finding> {
     let mut found = Vec::new();
     for key in object.as_object().into_iter().flat_map(|object| object.keys()) {
         if !COMMON.contains(&key.as_str()) {
             let is_of_spec = schema["properties"]["spec"]["properties"].get(key).is_some();
-            let below = format!(", did you mean \"spec.{key}\"?");
-            found.push(unknown(key.clone(), &if is_of_spec { below } else { did_you_mean(key, COMMON) }));
+            let hint = if is_of_spec { format!(", did you mean \"spec.{key}\"?") } else { did_you_mean(key, COMMON) };
+            found.push(unknown(key.clone(), &hint));
         }
     }
     found.extend(metadata::unknown(object).map(|(field, hint)| unknown(field, &hint)));
@@ -26,12 +27,12 @@ pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Finding> {
 }
 
 fn unknown(field: String, hint: &str) -> Finding {
-    Finding::error("field", field, format!("there is no such field{hint}")).with_remedy("correct it, or take it out")
+    Finding::error("field", field, format!("there is no such field{hint}")).with_remedy("correct it, or remove it")
 }
 
 /// Walks the value as far as the schema describes it.
 fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Finding>) {
-    let is_open = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
+    let keeps_unknown = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
         walk(item, &schema["items"], &format!("{field}[{index}]"), found);
     }
@@ -40,12 +41,12 @@ fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Finding>) {
         let field = field_path(field, key);
         match (properties.and_then(|properties| properties.get(key)), &schema["additionalProperties"]) {
             (Some(known), _) => walk(value, known, &field, found),
-            (None, any @ Value::Object(_)) => walk(value, any, &field, found),
+            (None, entries @ Value::Object(_)) => walk(value, entries, &field, found),
             (None, Value::Bool(true)) => {}
             (None, _) => {
-                if let Some(properties) = properties.filter(|_| !is_open) {
-                    let near = || did_you_mean(key, properties.keys().map(String::as_str));
-                    found.push(unknown(field, &reference_hint(key, value, properties).unwrap_or_else(near)));
+                if let Some(properties) = properties.filter(|_| !keeps_unknown) {
+                    let similar = || did_you_mean(key, properties.keys().map(String::as_str));
+                    found.push(unknown(field, &reference_hint(key, value, properties).unwrap_or_else(similar)));
                 }
             }
         }
@@ -70,7 +71,7 @@ fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> 
     Some(format!(", did you mean {{{fields}}} without {key}?"))
 }
 
-/// Whether a missing field is explained by a sibling reference in the form of a container's, which is already reported.
+/// Whether a field is only missing because a reference has the form of a container's, which is already reported.
 pub(super) fn is_explained_by(missing: &Finding, reported: &Finding) -> bool {
     let (field, reference) = (keys_of_field(missing.field()), keys_of_field(reported.field()));
     let (Some((field, above)), Some((reference, sibling))) = (field.split_last(), reference.split_last()) else {
@@ -100,11 +101,11 @@ mod tests {
         assert_eq!(
             found,
             [
-                "foo: there is no such field; correct it, or take it out",
-                "presets: there is no such field, did you mean \"spec.presets\"?; correct it, or take it out",
-                "metadata.lables: there is no such field, did you mean \"labels\"?; correct it, or take it out",
-                "spec.nodes.overrides[0].nmae: there is no such field, did you mean \"name\"?; correct it, or take it out",
-                "spec.services.nova.enbled: there is no such field, did you mean \"enabled\"?; correct it, or take it out",
+                "foo: there is no such field; correct it, or remove it",
+                "presets: there is no such field, did you mean \"spec.presets\"?; correct it, or remove it",
+                "metadata.lables: there is no such field, did you mean \"labels\"?; correct it, or remove it",
+                "spec.nodes.overrides[0].nmae: there is no such field, did you mean \"name\"?; correct it, or remove it",
+                "spec.services.nova.enbled: there is no such field, did you mean \"enabled\"?; correct it, or remove it",
             ]
         );
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::schema::field_path;
+use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::Finding;
 
 /// Removes every null that the API server drops or refuses, and reports each.
@@ -27,9 +27,8 @@ fn walk(schema: &Value, value: &mut Value, field: &str, found: &mut Vec<Finding>
                 let field = field_path(field, key);
                 if value.is_null() {
                     let message = "the value is null: the API server drops or refuses the key";
-                    found.push(
-                        Finding::error("schema", field, message).with_remedy("write a value, or take the key out"),
-                    );
+                    found
+                        .push(Finding::error("schema", field, message).with_remedy("write a value, or remove the key"));
                     return false;
                 }
                 walk(schema, value, &field, found);

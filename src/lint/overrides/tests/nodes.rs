@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns the hazards of values for some nodes, beside these values of the service.
+/// Returns the warnings about values for some nodes, in addition to these values of the service.
 fn of_some_nodes(entries: &[Value], own: &Value) -> Vec<String> {
     let daemons = "service: front\ndescription: An API.\ngroup: openstack\ncredentials: {user: {}}\nreleases:\n  front:\n    components: {front/agent: \
                    DaemonSet}\n    daemonsets: {agent: {component: front/agent, form: conf}}\n    values: {conf: {region: '${spec.region}'}}\n";
@@ -11,7 +11,7 @@ fn of_some_nodes(entries: &[Value], own: &Value) -> Vec<String> {
         .map(|(index, values)| json!({"name": format!("n{index}"), "nodes": [format!("n{index}")], "releases": {"front": {"values": values}}}))
         .collect();
     let services = json!({"front": {"releases": {"front": {"values": own}}}});
-    hazards_with(
+    warnings_with(
         json!({"services": services, "nodes": {"overrides": entries}}),
         &[("values/services/front.yaml", daemons)],
     )
@@ -30,15 +30,15 @@ fn checks_node_values_against_common_values() {
                 at(0)
             ),
             format!(
-                "list-replaced {}.conf.hosts: replaces the list of presets/small.yaml (fragments[0]), because helm merges maps and never lists: this drops a, c; repeat here the entries to keep",
+                "list-replaced {}.conf.hosts: replaces the list of presets/small.yaml (fragments[0]) and drops a, c, because helm merges maps but not lists; repeat the entries to keep",
                 at(0)
             ),
             format!(
-                "no-effect {}.conf.colour: changes nothing: spec.services.front.releases.front.values sets the same value; take it out",
+                "no-effect {}.conf.colour: changes nothing: spec.services.front.releases.front.values sets the same value; remove it",
                 at(0)
             ),
             format!(
-                "null-nothing {}.conf.nothing: removes nothing: neither the chart nor a layer below has this key; correct the path, or take it out",
+                "null-nothing {}.conf.nothing: removes nothing: neither the chart nor a layer below has this key; correct the path, or remove it",
                 at(0)
             ),
         ]

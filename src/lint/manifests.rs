@@ -1,4 +1,4 @@
-//! Reads Secrets and `ConfigMap`s that are applied together with a resource and that it takes values from.
+//! Reads the Secrets and `ConfigMap`s that are applied together with a resource, and that it references.
 
 use std::collections::BTreeMap;
 
@@ -12,29 +12,29 @@ use osdpl_values::Values;
 use osdpl_values::yaml;
 
 /// The values of `valuesFrom` sources by kind, name and key.
-type Known = BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>;
+type ValuesBySource = BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>;
 
-/// Returns the values of the spec's `valuesFrom`, as far as the objects are given.
-pub(crate) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Known {
+/// Returns the values of the spec's `valuesFrom`, as far as the manifests contain the objects.
+pub(crate) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, manifests: &[Value]) -> ValuesBySource {
     let releases = spec.services.values().flat_map(|service| service.releases.values());
-    let mut known = Known::new();
+    let mut values_from = ValuesBySource::new();
     for source in releases.flat_map(|release| &release.values_from) {
         let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
         let kind = kind(source.kind);
-        let Some(object) = find(kind, &source.name, namespace, beside) else { continue };
-        let place = format!("{kind} {}, key {key}", source.name);
+        let Some(object) = find(kind, &source.name, namespace, manifests) else { continue };
+        let name = format!("{kind} {}, key {key}", source.name);
         let values = text(object, &key).and_then(|text| {
-            let values: Result<Option<Values>, _> = yaml::parse(&place, &text);
+            let values: Result<Option<Values>, _> = yaml::parse(&name, &text);
             let values = values.map_err(|error| format!("{error}; it must be a YAML map"));
             values.map(Option::unwrap_or_default).map_err(Unavailable::Unusable)
         });
-        known.insert((source.kind, source.name.clone(), key), values);
+        values_from.insert((source.kind, source.name.clone(), key), values);
     }
-    known
+    values_from
 }
 
-/// Describes the `valuesFrom` objects that are not given, each with the field that references it.
-pub fn missing_sources(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Vec<String> {
+/// Describes the `valuesFrom` objects that the manifests do not contain, each with the field that references it.
+pub fn missing_sources(spec: &OpenStackDeploymentSpec, namespace: &str, manifests: &[Value]) -> Vec<String> {
     let releases = spec.services.iter().flat_map(|(service, service_spec)| {
         service_spec
             .releases
@@ -48,11 +48,11 @@ pub fn missing_sources(spec: &OpenStackDeploymentSpec, namespace: &str, beside: 
             .enumerate()
             .map(move |(index, source)| (format!("{field}.valuesFrom[{index}]"), source))
     });
-    let missing = sources.filter(|(_, source)| find(kind(source.kind), &source.name, namespace, beside).is_none());
+    let missing = sources.filter(|(_, source)| find(kind(source.kind), &source.name, namespace, manifests).is_none());
     missing
         .map(|(field, source)| {
             let key = source.key.as_deref().unwrap_or("values.yaml");
-            format!("{} {}, key {key}, which {field} names, is not in the file", kind(source.kind), source.name)
+            format!("{} {}, key {key}, which {field} references, is not in the file", kind(source.kind), source.name)
         })
         .collect()
 }
@@ -65,26 +65,29 @@ fn kind(kind: ValuesKind) -> &'static str {
 }
 
 /// Returns the object of this kind and name in the namespace of the resource.
-pub(crate) fn find<'a>(kind: &str, name: &str, namespace: &str, beside: &'a [Value]) -> Option<&'a Value> {
-    find_in((kind, name), (namespace, namespace), beside)
+pub(crate) fn find<'a>(kind: &str, name: &str, namespace: &str, manifests: &'a [Value]) -> Option<&'a Value> {
+    find_in((kind, name), (namespace, namespace), manifests)
 }
 
 /// Returns the object of this kind and name in a namespace; an object without a namespace is in that of the resource.
 pub(crate) fn find_in<'a>(
     (kind, name): (&str, &str),
     (namespace, default_namespace): (&str, &str),
-    beside: &'a [Value],
+    manifests: &'a [Value],
 ) -> Option<&'a Value> {
-    beside.iter().find(|object| {
-        let of = object["metadata"]["namespace"].as_str().unwrap_or(default_namespace);
-        object["kind"] == kind && object["apiVersion"] == "v1" && object["metadata"]["name"] == name && of == namespace
+    manifests.iter().find(|object| {
+        let metadata = &object["metadata"];
+        object["kind"] == kind
+            && object["apiVersion"] == "v1"
+            && metadata["name"] == name
+            && metadata["namespace"].as_str().unwrap_or(default_namespace) == namespace
     })
 }
 
 /// Returns the data of a Secret.
 ///
 /// # Errors
-/// The first key whose value is not text.
+/// If the value of a key is not text.
 pub(crate) fn data(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, Unavailable> {
     let maps = ["data", "stringData"].into_iter().filter_map(|field| secret[field].as_object());
     maps.flat_map(|map| map.keys()).map(|key| Ok((key.clone(), text(secret, key)?.into_bytes()))).collect()

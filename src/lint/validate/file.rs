@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::place::keys_of_field;
+use crate::field::keys_of_field;
 use osdpl_values::yaml::{self, LocatedNode};
 
 /// The text that marks a document as an osdpl resource, even if it is not valid YAML.
@@ -18,7 +18,7 @@ pub struct Document {
     pub before: u64,
     /// Whether the text looks like an osdpl resource.
     pub is_ours: bool,
-    /// Whether the file was named itself, and not its folder.
+    /// Whether the file itself is an argument, and not its folder.
     pub is_named: bool,
     /// The text of the document.
     pub text: String,
@@ -31,7 +31,7 @@ pub enum Content {
     /// Valid YAML.
     Object(ParsedDocument),
     /// Invalid YAML.
-    Wrong(yaml::Error),
+    Invalid(yaml::Error),
 }
 
 /// A document that could be parsed.
@@ -43,7 +43,7 @@ pub struct ParsedDocument {
 
 impl ParsedDocument {
     /// Returns the line of a field in the document, or of its nearest parent that exists.
-    pub fn line(&self, field: &str) -> u64 {
+    pub(super) fn line(&self, field: &str) -> u64 {
         self.nearest(keys_of_field(field).iter().map(String::as_str))
     }
 
@@ -65,7 +65,7 @@ pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
             line.strip_prefix(MARKER).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
         if is_marker {
             found.extend(document(file, before, &text[start..offset]));
-            found.extend(after_marker(file, number, &line[MARKER.len()..]));
+            found.extend(text_after_marker(file, number, &line[MARKER.len()..]));
             start = offset + line.len();
             before = number + 1;
         }
@@ -75,8 +75,8 @@ pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     found
 }
 
-/// Reports text after a marker on its line: kubectl refuses it, and other tools would ignore it.
-fn after_marker(file: &str, before: u64, text: &str) -> Option<Document> {
+/// Returns an invalid document for text after a marker on its line: kubectl refuses it, and other tools ignore it.
+fn text_after_marker(file: &str, before: u64, text: &str) -> Option<Document> {
     let text = text.trim();
     let problem =
         format!("there is text after {MARKER}, where kubectl accepts only a comment: move it to the next line");
@@ -87,7 +87,7 @@ fn after_marker(file: &str, before: u64, text: &str) -> Option<Document> {
         is_ours: text.contains(OURS),
         is_named: true,
         text: text.to_owned(),
-        content: Content::Wrong(error),
+        content: Content::Invalid(error),
     })
 }
 
@@ -96,10 +96,10 @@ fn document(file: &str, before: u64, text: &str) -> Option<Document> {
     if text.lines().all(is_empty) {
         return None;
     }
-    let read = || Ok(ParsedDocument { value: yaml::parse_value(file, text)?, located: LocatedNode::parse(file, text)? });
-    let content = match read() {
-        Ok(read) => Content::Object(read),
-        Err(error) => Content::Wrong(error),
+    let parse = || Ok(ParsedDocument { value: yaml::parse_value(file, text)?, located: LocatedNode::parse(file, text)? });
+    let content = match parse() {
+        Ok(parsed) => Content::Object(parsed),
+        Err(error) => Content::Invalid(error),
     };
     Some(Document {
         file: file.to_owned(),

@@ -7,14 +7,15 @@ use crate::{Path, Values, leaves};
 
 /// A tree of values whose strings may contain expressions.
 #[derive(Debug, Default)]
-pub struct Template(Form);
+pub struct Template(MapTemplate);
 
-/// A map, split into plain values and nodes with expressions. Each of these nodes has a placeholder in `plain`, which
-/// keeps the order.
+/// A map, split into plain values and nodes with expressions.
+///
+/// Each of these nodes has a null in `plain`, so that the order of the keys is kept.
 #[derive(Debug, Default)]
-struct Form {
+struct MapTemplate {
     plain: Values,
-    rest: Vec<(String, Node)>,
+    nodes: Vec<(String, Node)>,
 }
 
 #[derive(Debug)]
@@ -22,12 +23,12 @@ enum Node {
     Plain(Value),
     Whole(Expression),
     Text(Vec<Piece>),
-    Map(Form),
+    Map(MapTemplate),
     List(Vec<Node>),
 }
 
 impl Node {
-    /// Whether the node has nothing to evaluate. Such a tree is one node, which is copied at once.
+    /// Whether the node contains no expression. Such a tree is one node, which is copied at once.
     fn is_plain(&self) -> bool {
         matches!(self, Self::Plain(_))
     }
@@ -47,12 +48,12 @@ impl Template {
     /// Compiles every expression in `values`.
     ///
     /// # Errors
-    /// For the first wrong expression, with its path.
+    /// For the first invalid expression, with its path.
     pub fn compile(values: Values) -> Result<Self, (Path, Error)> {
         Ok(Self(compile_map(values, None)?))
     }
 
-    /// Evaluates every expression. Returns the values and the paths that hold secrets.
+    /// Evaluates every expression. Returns the values and the paths of secrets.
     ///
     /// # Errors
     /// For the first expression that fails, with its path.
@@ -62,7 +63,7 @@ impl Template {
         Ok((values, evaluation.secret))
     }
 
-    /// Returns every expression that is a whole scalar, with its path. Compiles nothing.
+    /// Returns every scalar that is only an expression, with its path. Compiles nothing.
     pub fn whole_scalar_expressions(values: &Values) -> Vec<(Path, String)> {
         let expression = |(path, value): (Path, &Value)| {
             let rest = value.as_str()?.strip_prefix("${")?;
@@ -72,7 +73,7 @@ impl Template {
         leaves(values).into_iter().filter_map(expression).collect()
     }
 
-    /// Returns every expression in `values`, at any place in texts and lists. Compiles nothing.
+    /// Returns every expression in `values`, including those in texts and lists. Compiles nothing.
     pub fn expressions(values: &Values) -> Vec<String> {
         fn walk(value: &Value, found: &mut Vec<String>) {
             match value {
@@ -91,32 +92,33 @@ impl Template {
     }
 }
 
+/// A result whose error has the path of the value.
 type Located<T> = Result<T, (Path, Error)>;
 
-fn compile_map(values: Values, above: Option<&Trail>) -> Located<Form> {
-    let mut form = Form::default();
+fn compile_map(values: Values, above: Option<&Location>) -> Located<MapTemplate> {
+    let mut template = MapTemplate::default();
     for (key, value) in values {
-        let value = match compile(value, &Trail { above, key: &key })? {
+        let value = match compile(value, &Location { above, key: &key })? {
             Node::Plain(value) => value,
             node => {
-                form.rest.push((key.clone(), node));
+                template.nodes.push((key.clone(), node));
                 Value::Null
             }
         };
-        form.plain.insert(key, value);
+        template.plain.insert(key, value);
     }
-    Ok(form)
+    Ok(template)
 }
 
-fn compile(value: Value, trail: &Trail) -> Located<Node> {
+fn compile(value: Value, location: &Location) -> Located<Node> {
     match value {
-        Value::String(text) if text.contains("${") => scalar(&text).map_err(|error| (trail.path(), error)),
+        Value::String(text) if text.contains("${") => scalar(&text).map_err(|error| (location.path(), error)),
         Value::Object(map) => {
-            let form = compile_map(map, Some(trail))?;
-            Ok(if form.rest.is_empty() { Node::Plain(form.plain.into()) } else { Node::Map(form) })
+            let template = compile_map(map, Some(location))?;
+            Ok(if template.nodes.is_empty() { Node::Plain(template.plain.into()) } else { Node::Map(template) })
         }
         Value::Array(items) => {
-            let nodes = items.into_iter().map(|item| compile(item, trail)).collect::<Located<Vec<_>>>()?;
+            let nodes = items.into_iter().map(|item| compile(item, location)).collect::<Located<Vec<_>>>()?;
             let is_plain = nodes.iter().all(Node::is_plain);
             Ok(if is_plain {
                 Node::Plain(nodes.into_iter().filter_map(Node::plain).collect())
@@ -176,7 +178,7 @@ fn scalar(text: &str) -> Result<Node, Error> {
     })
 }
 
-/// Returns the index of the brace that closes an expression, skipping CEL's maps in braces and strings in quotes.
+/// Returns the index of the brace that closes an expression; skips CEL's maps in braces and strings in quotes.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -193,16 +195,16 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// The position of a node. The path is only built on demand.
+/// The location of a node. The path is only built on demand.
 #[derive(Clone, Copy)]
-struct Trail<'a> {
+struct Location<'a> {
     above: Option<&'a Self>,
     key: &'a str,
 }
 
-impl Trail<'_> {
+impl Location<'_> {
     fn path(&self) -> Path {
-        self.above.map_or_else(Path::root, Trail::path).child(self.key)
+        self.above.map_or_else(Path::root, Location::path).child(self.key)
     }
 }
 
@@ -215,45 +217,45 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    fn map(&mut self, form: &Form, above: Option<&Trail>) -> Located<Values> {
-        let mut values = form.plain.clone();
-        for (key, node) in &form.rest {
-            let value = self.node(node, &Trail { above, key })?;
-            if let Some(place) = values.get_mut(key) {
-                *place = value;
+    fn map(&mut self, template: &MapTemplate, above: Option<&Location>) -> Located<Values> {
+        let mut values = template.plain.clone();
+        for (key, node) in &template.nodes {
+            let value = self.node(node, &Location { above, key })?;
+            if let Some(slot) = values.get_mut(key) {
+                *slot = value;
             }
         }
         Ok(values)
     }
 
-    fn node(&mut self, node: &Node, trail: &Trail) -> Located<Value> {
+    fn node(&mut self, node: &Node, location: &Location) -> Located<Value> {
         Ok(match node {
             Node::Plain(value) => value.clone(),
-            Node::Whole(expression) => self.expression(expression, trail)?,
-            Node::Text(pieces) => self.text(pieces, trail)?.into(),
-            Node::Map(form) => Value::Object(self.map(form, Some(trail))?),
-            Node::List(nodes) => self.list(nodes, trail)?.into(),
+            Node::Whole(expression) => self.expression(expression, location)?,
+            Node::Text(pieces) => self.text(pieces, location)?.into(),
+            Node::Map(template) => Value::Object(self.map(template, Some(location))?),
+            Node::List(nodes) => self.list(nodes, location)?.into(),
         })
     }
 
-    fn list(&mut self, nodes: &[Node], trail: &Trail) -> Located<Vec<Value>> {
+    fn list(&mut self, nodes: &[Node], location: &Location) -> Located<Vec<Value>> {
         let is_outermost = self.list.is_none();
         if is_outermost {
-            self.list = Some(trail.path());
+            self.list = Some(location.path());
         }
-        let items = nodes.iter().map(|node| self.node(node, trail)).collect();
+        let items = nodes.iter().map(|node| self.node(node, location)).collect();
         if is_outermost {
             self.list = None;
         }
         items
     }
 
-    fn text(&mut self, pieces: &[Piece], trail: &Trail) -> Located<String> {
+    fn text(&mut self, pieces: &[Piece], location: &Location) -> Located<String> {
         let mut text = String::new();
         for piece in pieces {
             match piece {
                 Piece::Plain(plain) => text.push_str(plain),
-                Piece::Expression(expression) => match self.expression(expression, trail)? {
+                Piece::Expression(expression) => match self.expression(expression, location)? {
                     Value::String(value) => text.push_str(&value),
                     other => text.push_str(&other.to_string()),
                 },
@@ -262,13 +264,13 @@ impl Evaluation<'_> {
         Ok(text)
     }
 
-    fn expression(&mut self, expression: &Expression, trail: &Trail) -> Located<Value> {
+    fn expression(&mut self, expression: &Expression, location: &Location) -> Located<Value> {
         if expression.is_secret() {
-            let path = self.list.clone().unwrap_or_else(|| trail.path());
+            let path = self.list.clone().unwrap_or_else(|| location.path());
             if self.secret.last() != Some(&path) {
                 self.secret.push(path);
             }
         }
-        expression.evaluate(self.scope).map_err(|error| (trail.path(), error))
+        expression.evaluate(self.scope).map_err(|error| (location.path(), error))
     }
 }

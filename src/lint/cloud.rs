@@ -1,4 +1,4 @@
-//! A cloud with all its layers, the input of hazards and rules.
+//! A cloud with all its layers, the input of the rules.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,10 @@ use osdpl_core::observed::ClusterInfo;
 use osdpl_values::{Layer, Origin, Path, Values, trace};
 
 /// A resolved spec with its layers.
-pub struct Cloud<'a> {
-    /// The spec.
+pub(crate) struct Cloud<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
-    /// The catalogue.
     pub catalog: &'a Catalog,
-    /// The selection of the spec.
     pub selection: &'a Selection,
-    /// The facts from outside of the spec.
     facts: &'a Facts,
     /// The layers of each release, from low to high; without releases of which a layer is unavailable.
     pub layers: &'a BTreeMap<String, Vec<Layer>>,
@@ -40,8 +36,8 @@ impl<'a> Cloud<'a> {
         Self { spec, catalog, selection, facts, layers: &layered.layers, partial: &layered.partial, values }
     }
 
-    /// The cluster of the cloud, as far as it is known.
-    pub fn site(&self) -> &ClusterInfo {
+    /// Returns the cluster of the cloud, as far as it is known.
+    pub fn cluster_info(&self) -> &ClusterInfo {
         &self.facts.cluster_info
     }
 
@@ -54,50 +50,55 @@ impl<'a> Cloud<'a> {
         matches.next().is_none().then_some((service.as_str(), name.as_str()))
     }
 
-    /// Returns the origin of a value of a release, and whether it is secret; `None` if the chart's default holds.
-    pub fn decided(&self, release: &str, path: &Path) -> (Option<&Origin>, bool) {
+    /// Returns the origin of a value of a release (`None` for the chart's default), and whether the value is secret.
+    pub fn origin(&self, release: &str, path: &Path) -> (Option<&Origin>, bool) {
         let traced = self.layers.get(release).map(|layers| trace(layers, path)).unwrap_or_default();
         traced.first().map_or((None, false), |trace| (Some(trace.origin), trace.secret))
     }
 
-    /// Returns the location of a layer that is checked: the user's own, or an addition to the catalogue.
-    pub fn spot(&self, origin: &Origin) -> Option<Location> {
+    /// Whether a value of a release is secret.
+    pub fn is_secret(&self, release: &str, path: &Path) -> bool {
+        self.origin(release, path).1
+    }
+
+    /// Returns the location of a layer that is checked: a user's layer, or an addition to the catalogue.
+    pub fn layer_location(&self, origin: &Origin) -> Option<Location> {
         if let Some(field) = user_field(origin) {
             return Some(Location::of_field(field));
         }
         let Origin::File { file, .. } = origin else { return None };
-        Some(Location { location: Some(self.added(origin)?), field: including_field(file) })
+        Some(Location { addition: Some(self.addition(origin)?), field: including_field(file) })
     }
 
-    /// Describes the location of a layer that was added to the catalogue.
-    fn added(&self, origin: &Origin) -> Option<String> {
+    /// Describes the location of a layer in an addition to the catalogue.
+    fn addition(&self, origin: &Origin) -> Option<String> {
         let Origin::File { file, field } = origin else { return None };
         Some(format!("{} ({field})", self.catalog.added.get(file)?))
     }
 
     /// Describes a layer.
-    pub fn called(&self, origin: &Origin) -> String {
-        self.added(origin).unwrap_or_else(|| origin.to_string())
+    pub fn describe_layer(&self, origin: &Origin) -> String {
+        self.addition(origin).unwrap_or_else(|| origin.to_string())
     }
 
-    /// Returns the location that sets a value of a release, if it is the user's or an addition to the catalogue.
-    pub fn spot_of(&self, release: &str, path: &Path) -> Option<Location> {
-        self.decided(release, path).0.and_then(|origin| self.spot(origin))
+    /// Returns the location of the layer that sets a value of a release, if that layer is checked.
+    pub fn value_location(&self, release: &str, path: &Path) -> Option<Location> {
+        self.origin(release, path).0.and_then(|origin| self.layer_location(origin))
     }
 
-    /// Returns the prefix for a message about a value of a release: its path, where the field is not specific enough.
-    pub fn before(&self, release: &str, path: &Path) -> String {
-        match self.spot_of(release, path) {
-            Some(spot) => spot.at(path).before(release),
+    /// Returns the prefix for a message about a value of a release: its path, if the field is not specific enough.
+    pub fn message_prefix(&self, release: &str, path: &Path) -> String {
+        match self.value_location(release, path) {
+            Some(location) => location.child(path).message_prefix(release),
             None => format!("{path} of {release}: "),
         }
     }
 
     /// Returns the field of the resource that causes a value of a release.
     pub fn field(&self, release: &str, path: &Path) -> String {
-        let origin = self.decided(release, path).0;
-        if let Some(place) = origin.and_then(user_field) {
-            return format!("{place}.{path}");
+        let origin = self.origin(release, path).0;
+        if let Some(field) = origin.and_then(user_field) {
+            return format!("{field}.{path}");
         }
         match origin {
             Some(Origin::Field(field)) => field.clone(),
@@ -111,62 +112,62 @@ impl<'a> Cloud<'a> {
     }
 
     /// Returns the keys of a release's chart; `None` if they are not known, for example for another chart version.
-    pub fn tree(&self, release: &str) -> Option<&KeyTree> {
+    pub fn chart_keys(&self, release: &str) -> Option<&KeyTree> {
         let (_, entry) = self.catalog.release(release)?;
-        let is_another = overridden_chart_version(self.spec, self.catalog, release).is_some();
-        if is_another { None } else { self.catalog.keys().get(&entry.chart) }
+        let has_other_version = overridden_chart_version(self.spec, self.catalog, release).is_some();
+        if has_other_version { None } else { self.catalog.keys().get(&entry.chart) }
     }
 }
 
-/// A location that is checked: a field of the resource, or a file that was added to the catalogue.
+/// A location that is checked: a field of the resource, or a place in an addition to the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Location {
+pub(crate) struct Location {
     /// The location in an addition, such as `ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])`; `None`
     /// for a field of the resource.
     ///
     /// This is the first field, so that the user's own values sort before additions.
-    location: Option<String>,
+    addition: Option<String>,
     /// The field of the resource, or the one that includes the addition.
     pub field: String,
 }
 
 impl Location {
-    /// A location in the resource.
+    /// Creates a location in the resource.
     pub fn of_field(field: String) -> Self {
-        Self { location: None, field }
+        Self { addition: None, field }
     }
 
-    /// The location in an addition to the catalogue; `None` for a field of the resource.
-    pub fn stands(&self) -> Option<&str> {
-        self.location.as_deref()
+    /// Returns the location in an addition to the catalogue; `None` for a field of the resource.
+    pub fn addition(&self) -> Option<&str> {
+        self.addition.as_deref()
     }
 
     /// Returns the location of a path below this one.
     #[must_use]
-    pub fn at(&self, path: &Path) -> Self {
-        match &self.location {
+    pub fn child(&self, path: &Path) -> Self {
+        match &self.addition {
             None => Self::of_field(format!("{}.{path}", self.field)),
-            Some(location) => Self { location: Some(format!("{location}, {path}")), field: self.field.clone() },
+            Some(addition) => Self { addition: Some(format!("{addition}, {path}")), field: self.field.clone() },
         }
     }
 
     /// Returns the location of the entry of `unset` that removes this path.
     #[must_use]
-    pub fn unset(&self, index: usize, path: &Path) -> Self {
-        match (&self.location, self.field.strip_suffix(".values")) {
+    pub fn unset_entry(&self, index: usize, path: &Path) -> Self {
+        match (&self.addition, self.field.strip_suffix(".values")) {
             (None, Some(above)) => Self::of_field(format!("{above}.unset[{index}]")),
-            _ => self.at(path),
+            _ => self.child(path),
         }
     }
 
     /// Returns the prefix for a message about this location and these releases; empty for a field of the resource.
-    pub fn before(&self, releases: &str) -> String {
-        self.location.as_ref().map(|location| format!("{location} of {releases}: ")).unwrap_or_default()
+    pub fn message_prefix(&self, releases: &str) -> String {
+        self.addition.as_ref().map(|addition| format!("{addition} of {releases}: ")).unwrap_or_default()
     }
 }
 
 /// Returns the field of the resource that includes a file of the catalogue; empty for files that all clouds include.
-pub fn including_field(file: &str) -> String {
+fn including_field(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
     match file.trim_start_matches("values/").split('/').next() {
         Some("presets") => "spec.presets".into(),
@@ -178,7 +179,7 @@ pub fn including_field(file: &str) -> String {
 }
 
 /// Returns the field of a user's layer; `None` for other layers.
-pub fn user_field(origin: &Origin) -> Option<String> {
+pub(crate) fn user_field(origin: &Origin) -> Option<String> {
     match origin {
         Origin::Field(field) if field.starts_with("spec.common") || field.starts_with("spec.services") => {
             Some(field.clone())

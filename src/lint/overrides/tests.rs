@@ -22,14 +22,14 @@ const FRONT: &str = "conf: {region: string, password: string, colour: string, wo
 const ADDED: &str = "presets/mine.yaml";
 const ADDED_AT: &str = "ConfigMap openstack/mine, key presets.mine.yaml";
 
-/// Returns the hazards of a spec as `kind field: message`.
-fn hazards_of(value: Value) -> Vec<String> {
-    hazards_with(value, &[])
+/// Returns the warnings about a spec as `kind field: message`.
+fn warnings_of(value: Value) -> Vec<String> {
+    warnings_with(value, &[])
 }
 
-/// Returns the hazards of a spec for a catalogue with more files.
+/// Returns the warnings about a spec for a catalogue with more files.
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-fn hazards_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
+fn warnings_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     let mut changes = vec![
         ("values/couplings.yaml", COUPLINGS),
         ("presets/small.yaml", PRESET),
@@ -48,13 +48,13 @@ fn hazards_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     let credentials = json!({"store": {"admin": "s3cret"}, "front": {"user": "pa55"}});
     let facts = Facts { credentials: serde_json::from_value(credentials).unwrap(), helm_major: 4, ..Facts::default() };
     let layered = resolve_with_layers(&spec, &catalog, &selection, &facts);
-    let found = lint_warnings(&Cloud::new(&spec, &catalog, &selection, &facts, &layered));
+    let found = check(&Cloud::new(&spec, &catalog, &selection, &facts, &layered));
     found.iter().map(|finding| format!("{} {}: {}", finding.rule, finding.field(), finding.message)).collect()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 fn of_front(values: Value) -> Vec<String> {
-    hazards_of(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}))
+    warnings_of(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}))
 }
 
 const OWN: &str = "spec.services.front.releases.front.values";
@@ -65,13 +65,13 @@ fn reports_values_without_effect() {
         (
             json!({"conf": {"region": "RegionOne"}}),
             format!(
-                "no-effect {OWN}.conf.region: changes nothing: values/services/front.yaml (releases.front.values) sets the same value; take it out"
+                "no-effect {OWN}.conf.region: changes nothing: values/services/front.yaml (releases.front.values) sets the same value; remove it"
             ),
         ),
         (
             json!({"conf": {"workers": 4}}),
             format!(
-                "preset-repeated {OWN}.conf.workers: repeats what the preset small of this spec sets, and will hide what later versions of it set; take it out"
+                "preset-repeated {OWN}.conf.workers: repeats a value of the preset small of this spec, and will hide changes of the preset; remove it"
             ),
         ),
     ];
@@ -84,14 +84,14 @@ fn reports_values_without_effect() {
 #[test]
 fn reports_values_overridden_by_a_later_layer() {
     let both = |common: Value| {
-        hazards_of(
+        warnings_of(
             json!({"common": common, "services": {"front": {"releases": {"front": {"values": {"conf": {"colour": "red"}}}}}}}),
         )
     };
     assert_eq!(
         both(json!({"openstack": {"values": {"conf": {"colour": "blue"}}}})),
         [
-            "no-effect spec.common.openstack.values.conf.colour: is never used: spec.services.front.releases.front.values sets it as well and comes later; take one of the two out"
+            "no-effect spec.common.openstack.values.conf.colour: is never used: spec.services.front.releases.front.values overrides it; remove one of the two"
         ]
     );
     let everywhere = json!({"values": {"auth": {"x": 1}}});
@@ -103,7 +103,7 @@ fn reports_entries_dropped_from_a_list() {
     assert_eq!(
         of_front(json!({"conf": {"hosts": ["b", "d"]}})),
         [format!(
-            "list-replaced {OWN}.conf.hosts: replaces the list of presets/small.yaml (fragments[0]), because helm merges maps and never lists: this drops a, c; repeat here the entries to keep"
+            "list-replaced {OWN}.conf.hosts: replaces the list of presets/small.yaml (fragments[0]) and drops a, c, because helm merges maps but not lists; repeat the entries to keep"
         )]
     );
     assert_eq!(of_front(json!({"conf": {"hosts": ["a", "b", "c", "d"]}})), Vec::<String>::new());
@@ -113,12 +113,12 @@ fn reports_entries_dropped_from_a_list() {
 fn reports_entries_dropped_from_a_chart_list() {
     let keys = ("values/keys/front.yaml", "conf: {hosts: list}\npaths: [/a, /b, '{\"name\":\"c\"}']\nempty: list\n");
     let of_front = |values: Value| {
-        hazards_with(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}), &[keys])
+        warnings_with(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}), &[keys])
     };
     assert_eq!(
         of_front(json!({"paths": ["/b", {"name": "d"}], "empty": [1]})),
         [format!(
-            "list-replaced {OWN}.paths: replaces the list of the chart, because helm merges maps and never lists: this drops /a, {{\"name\":\"c\"}}; repeat here the entries to keep"
+            "list-replaced {OWN}.paths: replaces the list of the chart and drops /a, {{\"name\":\"c\"}}, because helm merges maps but not lists; repeat the entries to keep"
         )]
     );
     assert_eq!(of_front(json!({"paths": [{"name": "c"}, "/a", "/b", "/z"]})), Vec::<String>::new());
@@ -131,11 +131,11 @@ fn reports_values_equal_to_chart_defaults() {
         "conf: {hosts: list, debug: false, workers: 4, colour: '=red'}\nlog: {level: '=info'}\n",
     );
     let of_front = |values: Value| {
-        hazards_with(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}), &[keys])
+        warnings_with(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}), &[keys])
     };
     let same = |key: &str| {
         format!(
-            "no-effect {OWN}.{key}: changes nothing: the chart's own values are the same; take it out, so that later versions of the chart may change it"
+            "no-effect {OWN}.{key}: changes nothing: the chart has the same default; remove it, so that later versions of the chart can change it"
         )
     };
     assert_eq!(of_front(json!({"conf": {"debug": false, "colour": "red"}})), [same("conf.colour"), same("conf.debug")]);
@@ -148,7 +148,7 @@ fn reports_values_equal_to_chart_defaults() {
 fn reports_nulls_that_remove_chart_maps() {
     let message = |key: &str, names: &str| {
         format!(
-            "null-map {OWN}.{key}: removes a whole map of the chart, with {names}, and templates that read a key in it fail; remove single keys, or set them"
+            "null-map {OWN}.{key}: removes a whole map of the chart, with {names}, and templates that read its keys fail; remove single keys, or set them"
         )
     };
     assert_eq!(of_front(json!({"manifests": null})), [message("manifests", "job")]);
@@ -162,7 +162,7 @@ fn reports_changed_types_and_hidden_keys() {
         (
             json!({"manifests": {"job": "false"}}),
             "type-changed",
-            "manifests.job: is a string where the chart has a boolean: in a template every text but an empty one is true; write a boolean",
+            "manifests.job: is a string where the chart has a boolean: templates treat every text except an empty one as true; write a boolean",
         ),
         (
             json!({"name": true}),
@@ -203,9 +203,9 @@ fn reports_changed_types_and_hidden_keys() {
 fn reports_removals_of_nothing() {
     let spec = json!({"services": {"front": {"releases": {"front": {"unset": ["conf.colour", "conf.front.debug"]}}}}});
     assert_eq!(
-        hazards_of(spec),
+        warnings_of(spec),
         [
-            "null-nothing spec.services.front.releases.front.unset[1]: removes nothing: neither the chart nor a layer below has this key; correct the path, or take it out"
+            "null-nothing spec.services.front.releases.front.unset[1]: removes nothing: neither the chart nor a layer below has this key; correct the path, or remove it"
         ]
     );
 }
@@ -216,23 +216,23 @@ fn reports_credentials_replaced_in_one_chart() {
     assert_eq!(
         found,
         [format!(
-            "contradiction {OWN}.conf.password: replaces the credential user of front only here, and store (front.user) keeps using the original one; name a \
-             Secret with it in `spec.services.front.credentials.user`, or take it out"
+            "contradiction {OWN}.conf.password: replaces the credential user of front only here, and store (front.user) still uses the original one; set a \
+             Secret with it in `spec.services.front.credentials.user`, or remove it"
         )]
     );
     assert_eq!(of_front(json!({"conf": {"password": "mysql://u:p@db.example.org/x"}})), Vec::<String>::new());
     let alone = json!({"services": {"store": {"releases": {"store": {"values": {"auth": {"admin": "an0ther"}}}}}}});
-    assert_eq!(hazards_of(alone), Vec::<String>::new(), "no other chart uses this credential");
+    assert_eq!(warnings_of(alone), Vec::<String>::new(), "no other chart uses this credential");
 }
 
 #[test]
 fn reports_values_removed_by_their_own_layer() {
     let both = |values: Value, unset: &str| {
-        hazards_of(json!({"services": {"front": {"releases": {"front": {"values": values, "unset": [unset]}}}}}))
+        warnings_of(json!({"services": {"front": {"releases": {"front": {"values": values, "unset": [unset]}}}}}))
     };
     let message = |path: &str| {
         [format!(
-            "no-effect {OWN}.{path}: is never used: spec.services.front.releases.front.unset[0] removes it again; take one of the two out"
+            "no-effect {OWN}.{path}: is never used: spec.services.front.releases.front.unset[0] removes it again; remove one of the two"
         )]
     };
     assert_eq!(both(json!({"conf": {"front": {"debug": true}}}), "conf.front.debug"), message("conf.front.debug"));
@@ -242,13 +242,13 @@ fn reports_values_removed_by_their_own_layer() {
 #[test]
 fn reports_contradictions_between_charts() {
     assert_eq!(
-        hazards_of(json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}}})),
+        warnings_of(json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}}})),
         [
             "contradiction spec.services.store.releases.store.values.pod.replicas: the number of servers is 3 here and 2 in conf.replicas of front (the chart's default), and both must agree: they are counted; make them equal"
         ]
     );
     let both = json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}, "front": {"releases": {"front": {"values": {"conf": {"replicas": 3}}}}}}});
-    assert_eq!(hazards_of(both), Vec::<String>::new());
+    assert_eq!(warnings_of(both), Vec::<String>::new());
     assert_eq!(
         of_front(json!({"auth": {"admin": {"region": "R2"}}})),
         [format!(
@@ -260,9 +260,9 @@ fn reports_contradictions_between_charts() {
 #[test]
 fn compares_own_servers_with_their_clients() {
     let couplings = COUPLINGS.replace("  default: 2\n", "  default: 2\n  server: store\n");
-    let own = "service: own\ndescription: Made up.\ngroup: infra\nreleases:\n  store-front: {chart: store}\n";
+    let own = "service: own\ndescription: x\ngroup: infra\nreleases:\n  store-front: {chart: store}\n";
     let preset = PRESET.replace("services: [store, front]", "services: [store, front, own]");
-    let judged = |store: u64, own_store: u64, front: u64| {
+    let warnings_for = |store: u64, own_store: u64, front: u64| {
         let pods = |count: u64| json!({"values": {"pod": {"replicas": count}}});
         let services = json!({
             "store": {"releases": {"store": pods(store)}},
@@ -274,10 +274,10 @@ fn compares_own_servers_with_their_clients() {
             ("values/services/own.yaml", own),
             ("presets/small.yaml", &preset),
         ];
-        hazards_with(json!({"services": services}), &more)
+        warnings_with(json!({"services": services}), &more)
     };
-    assert_eq!(judged(1, 3, 3), Vec::<String>::new());
-    let found = judged(3, 5, 3);
+    assert_eq!(warnings_for(1, 3, 3), Vec::<String>::new());
+    let found = warnings_for(3, 5, 3);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
         found[0].contains("conf.replicas: the number of servers is 3 here and 5 in pod.replicas of store-front"),
@@ -288,7 +288,7 @@ fn compares_own_servers_with_their_clients() {
 #[test]
 fn allows_other_access_modes() {
     let keys = ("values/keys/front.yaml", "volume: {accessModes: [ReadWriteOnce], hosts: [a]}\n");
-    let found = hazards_with(
+    let found = warnings_with(
         json!({"services": {"front": {"releases": {"front": {"values": {"volume": {"accessModes": ["ReadWriteMany"], "hosts": ["b"]}}}}}}}),
         &[keys],
     );

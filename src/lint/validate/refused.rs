@@ -1,14 +1,15 @@
-//! Reports `ConfigMap`s that the catalogue refuses.
+//! Reports additions that the catalogue refuses.
 
 use super::file::{Content, Document};
-use super::schema::field_path;
-use super::{Report, kinds};
+use super::kinds;
+use super::report::Report;
 use osdpl_core::catalog::RejectedAddition;
+use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::{CATALOGUE, Finding, SourceLine};
 
 impl Report {
-    /// Adds their problems, each at the key that it is about, or at its line in a block of text.
-    pub fn refuse(&mut self, documents: &[Document], refused: &[RejectedAddition]) {
+    /// Adds the problems of refused additions, each at its key, or at its line in a block of text.
+    pub fn add_refused(&mut self, documents: &[Document], refused: &[RejectedAddition]) {
         for RejectedAddition { source, message } in refused {
             let location = documents.iter().find_map(|document| Some((document, find_field(document, source)?)));
             for problem in problems(message) {
@@ -22,13 +23,13 @@ impl Report {
                 self.findings.push(Finding::error(CATALOGUE, field, problem).at_line(line));
             }
         }
-        self.settle();
+        self.sort_and_count();
     }
 }
 
 /// Returns the field of a `ConfigMap` in a document, by its source (`ConfigMap openstack/edge`).
 fn find_field(document: &Document, source: &str) -> Option<String> {
-    let Content::Object(read) = &document.content else { return None };
+    let Content::Object(parsed) = &document.content else { return None };
     let (namespace, name) = source.strip_prefix("ConfigMap ")?.split_once('/')?;
     let is_match = |object: &serde_json::Value| {
         let metadata = &object["metadata"];
@@ -36,7 +37,7 @@ fn find_field(document: &Document, source: &str) -> Option<String> {
             && metadata["name"] == name
             && metadata["namespace"].as_str().is_none_or(|own| own == namespace)
     };
-    kinds::objects(&read.value).into_iter().find_map(|(field, object)| is_match(object).then_some(field))
+    kinds::objects(&parsed.value).into_iter().find_map(|(field, object)| is_match(object).then_some(field))
 }
 
 /// Splits a message into one line per problem and joins continuation lines.
@@ -51,19 +52,20 @@ fn problems(message: &str) -> Vec<String> {
     found
 }
 
-/// Returns the key that a problem is about, and the line in it: `key "presets.edge.yaml":3:5: …`.
+/// Returns the key of a problem, and the line in it: `key "presets.edge.yaml":3:5: …`.
 fn key(problem: &str) -> Option<(String, Option<u64>)> {
     let (key, rest) = problem.strip_prefix("key \"")?.split_once('"')?;
     let line = rest.strip_prefix(':').and_then(|rest| rest.split(':').next()?.parse().ok());
     Some((key.to_owned(), line))
 }
 
-fn line(document: &Document, parent: &str, field: &str, below: Option<u64>) -> u64 {
-    let Content::Object(read) = &document.content else { return document.before + 1 };
+/// Returns the line of a field, or of a line in its block of text.
+fn line(document: &Document, parent: &str, field: &str, line_in_text: Option<u64>) -> u64 {
+    let Content::Object(parsed) = &document.content else { return document.before + 1 };
     let dot = if parent.is_empty() || field.is_empty() { "" } else { "." };
-    let own = read.line(&format!("{parent}{dot}{field}"));
+    let own = parsed.line(&format!("{parent}{dot}{field}"));
     // A block of text begins on the line below its key.
-    let begins = usize::try_from(own.saturating_sub(1)).ok().and_then(|before| document.text.lines().nth(before));
-    let is_block = begins.is_some_and(|line| line.trim_end().ends_with(['|', '-', '+']) && line.contains('|'));
-    own + below.filter(|_| is_block).unwrap_or_default() + document.before
+    let key_line = usize::try_from(own.saturating_sub(1)).ok().and_then(|before| document.text.lines().nth(before));
+    let is_block = key_line.is_some_and(|line| line.trim_end().ends_with(['|', '-', '+']) && line.contains('|'));
+    own + line_in_text.filter(|_| is_block).unwrap_or_default() + document.before
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
-use super::schema::field_path;
+use osdpl_core::catalog::schema::field_path;
 use osdpl_core::catalog::{LABEL, did_you_mean};
 use osdpl_core::finding::Finding;
 use osdpl_values::yaml::redact_literals;
@@ -38,7 +38,7 @@ pub(super) fn unknown(object: &Value) -> impl Iterator<Item = (String, String)> 
 pub(super) fn check(object: &Value) -> Vec<Finding> {
     let metadata = &object["metadata"];
     if !metadata.is_null() && !metadata.is_object() {
-        return vec![wrong("metadata", "must be a map; write name and namespace below it")];
+        return vec![violation("metadata", "must be a map; write name and namespace below it")];
     }
     let mut found: Vec<Finding> =
         name(&metadata["name"]).into_iter().chain(namespace(&metadata["namespace"])).collect();
@@ -47,12 +47,12 @@ pub(super) fn check(object: &Value) -> Vec<Finding> {
         match &metadata[part] {
             Value::Null => {}
             Value::Object(entries) => {
-                let unknown_keys = entries.iter().filter(|(_, value)| !value.is_string());
-                found.extend(unknown_keys.map(|(key, _)| {
-                    wrong(&field_path(&field, key), "must be a text; put the value in quotes, or take the key out")
+                let not_texts = entries.iter().filter(|(_, value)| !value.is_string());
+                found.extend(not_texts.map(|(key, _)| {
+                    violation(&field_path(&field, key), "must be a text; put the value in quotes, or remove the key")
                 }));
             }
-            _ => found.push(wrong(&field, "must be a map of texts; write key: value below it")),
+            _ => found.push(violation(&field, "must be a map of texts; write key: value below it")),
         }
     }
     found
@@ -68,7 +68,7 @@ fn name(name: &Value) -> Option<Finding> {
         ),
         _ => "must be a text; put it in quotes, or choose another, such as cloud".to_owned(),
     };
-    Some(wrong("metadata.name", message))
+    Some(violation("metadata.name", message))
 }
 
 fn namespace(namespace: &Value) -> Option<Finding> {
@@ -76,11 +76,11 @@ fn namespace(namespace: &Value) -> Option<Finding> {
         Value::Null => return None,
         Value::String(name) if name.len() <= 63 && is_label(name) => return None,
         Value::String(name) => format!(
-            "{name:?} is not a valid namespace: lower case letters, digits and '-', with a letter or digit at both ends, 63 at most; name an existing one, such as openstack"
+            "{name:?} is not a valid namespace: lower case letters, digits and '-', with a letter or digit at both ends, 63 at most; use an existing one, such as openstack"
         ),
-        _ => "must be a text; put it in quotes, or name another, such as openstack".to_owned(),
+        _ => "must be a text; put it in quotes, or use another, such as openstack".to_owned(),
     };
-    Some(wrong("metadata.namespace", message))
+    Some(violation("metadata.namespace", message))
 }
 
 /// Whether a text is a DNS-1123 label (`k8s.io/apimachinery/pkg/util/validation`).
@@ -91,30 +91,30 @@ fn is_label(text: &str) -> bool {
 }
 
 /// Checks a `ConfigMap` that adds to the catalogue; returns nothing for other objects.
-pub(super) fn of_addition(object: &Value) -> Vec<Finding> {
+pub(super) fn check_addition(object: &Value) -> Vec<Finding> {
     let label = &object["metadata"]["labels"][LABEL];
     if object["kind"] != "ConfigMap" || label.is_null() || label == "false" {
         return Vec::new();
     }
     if label != "true" {
-        let message = "must be \"true\", in quotes: otherwise nothing of this ConfigMap is added to the catalogue; correct it, or take the label out";
-        return vec![wrong(&field_path("metadata.labels", LABEL), message)];
+        let message = "must be \"true\", in quotes: otherwise nothing of this ConfigMap is added to the catalogue; correct it, or remove the label";
+        return vec![violation(&field_path("metadata.labels", LABEL), message)];
     }
-    let texts = object["data"].as_object().into_iter().flatten().filter(|(_, value)| !value.is_string());
-    let mut found: Vec<Finding> = texts
+    let not_texts = object["data"].as_object().into_iter().flatten().filter(|(_, value)| !value.is_string());
+    let mut found: Vec<Finding> = not_texts
         .map(|(key, _)| {
-            wrong(&field_path("data", key), "must be a text; write `|` behind the key and the file below it")
+            violation(&field_path("data", key), "must be a text; write `|` after the key, and the file below it")
         })
         .collect();
     if found.is_empty()
         && let Err(error) = serde_json::from_value::<ConfigMap>(object.clone())
     {
-        let why = redact_literals(&error.to_string());
-        found.push(wrong("", format!("this is not a valid ConfigMap: {why}; correct it")));
+        let error = redact_literals(&error.to_string());
+        found.push(violation("", format!("this is not a valid ConfigMap: {error}; correct it")));
     }
     found
 }
 
-fn wrong(field: &str, message: impl Into<String>) -> Finding {
+fn violation(field: &str, message: impl Into<String>) -> Finding {
     Finding::error("schema", field, message)
 }

@@ -7,9 +7,9 @@ fn checks_additions_with_their_location() {
     let preset = "preset: mine\ndescription: Mine.\nfragments:\n- releases:\n    front:\n      values: {conf: {opts: x, hosts: [b], region: RegionOne, password: \
                   an0ther}, manifests: {job: 'false'}, labels: null, auth: {admin: {region: R2}, x: {region: R2}}}\n    store:\n      values: {pod: {replicas: 3}, \
                   auth: {admin: s3cret}}\n";
-    let hazards =
-        |common: Value| hazards_with(json!({"presets": ["small", "mine"], "common": common}), &[(ADDED, preset)]);
-    let found = hazards(json!({}));
+    let warnings_for =
+        |common: Value| warnings_with(json!({"presets": ["small", "mine"], "common": common}), &[(ADDED, preset)]);
+    let found = warnings_for(json!({}));
     let at = |path: &str, release: &str| format!("spec.presets: {ADDED_AT} (fragments[0]), {path} of {release}: ");
     let expected = [
         format!("contradiction {}replaces the credential user of front only here, ", at("conf.password", "front")),
@@ -26,34 +26,37 @@ fn checks_additions_with_their_location() {
             "hidden-key {}is a string where the chart has a map, and hides its keys a, b",
             at("conf.opts", "front")
         ),
-        format!("list-replaced {}replaces the list of presets/small.yaml (fragments[0]), ", at("conf.hosts", "front")),
+        format!(
+            "list-replaced {}replaces the list of presets/small.yaml (fragments[0]) and drops ",
+            at("conf.hosts", "front")
+        ),
         format!("type-changed {}is a string where the chart has a boolean", at("manifests.job", "front")),
     ];
     for expected in &expected {
-        assert!(found.iter().any(|hazards| hazards.starts_with(expected)), "{expected}: {found:#?}");
+        assert!(found.iter().any(|warning| warning.starts_with(expected)), "{expected}: {found:#?}");
     }
     assert_eq!(found.len(), expected.len(), "repeated values of additions are not reported: {found:#?}");
-    let over = hazards(json!({"values": {"manifests": {"job": true}}}));
-    assert!(!over.iter().any(|hazards| hazards.contains("manifests.job")), "the user's value is correct: {over:#?}");
+    let over = warnings_for(json!({"values": {"manifests": {"job": true}}}));
+    assert!(!over.iter().any(|warning| warning.contains("manifests.job")), "the user's value is correct: {over:#?}");
 }
 
 #[test]
 fn names_the_addition_whose_list_is_replaced() {
     let preset = "preset: mine\ndescription: Mine.\nfragments:\n- releases:\n    front:\n      values: {conf: {hosts: [x, y], colour: red}}\n";
     let own = json!({"front": {"releases": {"front": {"values": {"conf": {"hosts": ["x"], "colour": "red"}}}}}});
-    let found = hazards_with(json!({"presets": ["small", "mine"], "services": own}), &[(ADDED, preset)]);
-    let lost = format!("list-replaced {OWN}.conf.hosts: replaces the list of {ADDED_AT} (fragments[0]), because ");
-    assert!(found.iter().any(|hazards| hazards.starts_with(&lost)), "{found:#?}");
-    assert!(!found.iter().any(|hazards| hazards.contains("presets/mine.yaml")), "{found:#?}");
+    let found = warnings_with(json!({"presets": ["small", "mine"], "services": own}), &[(ADDED, preset)]);
+    let lost = format!("list-replaced {OWN}.conf.hosts: replaces the list of {ADDED_AT} (fragments[0]) and drops ");
+    assert!(found.iter().any(|warning| warning.starts_with(&lost)), "{found:#?}");
+    assert!(!found.iter().any(|warning| warning.contains("presets/mine.yaml")), "{found:#?}");
 }
 
 #[test]
-fn reports_wrong_kind_over_a_wrong_addition() {
+fn reports_wrong_type_over_an_addition_of_wrong_type() {
     let preset = "preset: mine\ndescription: Mine.\nfragments:\n- releases:\n    front:\n      values: {manifests: {job: 'false'}}\n";
     let own = json!({"front": {"releases": {"front": {"values": {"manifests": {"job": [1]}}}}}});
-    let found = hazards_with(json!({"presets": ["small", "mine"], "services": own}), &[(ADDED, preset)]);
+    let found = warnings_with(json!({"presets": ["small", "mine"], "services": own}), &[(ADDED, preset)]);
     assert!(
-        found.iter().any(|hazards| hazards.starts_with(&format!("type-changed {OWN}.manifests.job: is a list"))),
+        found.iter().any(|warning| warning.starts_with(&format!("type-changed {OWN}.manifests.job: is a list"))),
         "{found:#?}"
     );
 }

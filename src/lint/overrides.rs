@@ -1,0 +1,71 @@
+//! Warnings about overrides that most likely do not have the intended effect.
+//!
+//! Pure module. These warnings never refuse a resource. Checked are the user's layers (`spec.common`, `spec.services`,
+//! objects of `valuesFrom`, and `spec.nodes.overrides`) and additions to the catalogue. Tests of the catalogue check
+//! that its own layers cause no warnings.
+
+mod couplings;
+mod layer;
+mod types;
+mod warnings;
+
+pub(crate) use types::TYPE_CHANGED;
+
+use osdpl_core::desired::{OVERRIDES, list_node_layers};
+use osdpl_core::finding::Finding;
+use osdpl_values::{Layer, Origin};
+
+use crate::cloud::Cloud;
+use warnings::Warnings;
+
+/// The kinds of warnings with their descriptions.
+pub(crate) const KINDS: [(&str, &str); 8] = [
+    ("no-effect", "An override changes something."),
+    ("preset-repeated", "An override does not repeat what a preset of the spec sets."),
+    ("list-replaced", "A list that replaces another keeps all its entries: helm merges maps, never lists."),
+    (TYPE_CHANGED, "An override has the type that the chart, or the layer below, has."),
+    ("null-map", "A null or `unset` does not remove a map whose keys the chart's templates read."),
+    ("null-nothing", "A null or `unset` removes something that is there."),
+    ("contradiction", "Values that several charts must agree on are equal."),
+    ("hidden-key", "A value does not hide the keys of a map below it."),
+];
+
+/// Returns all warnings about the overrides of a cloud.
+pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
+    let mut warnings = Warnings::default();
+    // The keys of a chart are only loaded if there are layers to check.
+    let has_checked_layer =
+        |layers: &Vec<Layer>| layers.iter().any(|layer| cloud.layer_location(&layer.origin).is_some());
+    for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(_, layers)| has_checked_layer(layers)) {
+        let release = layer::Release { name, layers, chart_keys: cloud.chart_keys(name), cloud };
+        layer::check(&release, &mut warnings);
+    }
+    for (name, layers) in cloud.layers {
+        check_node_overrides(cloud, name, layers, &mut warnings);
+    }
+    let mut found = warnings.findings();
+    found.extend(couplings::check(cloud));
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Checks the values for some nodes: each entry by itself on top of the layers for all nodes.
+fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warnings: &mut Warnings) {
+    let entries: Vec<Layer> = list_node_layers(cloud.spec, name).into_iter().map(|(_, layer)| layer).collect();
+    if entries.is_empty() {
+        return;
+    }
+    // The layer of this origin contains all entries at once, in the form of the chart.
+    let is_for_all_nodes = |layer: &&Layer| layer.origin != Origin::Field(OVERRIDES.into());
+    let mut layers: Vec<Layer> = layers.iter().filter(is_for_all_nodes).cloned().collect();
+    for entry in &entries {
+        layers.push(entry.clone());
+        let release = layer::Release { name, layers: &layers, chart_keys: cloud.chart_keys(name), cloud };
+        layer::check_node_layer(&release, &entries, warnings);
+        layers.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,295 @@
+//! Checks layers one by one: each layer of the user against the layers below and above it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::types;
+use super::warnings::{Warning, Warnings};
+use crate::cloud::{Cloud, Location, user_field};
+use osdpl_core::catalog::{KeyTree, KeyType, entry_name};
+use osdpl_core::desired::is_unknown_key_in;
+use osdpl_values::{Layer, Origin, Path, Values, get, leaves, merge_layer, merge_layers, trace};
+
+/// The key of a volume claim's access modes.
+const ACCESS_MODES: &str = "accessModes";
+
+/// A release with its layers.
+pub(super) struct Release<'a> {
+    pub name: &'a str,
+    /// The layers, from low to high.
+    pub layers: &'a [Layer],
+    /// The keys of its chart, if they are known.
+    pub chart_keys: Option<&'a KeyTree>,
+    /// The cloud of the release.
+    pub cloud: &'a Cloud<'a>,
+}
+
+/// Checks every layer of the user and of additions to the catalogue.
+pub(super) fn check(release: &Release<'_>, warnings: &mut Warnings) {
+    let mut below = Values::new();
+    for (index, layer) in release.layers.iter().enumerate() {
+        if let Some(location) = release.cloud.layer_location(&layer.origin) {
+            LayerCheck { release, index, layer, below: &below, location, node_layers: &[] }.check(warnings);
+        }
+        merge_layer(&mut below, layer.values.clone(), &layer.unset);
+    }
+}
+
+/// Checks only the last layer, which is for some nodes; `node_layers` are all layers for some nodes.
+pub(super) fn check_node_layer(release: &Release<'_>, node_layers: &[Layer], warnings: &mut Warnings) {
+    let Some((layer, lower)) = release.layers.split_last() else { return };
+    let location = Location::of_field(layer.origin.to_string());
+    let below = merge_layers(lower);
+    LayerCheck { release, index: lower.len(), layer, below: &below, location, node_layers }.check(warnings);
+}
+
+/// Returns the paths of all parent maps.
+fn parents(path: &Path) -> impl Iterator<Item = Path> {
+    let keys = path.keys();
+    (1..keys.len()).map(|length| keys[..length].iter().cloned().collect())
+}
+
+/// A layer to check, with its context.
+struct LayerCheck<'a> {
+    release: &'a Release<'a>,
+    index: usize,
+    layer: &'a Layer,
+    /// The merged values of the layers below.
+    below: &'a Values,
+    /// The location of the layer.
+    location: Location,
+    /// All layers for some nodes, if this is one of them: on a node that several match, only one applies.
+    node_layers: &'a [Layer],
+}
+
+impl LayerCheck<'_> {
+    fn check(&self, warnings: &mut Warnings) {
+        let mut add = |location: Location, path: &Path, warning: Option<Warning>| {
+            if self.is_for_release(path) {
+                warnings.add(location, self.release.name, warning);
+            }
+        };
+        let set: Vec<(Path, &Value)> =
+            leaves(&self.layer.values).into_iter().filter(|(path, _)| !path.keys().is_empty()).collect();
+        for path in set.iter().flat_map(|(path, _)| parents(path)).collect::<BTreeSet<Path>>() {
+            add(self.location.child(&path), &path, self.replaced_by_map(&path));
+        }
+        for (path, value) in set {
+            let warning = self.removed_again(&path).or_else(|| self.check_value(&path, value));
+            add(self.location.child(&path), &path, warning.filter(|warning| self.should_report(warning, &path)));
+        }
+        for (index, path) in &self.layer.unset {
+            // If it removes a value of this layer, that value is reported instead.
+            let is_own = get(&self.layer.values, path).is_some();
+            let warning = self.check_value(path, &Value::Null);
+            let warning = warning.filter(|warning| !(is_own && warning.kind == "null-nothing"));
+            let warning = warning.filter(|warning| self.should_report(warning, path));
+            add(self.location.unset_entry(*index, path), path, warning);
+        }
+    }
+
+    /// Whether to report a warning.
+    ///
+    /// An addition without effect may have an effect in other clouds. An entry for some nodes without effect may
+    /// replace another entry.
+    fn should_report(&self, warning: &Warning, path: &Path) -> bool {
+        let own = get(&self.layer.values, path);
+        let agrees =
+            |other: &Layer| trace(std::slice::from_ref(other), path).iter().all(|trace| trace.value.as_ref() == own);
+        !warning.is_without_effect() || self.location.addition().is_none() && self.node_layers.iter().all(agrees)
+    }
+
+    /// Whether the release's chart or a layer below knows the path: common values are not intended for every release.
+    fn is_for_release(&self, path: &Path) -> bool {
+        let Release { chart_keys, cloud, .. } = self.release;
+        if self.location.addition().is_none() && self.location.field.starts_with("spec.common") {
+            let is_known = |keys: &KeyTree| !is_unknown_key_in(keys, cloud.catalog, path);
+            return chart_keys.is_none_or(is_known) || get(self.below, path).is_some();
+        }
+        let first = &path.keys()[..1];
+        chart_keys.is_none_or(|keys| keys.find(first).is_some())
+            || get(self.below, &first.iter().cloned().collect()).is_some()
+    }
+
+    fn check_value(&self, path: &Path, value: &Value) -> Option<Warning> {
+        self.overridden(path)
+            .or_else(|| self.repeated(path, value))
+            .or_else(|| self.null(path, value))
+            .or_else(|| self.credential(path, value))
+            .or_else(|| self.changed(path, value))
+    }
+
+    /// Reports a value that an `unset` of the same layer removes afterwards.
+    fn removed_again(&self, path: &Path) -> Option<Warning> {
+        let (index, _) = self.layer.unset.iter().find(|(_, unset)| unset.covers(path))?;
+        let unset = self.location.unset_entry(*index, path).field;
+        let message = format!("is never used: {unset} removes it again; remove one of the two");
+        Some(Warning { kind: "no-effect", message })
+    }
+
+    /// Reports a value that a later layer of the user overrides.
+    fn overridden(&self, path: &Path) -> Option<Warning> {
+        let later = self.release.layers[self.index + 1..].iter().filter(|layer| user_field(&layer.origin).is_some());
+        let later: Vec<Layer> = later.cloned().collect();
+        let trace =
+            trace(&later, path).into_iter().find(|trace| !trace.value.as_ref().is_some_and(Value::is_object))?;
+        let message = format!("is never used: {} overrides it; remove one of the two", trace.origin);
+        Some(Warning { kind: "no-effect", message })
+    }
+
+    /// Reports a value that a layer below, or the chart, sets already.
+    fn repeated(&self, path: &Path, value: &Value) -> Option<Warning> {
+        let Some(current) = get(self.below, path) else { return self.chart_default(path, value) };
+        let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
+        if current != value && !(is_empty && current.is_object()) {
+            return None;
+        }
+        let origin = self.origin_below(path)?;
+        if let Origin::File { file, .. } = origin
+            && let Some(preset) = file.strip_prefix("presets/").and_then(|file| file.strip_suffix(".yaml"))
+            && self.release.cloud.spec.presets.iter().any(|name| name == preset)
+        {
+            let message = format!(
+                "repeats a value of the preset {preset} of this spec, and will hide changes of the preset; remove it"
+            );
+            return Some(Warning { kind: "preset-repeated", message });
+        }
+        let origin = self.release.cloud.describe_layer(origin);
+        Some(Warning {
+            kind: "no-effect",
+            message: format!("changes nothing: {origin} sets the same value; remove it"),
+        })
+    }
+
+    /// Reports a value that is the chart's default, unless a layer below removes that.
+    fn chart_default(&self, path: &Path, value: &Value) -> Option<Warning> {
+        let is_kept = |parent: Path| get(self.below, &parent).is_none_or(Value::is_object);
+        let default = self.release.chart_keys?.find(path.keys())?;
+        let message = if value.as_object().is_some_and(serde_json::Map::is_empty)
+            && default.key_type() == Some(KeyType::Map)
+        {
+            "changes nothing: helm merges maps, so that an empty one keeps the chart's values; remove it, or remove keys with `unset`"
+        } else if default.default()? == *value {
+            "changes nothing: the chart has the same default; remove it, so that later versions of the chart can change it"
+        } else {
+            return None;
+        };
+        parents(path).all(is_kept).then(|| Warning { kind: "no-effect", message: message.into() })
+    }
+
+    /// Reports a value that replaces a credential in one place, while other values use it as well.
+    fn credential(&self, path: &Path, value: &Value) -> Option<Warning> {
+        // A URL is about another server as a whole.
+        let text = value.as_str().filter(|text| !text.is_empty() && !text.contains("://"))?;
+        let trace = trace(&self.release.layers[..self.index], path).into_iter().next()?;
+        let replaced = trace.value.as_ref()?.as_str().filter(|replaced| *replaced != text)?;
+        if !matches!(trace.origin, Origin::File { .. }) || !trace.secret {
+            return None;
+        }
+        let (service, name) = self.release.cloud.credential(replaced)?;
+        let other = self.other_use(replaced, path)?;
+        let message = format!(
+            "replaces the credential {name} of {service} only here, and {other} still uses the original one; set a Secret with it in \
+             `spec.services.{service}.credentials.{name}`, or remove it"
+        );
+        Some(Warning { kind: "contradiction", message })
+    }
+
+    /// Returns another value that contains the credential, alone or in a longer text such as a URL.
+    fn other_use(&self, credential: &str, path: &Path) -> Option<String> {
+        let Release { name, cloud, .. } = self.release;
+        let uses = |value: &Value| value.as_str().is_some_and(|text| text.contains(credential));
+        cloud.values.iter().find_map(|(release, values)| {
+            let is_other = |other: &Path| release != name || other != path;
+            let (other, _) = leaves(values).into_iter().find(|(other, value)| uses(value) && is_other(other))?;
+            Some(format!("{release} ({other})"))
+        })
+    }
+
+    /// Reports a map that replaces a value of another type.
+    fn replaced_by_map(&self, path: &Path) -> Option<Warning> {
+        let value = get(&self.layer.values, path)?;
+        types::check_type(path, value, self.replaced_value(path, value), self.release.chart_keys)
+    }
+
+    /// Returns the value that is replaced; `None` if that was an override of the wrong type, and the new value has the
+    /// type of the chart's default.
+    fn replaced_value(&self, path: &Path, value: &Value) -> Option<&Value> {
+        let Release { chart_keys, cloud, .. } = self.release;
+        let current = get(self.below, path).filter(|current| !current.is_null())?;
+        let is_checked = || self.origin_below(path).is_some_and(|origin| cloud.layer_location(origin).is_some());
+        let has_chart_type = chart_keys.and_then(|keys| keys.find(path.keys()).and_then(KeyTree::key_type)).is_some()
+            && types::check_type(path, value, None, *chart_keys).is_none();
+        let has_wrong_type = || types::check_type(path, current, None, *chart_keys).is_some();
+        (!(has_chart_type && has_wrong_type() && is_checked())).then_some(current)
+    }
+
+    /// Reports a null that removes nothing, or a whole map.
+    fn null(&self, path: &Path, value: &Value) -> Option<Warning> {
+        let chart_keys = self.release.chart_keys?;
+        if value.is_null()
+            && let Some(warning) = types::check_removed_map(path, chart_keys)
+        {
+            return Some(warning);
+        }
+        // An unknown top-level key is reported as such elsewhere.
+        let removes_nothing =
+            value.is_null() && get(self.below, path).is_none() && chart_keys.find(path.keys()).is_none();
+        let message =
+            "removes nothing: neither the chart nor a layer below has this key; correct the path, or remove it";
+        removes_nothing.then(|| Warning { kind: "null-nothing", message: message.into() })
+    }
+
+    /// Reports a value that has another type, or that hides or drops something.
+    fn changed(&self, path: &Path, value: &Value) -> Option<Warning> {
+        if value.is_null() {
+            return None;
+        }
+        let replaced = self.replaced_value(path, value);
+        if let Some(warning) = types::check_type(path, value, replaced, self.release.chart_keys) {
+            return Some(warning);
+        }
+        value.as_array().and_then(|list| self.replaced_list(path, replaced, list))
+    }
+
+    /// Reports a list that replaces one of a layer below or of the chart and drops entries.
+    fn replaced_list(&self, path: &Path, replaced: Option<&Value>, list: &[Value]) -> Option<Warning> {
+        // Access modes are alternatives, not entries to merge.
+        if path.keys().last().is_some_and(|key| key == ACCESS_MODES) {
+            return None;
+        }
+        let chart_value = self.release.chart_keys.and_then(|keys| keys.find(path.keys()));
+        let (dropped, source): (Vec<String>, _) = match (replaced, chart_value) {
+            (Some(Value::Array(before)), _) => {
+                let dropped = before.iter().filter(|item| !list.contains(item)).map(entry_name);
+                (dropped.collect(), self.release.cloud.describe_layer(self.origin_below(path)?))
+            }
+            (None, Some(KeyTree::List(before))) => {
+                let list: Vec<String> = list.iter().map(entry_name).collect();
+                let dropped = before.iter().map(ToString::to_string).filter(|name| !list.contains(name));
+                (dropped.collect(), "the chart".to_owned())
+            }
+            _ => return None,
+        };
+        let names =
+            if self.is_secret(path) { format!("{} entries", dropped.len()) } else { types::join_first(&dropped) };
+        (!dropped.is_empty()).then(|| Warning {
+            kind: "list-replaced",
+            message: format!(
+                "replaces the list of {source} and drops {names}, because helm merges maps but not lists; repeat the entries to keep"
+            ),
+        })
+    }
+
+    /// Returns the layer below that sets a value.
+    fn origin_below(&self, path: &Path) -> Option<&Origin> {
+        trace(&self.release.layers[..self.index], path).first().map(|trace| trace.origin)
+    }
+
+    fn is_secret(&self, path: &Path) -> bool {
+        let layers = &self.release.layers[..self.index];
+        let mut secret = layers.iter().chain([self.layer]).flat_map(|layer| &layer.secret);
+        secret.any(|hidden| hidden.covers(path) || path.covers(hidden))
+    }
+}

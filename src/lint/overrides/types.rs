@@ -1,0 +1,105 @@
+//! Checks whether values have the type of those that they replace.
+
+use serde_json::Value;
+
+use super::warnings::Warning;
+use osdpl_core::catalog::{KeyTree, KeyType};
+use osdpl_values::Path;
+
+/// The kind of warning about a value whose type differs from that of the value it replaces.
+pub(crate) const TYPE_CHANGED: &str = "type-changed";
+/// The number of names in a message.
+const NAMED: usize = 5;
+
+/// Reports a value of another type than the one it replaces, which is the chart's default if `replaced` is `None`.
+pub(super) fn check_type(
+    path: &Path,
+    value: &Value,
+    replaced: Option<&Value>,
+    chart_keys: Option<&KeyTree>,
+) -> Option<Warning> {
+    let chart_value = chart_keys.and_then(|keys| keys.find(path.keys()));
+    let before = replaced.map(KeyType::of).or_else(|| chart_value?.key_type())?;
+    let source = if replaced.is_some() { "the layers below give" } else { "the chart has" };
+    let is_file = path.keys().first().is_some_and(|key| key == "conf");
+    if before == KeyType::Number && !is_file && is_word(value) {
+        // The message omits the value, which may come from a Secret.
+        let message = format!("is a text where {source} a number; write a number");
+        return Some(Warning { kind: TYPE_CHANGED, message });
+    }
+    let after = KeyType::of(value);
+    if is_file && is_multi_option(value) || !differ(before, after, is_file) {
+        return None;
+    }
+    if before == KeyType::Map {
+        let keys: Vec<String> = match (replaced, chart_value) {
+            (Some(Value::Object(map)), _) => map.keys().cloned().collect(),
+            (_, Some(KeyTree::Map(_))) => default_keys(chart_value),
+            _ => Vec::new(),
+        };
+        let hidden =
+            if keys.is_empty() { String::new() } else { format!(", and hides its keys {}", join_first(&keys)) };
+        let message = format!("is a {} where {source} a map{hidden}; write a map", after.name());
+        return Some(Warning { kind: if keys.is_empty() { TYPE_CHANGED } else { "hidden-key" }, message });
+    }
+    let hint = match (before, value) {
+        (KeyType::Boolean, Value::String(_)) => ": templates treat every text except an empty one as true",
+        (KeyType::String, Value::Bool(_)) => ": YAML reads yes, no, on and off as booleans",
+        _ => "",
+    };
+    let message = format!("is a {} where {source} a {}{hint}; write a {}", after.name(), before.name(), before.name());
+    Some(Warning { kind: TYPE_CHANGED, message })
+}
+
+/// Reports a null that removes a map of the chart with all its keys. Sections of configuration files may be removed.
+pub(super) fn check_removed_map(path: &Path, chart_keys: &KeyTree) -> Option<Warning> {
+    let keys = path.keys();
+    let map = chart_keys.find(keys).filter(|tree| matches!(tree, KeyTree::Map(_)))?;
+    if keys[0] == "conf" && keys.len() > 2 {
+        return None;
+    }
+    let message = format!(
+        "removes a whole map of the chart, with {}, and templates that read its keys fail; remove single keys, or set them",
+        join_first(&default_keys(Some(map)))
+    );
+    Some(Warning { kind: "null-map", message })
+}
+
+/// Returns the keys of a map that have a default in the chart.
+fn default_keys(map: Option<&KeyTree>) -> Vec<String> {
+    let Some(KeyTree::Map(map)) = map else { return Vec::new() };
+    map.iter().filter(|(_, tree)| tree.has_default()).map(|(key, _)| key.to_string()).collect()
+}
+
+/// Whether the value is a text that does not start with a number: `25%` is fine for numbers of pods, and an empty text
+/// is the same as no value.
+fn is_word(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| {
+        !text.is_empty() && !text.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit())
+    })
+}
+
+/// Whether two types differ in more than notation. All settings of configuration files end up as text.
+fn differ(before: KeyType, after: KeyType, is_file: bool) -> bool {
+    use KeyType::{Boolean, List, Map, Null, Number, String};
+    match (before, after) {
+        (Null, _) | (_, Null) | (Map, Map) | (List, List) | (Boolean, Boolean) | (String | Number, String | Number) => {
+            false
+        }
+        (Boolean, String | Number) | (String | Number, Boolean) => !is_file,
+        (Map | List, _) | (_, Map | List) => true,
+    }
+}
+
+/// Whether the value has the charts' form of a repeated or list option: `{type: multistring, values: [...]}`
+/// (helm-toolkit's `to_oslo_conf`).
+fn is_multi_option(value: &Value) -> bool {
+    value.get("type").is_some() && value.get("values").is_some()
+}
+
+/// Joins the first few names.
+pub(super) fn join_first(names: &[String]) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let first = names[..names.len() - more].join(", ");
+    if more == 0 { first } else { format!("{first} and {more} more") }
+}

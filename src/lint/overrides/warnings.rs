@@ -1,0 +1,68 @@
+//! Combines the warnings of several releases about one location into one finding, or none.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cloud::Location;
+use osdpl_core::finding::Finding;
+
+/// The kinds of warnings about values without effect.
+///
+/// They are not reported if the value has an effect in any release.
+const WITHOUT_EFFECT: [&str; 3] = ["no-effect", "preset-repeated", "null-nothing"];
+
+/// A warning about one value of one release.
+pub(super) struct Warning {
+    pub kind: &'static str,
+    pub message: String,
+}
+
+impl Warning {
+    /// Whether the value has no effect.
+    pub fn is_without_effect(&self) -> bool {
+        WITHOUT_EFFECT.contains(&self.kind)
+    }
+}
+
+/// The warnings by location.
+#[derive(Default)]
+pub(super) struct Warnings(BTreeMap<Location, Entry>);
+
+#[derive(Default)]
+struct Entry {
+    /// The releases that the value is for.
+    releases: BTreeSet<String>,
+    /// The first message and the releases by kind.
+    by_kind: BTreeMap<&'static str, (String, Vec<String>)>,
+}
+
+impl Warnings {
+    /// Adds the result of checking a value of a release that the value is for.
+    pub fn add(&mut self, location: Location, release: &str, warning: Option<Warning>) {
+        let entry = self.0.entry(location).or_default();
+        entry.releases.insert(release.to_owned());
+        if let Some(Warning { kind, message }) = warning {
+            entry.by_kind.entry(kind).or_insert_with(|| (message, Vec::new())).1.push(release.to_owned());
+        }
+    }
+
+    /// Returns one finding for each location and kind.
+    pub fn findings(self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        for (location, Entry { releases, by_kind }) in self.0 {
+            for (kind, (message, affected)) in by_kind {
+                let has_effect = affected.len() < releases.len();
+                if has_effect && WITHOUT_EFFECT.contains(&kind) {
+                    continue;
+                }
+                let affected = affected.join(", ");
+                let message = match location.addition() {
+                    Some(_) => format!("{}{message}", location.message_prefix(&affected)),
+                    None if releases.len() > 1 => format!("{message} (of {affected})"),
+                    None => message,
+                };
+                found.push(Finding::warning(kind, location.field.clone(), message));
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,26 @@
+//! Validates resources in files: the schema and the CEL rules of the CRD as the API server applies them, the catalogue,
+//! and the rules ([`crate::rule`]).
+//!
+//! Pure module. `osdpl validate` checks all of this offline. The webhook checks what the API server has not checked
+//! already.
+
+mod admission;
+mod crd;
+mod fields;
+mod file;
+mod kinds;
+mod metadata;
+mod nulls;
+mod refused;
+mod report;
+mod review;
+mod schema;
+
+pub use crate::field::keys_of_field;
+pub use crate::manifests::missing_sources;
+pub use admission::spec_to_check;
+pub use crd::{Schemas, read_spec};
+pub use file::{Content, Document, ParsedDocument, split_documents};
+pub use kinds::{Kind, is_deployment, likely_mistake, objects};
+pub use report::{Argument, Report, Summary, describe_kinds, report};
+pub use review::ReviewInput;

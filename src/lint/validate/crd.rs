@@ -1,0 +1,216 @@
+//! Checks objects as the API server does: metadata, the schema of the CRD, and its CEL rules.
+
+use kube::core::cel::{ErrorKind, Validator};
+use serde_json::{Map, Value, json};
+
+use super::kinds::{Kind, VERSION};
+use super::{fields, metadata, nulls, schema};
+use crate::field::quote_keys;
+use osdpl_core::api::{self, NodeMaintenanceSpec, OpenStackDeploymentSpec, SchemaError};
+use osdpl_core::catalog::Catalog;
+use osdpl_core::catalog::schema::{Nulls, validate};
+use osdpl_core::finding::Finding;
+use osdpl_values::normalize_numbers;
+use osdpl_values::yaml::redact_literals;
+
+/// The fields of a spec that findings about other fields do not depend on.
+const INDEPENDENT: [&str; 7] = ["approval", "charts", "deletionPolicy", "drift", "images", "nodes", "paused"];
+/// The field without which no other field can be parsed.
+const RELEASE: &str = "openstackRelease";
+
+/// The schemas of the custom resource definitions.
+pub struct Schemas {
+    deployment: Value,
+    maintenance: Value,
+    /// The OpenStack releases of the catalogue, the newest last.
+    releases: Vec<String>,
+}
+
+impl Schemas {
+    /// Builds the schemas for a catalogue.
+    ///
+    /// # Errors
+    /// If the schema of a feature is not valid.
+    pub fn new(catalog: &Catalog) -> Result<Self, SchemaError> {
+        let mut deployment = serde_json::to_value(api::crd(catalog)?)?;
+        let mut maintenance = serde_json::to_value(api::maintenance_crd()?)?;
+        let take_schema = |crd: &mut Value| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].take();
+        let releases = catalog.openstack.keys().cloned().collect();
+        Ok(Self { deployment: take_schema(&mut deployment), maintenance: take_schema(&mut maintenance), releases })
+    }
+
+    fn of(&self, kind: Kind) -> &Value {
+        match kind {
+            Kind::OpenStackDeployment => &self.deployment,
+            Kind::NodeMaintenance => &self.maintenance,
+        }
+    }
+
+    /// Returns what the API server would refuse of an object: its name, its fields and their values.
+    pub fn check(&self, kind: Kind, object: &Value) -> Vec<Finding> {
+        let schema = self.of(kind);
+        let mut found = fields::unknown_fields(schema, object);
+        found.extend(check_version(kind, object));
+        found.extend(metadata::check(object));
+        if object["spec"].is_null() {
+            found.push(Finding::error("schema", "spec", "is required; write the desired state below it"));
+        }
+        let mut object = object.clone();
+        let nulls = nulls::remove_nulls(schema, &mut object);
+        // The operator writes `status`.
+        let mut violations = schema::check(&schema["properties"]["spec"], &object["spec"], "spec");
+        violations.retain(|violation| !found.iter().any(|known| fields::is_explained_by(violation, known)));
+        found.extend(violations.into_iter().map(|violation| self.with_releases(violation)));
+        let is_reported = |found: &[Finding], field: &str| found.iter().any(|known| known.field() == field);
+        let nulls: Vec<Finding> = nulls.into_iter().filter(|null| !is_reported(&found, null.field())).collect();
+        found.extend(nulls);
+        // A rule that can't be evaluated, or fails for a field that violates the schema, only follows from that.
+        let violates_schema = found.iter().any(|finding| finding.rule == "schema");
+        let errors = Validator::new().validate(schema, &object, None).err().into_iter().flatten();
+        let failed = errors.filter(|error| error.kind == ErrorKind::ValidationFailure || !violates_schema);
+        let failed = failed.map(|error| Finding::error("cel", quote_keys(&object, &error.field_path), error.message));
+        let failed: Vec<Finding> = failed.filter(|finding| !is_reported(&found, finding.field())).collect();
+        found.extend(failed);
+        found
+    }
+
+    /// Returns the spec of an `OpenStackDeployment`, without independent fields that can't be parsed.
+    ///
+    /// Returns `None` if another field can't be parsed, or if a feature violates its schema: findings about the rest
+    /// could follow from that, and would be misleading.
+    pub(super) fn parse_valid_fields(&self, object: &Value) -> Option<OpenStackDeploymentSpec> {
+        let mut object = object.clone();
+        nulls::remove_nulls(&self.deployment, &mut object);
+        let features = &self.deployment["properties"]["spec"]["properties"]["features"];
+        if !validate(features, &object["spec"]["features"], "spec.features", Nulls::Dropped).is_empty() {
+            return None;
+        }
+        let mut spec = normalized_spec(&object);
+        let release = spec.get(RELEASE)?.clone();
+        spec.retain(|field, value| {
+            !INDEPENDENT.contains(&field.as_str()) || parse_spec(json!({RELEASE: release, field: value})).is_ok()
+        });
+        parse_spec(spec.into()).ok()
+    }
+
+    /// Adds the available OpenStack releases to a finding about a missing release, or about a number that is none.
+    fn with_releases(&self, finding: Finding) -> Finding {
+        if finding.field() != "spec.openstackRelease" {
+            return finding;
+        }
+        let releases: Vec<String> = self.releases.iter().map(|release| format!("{release:?}")).collect();
+        let problem = match finding.message.split_once("; put it in quotes: ") {
+            Some((_, quoted)) if releases.iter().any(|release| release == quoted) => return finding,
+            Some((problem, _)) => problem,
+            None if finding.message.starts_with("is required") => "is required",
+            None => return finding,
+        };
+        let message = format!("{problem}; set it to one of the available OpenStack releases: {}", releases.join(", "));
+        Finding { message, ..finding }
+    }
+}
+
+/// Returns a finding if an object has another API version.
+fn check_version(kind: Kind, object: &Value) -> Option<Finding> {
+    let version = &object["apiVersion"];
+    let message = match version {
+        Value::String(version) if version == VERSION => return None,
+        Value::Null => format!("is required; write apiVersion: {VERSION}"),
+        _ => format!("there is no version {version} of {}; write {VERSION}", kind.name()),
+    };
+    Some(Finding::error("schema", "apiVersion", message))
+}
+
+/// Parses the spec of an `OpenStackDeployment`.
+///
+/// # Errors
+/// If the spec does not have the types of its schema.
+pub fn read_spec(object: &Value) -> Result<OpenStackDeploymentSpec, serde_json::Error> {
+    parse_spec(normalized_spec(object).into())
+}
+
+fn parse_spec(spec: Value) -> Result<OpenStackDeploymentSpec, serde_json::Error> {
+    serde_json::from_value(spec)
+}
+
+/// Returns a finding if the spec of an object can't be parsed, although its schema allows it.
+pub(super) fn check_types(kind: Kind, object: &Value) -> Option<Finding> {
+    let error = match kind {
+        Kind::OpenStackDeployment => read_spec(object).err(),
+        Kind::NodeMaintenance => serde_json::from_value::<NodeMaintenanceSpec>(normalized_spec(object).into()).err(),
+    };
+    error.map(|error| {
+        Finding::error(
+            "schema",
+            "spec",
+            format!("can't be parsed: {}; correct it", redact_literals(&error.to_string())),
+        )
+    })
+}
+
+/// Returns the spec of an object as the API server stores it: it accepts 60.0 as an integer (kube-openapi's
+/// `IsFloat64AJSONInteger`). Returns an empty map for a spec that is not a map.
+fn normalized_spec(object: &Value) -> Map<String, Value> {
+    let mut spec = object["spec"].as_object().cloned().unwrap_or_default();
+    normalize_numbers(&mut spec);
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schemas() -> Schemas {
+        Schemas::new(&Catalog::load(&osdpl_core::testing::files(&[])).unwrap()).unwrap()
+    }
+
+    /// Returns the fields of a spec that are parsed; `None` if nothing is.
+    fn parsed_fields(spec: &Value) -> Option<Vec<String>> {
+        let parsed = serde_json::to_value(schemas().parse_valid_fields(&json!({"spec": spec}))?).unwrap();
+        Some(parsed.as_object().unwrap().keys().cloned().collect())
+    }
+
+    #[test]
+    fn leaves_out_independent_fields_that_cannot_be_parsed() {
+        let release = json!({"openstackRelease": "2026.1", "presets": ["small"], "nodes": {"roles": ["a"]}, "paused": "maybe", "charts": {"repository": "x"}});
+        assert_eq!(parsed_fields(&release).unwrap(), ["charts", "openstackRelease", "presets"]);
+        let whole_number = json!({"openstackRelease": "2026.1", "nodes": {"rollout": {"pauseSeconds": 60.0}}});
+        assert_eq!(parsed_fields(&whole_number).unwrap(), ["nodes", "openstackRelease"]);
+        let null = json!({"openstackRelease": "2026.1", "services": {"front": null}});
+        assert_eq!(parsed_fields(&null).unwrap(), ["openstackRelease"], "the API server drops nulls");
+    }
+
+    #[test]
+    fn parses_nothing_if_other_fields_depend_on_an_invalid_one() {
+        for spec in [
+            json!({"openstackRelease": 2026.1}),
+            json!({"presets": ["small"]}),
+            json!({"paused": true}),
+            json!({"openstackRelease": "2026.1", "presets": "small"}),
+            json!({"openstackRelease": "2026.1", "services": {"front": {"enabled": 1}}}),
+            json!({"openstackRelease": "2026.1", "common": {"values": [1]}}),
+            json!({"openstackRelease": "2026.1", "publicDomain": 5}),
+            json!({"openstackRelease": "2026.1", "features": {"colour": {"name": 5}}}),
+            json!(["2026.1"]),
+            Value::Null,
+        ] {
+            assert_eq!(parsed_fields(&spec), None, "{spec}");
+        }
+    }
+
+    #[test]
+    fn reports_schema_violations_without_failures_that_follow() {
+        let fields = |spec: Value| {
+            let object =
+                json!({"apiVersion": VERSION, "kind": "OpenStackDeployment", "metadata": {"name": "c"}, "spec": spec});
+            let found = schemas().check(Kind::OpenStackDeployment, &object).into_iter();
+            found.map(|finding| format!("{} {}", finding.rule, finding.field())).collect::<Vec<_>>()
+        };
+        let spec = json!({"openstackRelease": "2026.1", "region": 5, "publicDomain": "A B", "nodes": {"rollout": {"batchSize": 1.5}}});
+        assert_eq!(
+            fields(spec),
+            ["schema spec.nodes.rollout.batchSize", "schema spec.region", "cel spec.publicDomain"]
+        );
+        assert_eq!(fields(json!({"openstackRelease": "2026.1"})), [""; 0]);
+    }
+}

@@ -1,0 +1,102 @@
+//! Classifies the objects of a document: resources to validate, objects that they reference, and objects that most
+//! likely are intended to be osdpl resources.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use osdpl_core::catalog::did_you_mean;
+use osdpl_core::finding::Finding;
+
+/// All kinds.
+const KINDS: [Kind; 2] = [Kind::OpenStackDeployment, Kind::NodeMaintenance];
+/// The API version of all kinds.
+pub(super) const VERSION: &str = "osdpl.dev/v1alpha1";
+
+/// The kinds of resource that are validated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A cloud.
+    OpenStackDeployment,
+    /// The maintenance of a node.
+    NodeMaintenance,
+}
+
+impl Kind {
+    /// Returns the kind of an object; `None` if it is not an osdpl resource.
+    pub(super) fn of(object: &Value) -> Option<Self> {
+        let is_ours = object["apiVersion"].as_str().is_some_and(|version| version.starts_with("osdpl.dev/"));
+        match object["kind"].as_str() {
+            Some("OpenStackDeployment") if is_ours => Some(Self::OpenStackDeployment),
+            Some("NodeMaintenance") if is_ours => Some(Self::NodeMaintenance),
+            _ => None,
+        }
+    }
+
+    /// Returns the kind as written in manifests.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::OpenStackDeployment => "OpenStackDeployment",
+            Self::NodeMaintenance => "NodeMaintenance",
+        }
+    }
+}
+
+/// Whether an object is a cloud, or most likely intended to be one (without an `apiVersion`).
+pub fn is_deployment(object: &Value) -> bool {
+    let may_be_ours = object["apiVersion"].is_null() && object["kind"] == Kind::OpenStackDeployment.name();
+    may_be_ours || Kind::of(object) == Some(Kind::OpenStackDeployment)
+}
+
+/// Returns the objects of a document with the field of each; a list as printed by kubectl is expanded.
+pub fn objects(value: &Value) -> Vec<(String, &Value)> {
+    let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    match value["items"].as_array() {
+        Some(items) if is_list => {
+            items.iter().enumerate().map(|(index, item)| (format!("items[{index}]"), item)).collect()
+        }
+        _ => vec![(String::new(), value)],
+    }
+}
+
+/// Returns the finding for an object that is not an osdpl resource, but most likely intended to be one.
+pub fn likely_mistake(object: &Value) -> Option<Finding> {
+    let (kind, version) = (object["kind"].as_str(), object["apiVersion"].as_str());
+    if Kind::of(object).is_some() {
+        return None;
+    }
+    match (kind, version) {
+        (Some(kind), None) if KINDS.map(Kind::name).contains(&kind) => {
+            let message = format!("is required; write apiVersion: {VERSION}");
+            Some(Finding::error("resource", "apiVersion", message))
+        }
+        (kind, Some(version)) if version.starts_with("osdpl.dev/") => {
+            let (kind, known) = (kind.unwrap_or_default(), KINDS.map(Kind::name).join(" and "));
+            let message = format!(
+                "there is no kind {kind:?} of osdpl{}; there are {known}: correct it",
+                did_you_mean(kind, KINDS.map(Kind::name))
+            );
+            Some(Finding::error("resource", "kind", message))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an object is a Secret or a `ConfigMap`, which resources may reference.
+pub(super) fn is_source(object: &Value) -> bool {
+    object["apiVersion"] == "v1" && ["Secret", "ConfigMap"].map(Value::from).contains(&object["kind"])
+}
+
+/// Collects every text of a spec that may be the name of an object.
+pub(super) fn collect_names(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            let is_name = |key: &str| key == "name" || key == "secretName" || key.ends_with("Secret");
+            let names = map.iter().filter(|(key, _)| is_name(key)).filter_map(|(_, value)| value.as_str());
+            found.extend(names.map(str::to_owned));
+            map.values().for_each(|value| collect_names(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_names(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,96 @@
+//! Validates one resource completely.
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use super::crd::{Schemas, check_types};
+use super::kinds::Kind;
+use crate::evaluate::{Evaluation, Input};
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
+use osdpl_core::catalog::{Catalog, Level};
+use osdpl_core::finding::Finding;
+use osdpl_core::observed::ClusterInfo;
+
+/// The context for the validation of objects.
+#[derive(Clone, Copy)]
+pub struct ReviewInput<'a> {
+    /// The catalogue.
+    pub catalog: &'a Catalog,
+    /// The schemas for the catalogue.
+    pub schemas: &'a Schemas,
+    /// Objects that are applied together with the resource: the Secrets and `ConfigMap`s that it references.
+    pub manifests: &'a [Value],
+    /// The cluster, as far as it is known.
+    pub cluster_info: &'a ClusterInfo,
+    /// The current time; without it expiry is not checked.
+    pub now: Option<Timestamp>,
+}
+
+impl ReviewInput<'_> {
+    /// Validates one object offline, only from its content and the manifests.
+    ///
+    /// Returns the evaluation as well, if it is a cloud whose spec could be parsed. Fields that others do not depend on
+    /// need not be valid.
+    pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
+        let mut found = self.schemas.check(kind, object);
+        if found.is_empty() {
+            found.extend(check_types(kind, object));
+        }
+        let evaluation = self.parse_spec(kind, object).map(|spec| {
+            let deployed = object["status"]["openstackRelease"]["deployed"].as_str();
+            let input = Input { deployed, now: self.now, ..self.input(object, &spec) };
+            input.evaluate_offline(self.manifests, self.cluster_info)
+        });
+        for finding in evaluation.iter().flat_map(|evaluation| evaluation.desired.findings.iter().cloned()) {
+            // The catalogue's message is more helpful than a schema's.
+            let is_better = finding.level == Level::Error;
+            found.retain(|known| {
+                known.field() != finding.field() || !is_better || !(known.rule == "schema" || is_release(known))
+            });
+            let is_reported = found.iter().any(|known| {
+                known.field() == finding.field() && (known.rule == "field" || known.message == finding.message)
+            });
+            found.extend((!is_reported).then_some(finding));
+        }
+        found.sort();
+        found.dedup();
+        (found, evaluation)
+    }
+
+    /// Returns the Secrets of certificates that an object of this kind uses.
+    pub(super) fn certificates(&self, kind: Kind, object: &Value) -> Vec<String> {
+        let spec = self.parse_spec(kind, object);
+        let certificates = spec.map(|spec| self.input(object, &spec).select().certificates);
+        certificates.into_iter().flatten().map(|certificate| certificate.name).collect()
+    }
+
+    /// Evaluates a resource offline. `deployed` is the deployed OpenStack release, if it is known.
+    pub fn evaluate(&self, deployment: &OpenStackDeployment, deployed: Option<&str>) -> Evaluation {
+        let input = Input { deployed, now: self.now, ..Input::of_resource(deployment, &deployment.spec, self.catalog) };
+        input.evaluate_offline(self.manifests, self.cluster_info)
+    }
+
+    /// Returns the valid fields of a cloud's spec ([`Schemas::parse_valid_fields`]); `None` for other kinds.
+    fn parse_spec(&self, kind: Kind, object: &Value) -> Option<OpenStackDeploymentSpec> {
+        match kind {
+            Kind::OpenStackDeployment => self.schemas.parse_valid_fields(object),
+            Kind::NodeMaintenance => None,
+        }
+    }
+
+    /// Returns the input for this spec, with the name and namespace of the object.
+    fn input<'b>(&'b self, object: &'b Value, spec: &'b OpenStackDeploymentSpec) -> Input<'b> {
+        let defaults = Input::of_spec(spec, self.catalog);
+        let metadata = |field: &str| object["metadata"][field].as_str();
+        Input {
+            name: metadata("name").unwrap_or(defaults.name),
+            namespace: metadata("namespace").unwrap_or(defaults.namespace),
+            ..defaults
+        }
+    }
+}
+
+/// Whether this is the rule about the format of release names: the catalogue's finding lists the available releases.
+fn is_release(finding: &Finding) -> bool {
+    finding.rule == "cel" && finding.field() == "spec.openstackRelease"
+}

@@ -1,0 +1,34 @@
+//! Checks resources against the schema of the CRD offline, as the API server does (k8s.io/apiextensions-apiserver
+//! `pkg/apiserver/validation`, kube-openapi `pkg/validation`), with messages of its own.
+
+use serde_json::Value;
+
+use osdpl_core::catalog::schema::{
+    Nulls, SchemaViolation, ViolationKind, field_description, validate, violation_message,
+};
+use osdpl_core::desired::redact_url_logins;
+use osdpl_core::finding::Finding;
+
+/// Returns all violations of `schema` in `value` at `field`. Unknown fields have their own rule.
+pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> {
+    let found = validate(schema, value, field, Nulls::Dropped);
+    let has_wrong_format = |field: &str| {
+        found.iter().any(|violation| {
+            violation.field == field && matches!(violation.problem, ViolationKind::Pattern(_) | ViolationKind::Enum(_))
+        })
+    };
+    let is_reported = |violation: &&SchemaViolation<'_>| match violation.problem {
+        ViolationKind::Unknown(..) => false,
+        // The length of a text of the wrong format is not reported.
+        ViolationKind::Longer(_) | ViolationKind::Shorter(_) => !has_wrong_format(&violation.field),
+        _ => true,
+    };
+    let found = found.iter().filter(is_reported);
+    let findings = found.map(|violation| {
+        // A URL may contain a password.
+        let message =
+            redact_url_logins(&violation_message(violation, field_description(schema, &violation.explained, field)));
+        Finding::error("schema", violation.field.clone(), message)
+    });
+    findings.collect()
+}
