@@ -8,7 +8,8 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use super::common::{Target, readable};
+use super::common::Target;
+use super::connect::readable;
 use super::output;
 use osdpl_core::api::{APPROVE, OpenStackDeployment};
 
@@ -16,7 +17,7 @@ use osdpl_core::api::{APPROVE, OpenStackDeployment};
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// The hash printed by `osdpl plan`; refused if other changes are pending by now. Default: whatever is pending now.
+    /// The hash printed by `osdpl plan`; refused if other changes are pending by now. Default: the changes that are pending now.
     hash: Option<String>,
 }
 
@@ -30,14 +31,14 @@ impl Arguments {
         let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
         let status = deployment.status.clone().unwrap_or_default();
-        let Some(waiting) = status.approval else { bail!("nothing waits for approval") };
-        if self.hash.as_ref().is_some_and(|hash| *hash != waiting) {
-            bail!("other changes are pending by now ({waiting}); review them with `osdpl plan` first");
+        let Some(pending) = status.approval else { bail!("nothing waits for approval") };
+        if self.hash.as_ref().is_some_and(|hash| *hash != pending) {
+            bail!("other changes are pending by now ({pending}); review them with `osdpl plan` first");
         }
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {APPROVE: waiting}}}));
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {APPROVE: pending}}}));
         api.patch(&deployment.name_any(), &PatchParams::default(), &patch).await.map_err(readable)?;
-        output::line(format_args!("approved {waiting}"));
+        output::line(format_args!("approved {pending}"));
         Ok(ExitCode::SUCCESS)
     }
 }

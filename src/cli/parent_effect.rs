@@ -16,10 +16,10 @@ pub enum ParentEffect {
 }
 
 /// Returns the effect of a parent key on a path without a value.
-pub fn above(all: &Values, path: &Path) -> Option<ParentEffect> {
+pub fn parent_effect(all: &Values, path: &Path) -> Option<ParentEffect> {
     (1..path.keys().len()).find_map(|length| {
-        let above: Path = path.keys()[..length].iter().cloned().collect();
-        match get(all, &above)? {
+        let parent: Path = path.keys()[..length].iter().cloned().collect();
+        match get(all, &parent)? {
             Value::Null => Some(ParentEffect::Removed),
             Value::Object(_) => None,
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Some(ParentEffect::Hidden),

@@ -55,8 +55,8 @@ impl Webhook {
             let context = Arc::clone(&shared);
             Box::pin(async move { context.site_for(&spec, &catalog).await })
         });
-        let (files, known) = (CertificateFiles { certificate, key }, Sources { catalog_of, site_of });
-        let work = webhook::serve(listener, files, (&context.catalog(), known), stop.clone())?;
-        Ok(tokio::spawn(work))
+        let (files, sources) = (CertificateFiles { certificate, key }, Sources { catalog_of, site_of });
+        let server = webhook::serve(listener, files, (&context.catalog(), sources), stop.clone())?;
+        Ok(tokio::spawn(server))
     }
 }

@@ -1,5 +1,5 @@
 //! Formats findings as SARIF 2.1.0 (OASIS, *Static Analysis Results Interchange Format*), which code review tools show
-//! beside the lines.
+//! next to the lines.
 
 use serde_json::{Value, json};
 

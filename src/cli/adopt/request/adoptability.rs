@@ -11,16 +11,16 @@ use osdpl_operator::cluster::Reader;
 /// Whether a release can be adopted.
 pub enum Adoptability {
     /// Another tool created it, and it can be adopted.
-    Open,
-    /// osdpl manages it already, whoever created this newest revision.
-    Ours(u32),
+    Adoptable,
+    /// osdpl already manages it, even if another tool created this newest revision.
+    Managed(u32),
     /// It can't be adopted, and why.
     Refused(String),
     /// It does not exist, and why.
     Absent(String),
 }
 
-/// The data for the check.
+/// The state of the cluster that the check needs.
 pub struct AdoptionCheck<'a> {
     cluster: &'a Reader,
     deployment: &'a OpenStackDeployment,
@@ -64,17 +64,18 @@ impl<'a> AdoptionCheck<'a> {
                     .into(),
             ));
         }
-        self.of_record(key, newest).await
+        self.check_record(key, newest).await
     }
 
     fn is_unmanaged(&self, name: &str) -> bool {
-        let own = self.deployment.spec.services.values().find_map(|service| service.releases.get(name));
-        own.is_some_and(|own| own.managed == Some(false))
+        let release = self.deployment.spec.services.values().find_map(|service| service.releases.get(name));
+        release.is_some_and(|release| release.managed == Some(false))
     }
 
-    async fn of_record(&self, key: &ReleaseKey, newest: &RecordMeta) -> anyhow::Result<Adoptability> {
+    /// Checks the newest record of a release.
+    async fn check_record(&self, key: &ReleaseKey, newest: &RecordMeta) -> anyhow::Result<Adoptability> {
         match (&newest.maker, &newest.status) {
-            (Maker::Ours(_) | Maker::Inherited(_), _) => return Ok(Adoptability::Ours(newest.revision)),
+            (Maker::Ours(_) | Maker::Inherited(_), _) => return Ok(Adoptability::Managed(newest.revision)),
             (Maker::Foreign, Status::Deployed) => {}
             (Maker::Foreign, status) => {
                 return Ok(Adoptability::Refused(format!(
@@ -89,7 +90,7 @@ impl<'a> AdoptionCheck<'a> {
         };
         Ok(match self.cluster.other_owner(key, &objects).await? {
             Some(owner) => Adoptability::Refused(owner),
-            None => Adoptability::Open,
+            None => Adoptability::Adoptable,
         })
     }
 }

@@ -5,14 +5,13 @@ use serde_json::Value;
 
 use super::case::Case;
 use osdpl_core::catalog::did_you_mean;
-use osdpl_values::expr::{Expression, pattern_error};
 use osdpl_values::yaml::{self, redact_literals};
 
-/// A problem of a case and its place.
+/// A problem of a case and its location.
 pub struct CaseProblem {
-    /// The keys below the case.
-    pub below: Vec<String>,
-    /// What is wrong, and what to do.
+    /// The keys of the field, below the case.
+    pub keys: Vec<String>,
+    /// The problem, and what to do.
     pub problem: String,
 }
 
@@ -60,78 +59,61 @@ const EXPECTED: [(&str, FieldType); 11] = [
 ///
 /// # Errors
 /// Describes the first problem.
-pub fn case(written: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result<Case, CaseProblem> {
-    let begin = first(lines, begin);
-    let own = &lines[begin..first(lines, end).max(begin)];
-    if let Ok((case,)) = yaml::parse::<(Case,)>("", &own.join("\n")) {
+pub fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result<Case, CaseProblem> {
+    let begin = first_line(lines, begin);
+    let case_lines = &lines[begin..first_line(lines, end).max(begin)];
+    if let Ok((case,)) = yaml::parse::<(Case,)>("", &case_lines.join("\n")) {
         return Ok(case);
     }
-    if let Some((below, problem)) = wrong(written) {
-        return Err(CaseProblem { below, problem });
+    if let Some((keys, problem)) = find_problem(parsed) {
+        return Err(CaseProblem { keys, problem });
     }
     // It uses YAML anchors of other cases, or shares lines with them.
-    Case::deserialize(&with_texts(written)).map_err(|error| CaseProblem {
-        below: Vec::new(),
+    Case::deserialize(&with_texts(parsed)).map_err(|error| CaseProblem {
+        keys: Vec::new(),
         problem: format!("{}; correct it", redact_literals(&error.to_string())),
     })
 }
 
-/// Checks that a text is a condition.
-///
-/// # Errors
-/// Describes the problem.
-pub fn condition(text: &str) -> Result<(), String> {
-    Expression::compile(text).map(drop).map_err(|error| error.to_string())
-}
-
-/// Checks that a text is a regular expression.
-///
-/// # Errors
-/// Describes the problem.
-pub fn pattern(text: &str) -> Result<(), String> {
-    let Some(problem) = pattern_error(text) else { return Ok(()) };
-    Err(format!("`matches` is not a regular expression: {problem}; correct it, with \\ before literal characters"))
-}
-
 /// Returns the index of the line with the dash before the case that begins on this line, counted from 1; the number of
 /// lines if there is none.
-fn first(lines: &[&str], begin: u64) -> usize {
-    let place = usize::try_from(begin).unwrap_or(usize::MAX).saturating_sub(1);
-    if place >= lines.len() {
+fn first_line(lines: &[&str], begin: u64) -> usize {
+    let index = usize::try_from(begin).unwrap_or(usize::MAX).saturating_sub(1);
+    if index >= lines.len() {
         return lines.len();
     }
-    (0..=place).rev().find(|line| lines[*line].trim_start().starts_with('-')).unwrap_or(place)
+    (0..=index).rev().find(|line| lines[*line].trim_start().starts_with('-')).unwrap_or(index)
 }
 
-/// Returns the first wrong field, by its keys, and the problem.
-fn wrong(written: &Value) -> Option<(Vec<String>, String)> {
-    if !written.is_object() {
+/// Returns the first invalid field, by its keys, and the problem.
+fn find_problem(parsed: &Value) -> Option<(Vec<String>, String)> {
+    if !parsed.is_object() {
         return Some((Vec::new(), "this is not a case; write its fields, each as key: value".into()));
     }
-    if let Some((field, problem)) = field(written, &FIELDS) {
+    if let Some((field, problem)) = find_field_problem(parsed, &FIELDS) {
         return Some((vec![field], problem));
     }
-    if let Some((field, what)) = REQUIRED.into_iter().find(|(field, _)| written[*field].is_null()) {
+    if let Some((field, what)) = REQUIRED.into_iter().find(|(field, _)| parsed[*field].is_null()) {
         return Some((Vec::new(), format!("it has no `{field}`; write one: {what}")));
     }
-    written["expect"].as_array().into_iter().flatten().enumerate().find_map(|(number, expectation)| {
-        let (field, problem) = field(expectation, &EXPECTED)?;
+    parsed["expect"].as_array().into_iter().flatten().enumerate().find_map(|(number, expectation)| {
+        let (field, problem) = find_field_problem(expectation, &EXPECTED)?;
         Some((vec!["expect".to_owned(), number.to_string(), field], problem))
     })
 }
 
 /// Returns a field that is unknown or has the wrong type, and the problem.
-fn field(written: &Value, fields: &[(&str, FieldType)]) -> Option<(String, String)> {
+fn find_field_problem(parsed: &Value, fields: &[(&str, FieldType)]) -> Option<(String, String)> {
     let names = || fields.iter().map(|(name, _)| *name);
-    let written = written.as_object()?;
-    if let Some(field) = written.keys().find(|field| !names().any(|name| name == *field)) {
+    let parsed = parsed.as_object()?;
+    if let Some(field) = parsed.keys().find(|field| !names().any(|name| name == *field)) {
         let hint = did_you_mean(field, names());
         let all = names().collect::<Vec<_>>().join(", ");
         return Some((field.clone(), format!("there is no field `{field}`{hint}; there are {all}")));
     }
-    let is_wrong =
-        |(name, field_type): &&(&str, FieldType)| written.get(*name).is_some_and(|value| !field_type.accepts(value));
-    let (name, field_type) = fields.iter().find(is_wrong)?;
+    let has_wrong_type =
+        |(name, field_type): &&(&str, FieldType)| parsed.get(*name).is_some_and(|value| !field_type.accepts(value));
+    let (name, field_type) = fields.iter().find(has_wrong_type)?;
     Some(((*name).to_owned(), format!("`{name}` takes {}", field_type.describe())))
 }
 
@@ -165,23 +147,24 @@ impl FieldType {
 }
 
 /// Converts values of text fields to texts: YAML parses `y` and `2026.1` as other types.
-fn with_texts(written: &Value) -> Value {
-    let mut case = written.clone();
-    texts(&mut case, &FIELDS);
-    case["expect"].as_array_mut().into_iter().flatten().for_each(|expectation| texts(expectation, &EXPECTED));
+fn with_texts(parsed: &Value) -> Value {
+    let mut case = parsed.clone();
+    convert_texts(&mut case, &FIELDS);
+    case["expect"].as_array_mut().into_iter().flatten().for_each(|expectation| convert_texts(expectation, &EXPECTED));
     case
 }
 
-fn texts(written: &mut Value, fields: &[(&str, FieldType)]) {
-    let turn = |value: &mut Value| {
+/// Converts the values of text fields of one map.
+fn convert_texts(map: &mut Value, fields: &[(&str, FieldType)]) {
+    let convert = |value: &mut Value| {
         if value.is_boolean() || value.is_number() {
             *value = value.to_string().into();
         }
     };
     for (name, field_type) in fields {
-        match written.get_mut(name) {
-            Some(value) if *field_type == Text => turn(value),
-            Some(Value::Array(items)) if *field_type == Texts => items.iter_mut().for_each(turn),
+        match map.get_mut(name) {
+            Some(value) if *field_type == Text => convert(value),
+            Some(Value::Array(items)) if *field_type == Texts => items.iter_mut().for_each(convert),
             _ => {}
         }
     }
@@ -189,31 +172,31 @@ fn texts(written: &mut Value, fields: &[(&str, FieldType)]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Suite;
+    use super::super::suite::Suite;
 
     fn read(text: &str) -> Vec<Result<String, String>> {
         let cases = Suite::parse("c.yaml", text).unwrap().cases;
-        cases.into_iter().map(|case| case.map(|case| case.name).map_err(|wrong| wrong.problem)).collect()
+        cases.into_iter().map(|case| case.map(|case| case.name).map_err(|invalid| invalid.problem)).collect()
     }
 
     #[test]
     fn an_invalid_case_does_not_affect_others() {
-        let wrong = |line: u64| {
+        let problem = |line: u64| {
             Err(format!("c.yaml:{line}: `wanted` takes true or false; write one of the two, without quotes"))
         };
-        let named = |name: &str| Ok(name.to_owned());
+        let valid = |name: &str| Ok(name.to_owned());
         for (text, found) in [
             (
                 "cases:\n-\n  name: first\n  spec: {}\n  expect:\n  - {release: keystone, wanted: [x]}\n-\n  # a remark\n  name: y\n  spec: {}\n  expect: []\n",
-                vec![wrong(6), named("y")],
+                vec![problem(6), valid("y")],
             ),
             (
                 "cases:\n- &one\n  name: one\n  spec: &s {a: b}\n  expect: []\n- name: two\n  spec: *s\n  expect:\n  - {release: nova, wanted: maybe}\n- name: three\n  spec: *s\n  expect: []\n",
-                vec![named("one"), wrong(9), named("three")],
+                vec![valid("one"), problem(9), valid("three")],
             ),
             (
                 "cases: [{name: a, spec: {}, expect: [{release: nova, wanted: [x]}]}, {name: b, spec: {}, expect: []}]\n",
-                vec![wrong(1), named("b")],
+                vec![problem(1), valid("b")],
             ),
         ] {
             assert_eq!(read(text), found, "{text}");
@@ -233,7 +216,7 @@ mod tests {
             ("- expect: []", "2: it has no `name`; write one"),
         ] {
             let found = read(&format!("cases:\n{case}\n"));
-            let Err(problem) = &found[0] else { panic!("{case} is right") };
+            let Err(problem) = &found[0] else { panic!("{case} is valid") };
             assert!(problem.starts_with(&format!("c.yaml:{expected}")) && !problem.contains("hunter2"), "{problem}");
         }
     }

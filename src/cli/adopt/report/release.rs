@@ -3,15 +3,15 @@
 use serde::Serialize;
 
 use super::Observations;
+use crate::adopt::discover::ChartState;
 use crate::adopt::effects::Effects;
-use crate::adopt::look::ChartState;
 use osdpl_core::adopt::{Description, InstalledRelease};
 use osdpl_core::observed::ComparisonResult;
 
 /// The report about one release.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Line {
+pub struct ReleaseReport {
     pub name: String,
     pub release: String,
     pub chart: String,
@@ -27,18 +27,18 @@ pub struct Line {
     pub owner: Option<String>,
 }
 
-impl Line {
-    pub fn new(name: &str, found: &InstalledRelease, described: &Description, seen: &mut Observations) -> Self {
+impl ReleaseReport {
+    pub fn new(name: &str, found: &InstalledRelease, described: &Description, observations: &mut Observations) -> Self {
         let chart = &found.source.chart;
         Self {
             name: name.to_owned(),
             release: found.key.to_string(),
             chart: format!("{} {}", chart.name, chart.version),
             revision: found.revision,
-            overrides: overrides(name, described),
-            changes: changes(name, described, seen),
-            effects: seen.effects.remove(name).unwrap_or_default(),
-            owner: seen.owners.remove(name),
+            overrides: count_overrides(name, described),
+            changes: changes(name, described, observations),
+            effects: observations.effects.remove(name).unwrap_or_default(),
+            owner: observations.owners.remove(name),
         }
     }
 
@@ -48,8 +48,9 @@ impl Line {
         self.changes.is_empty() && values.is_empty() && objects.is_empty() && unrendered.is_none()
     }
 
+    /// Returns one sentence about the adoption.
     pub fn sentence(&self) -> String {
-        let own = match self.overrides {
+        let overrides = match self.overrides {
             0 => String::new(),
             1 => " (1 value of its own)".to_owned(),
             count => format!(" ({count} values of its own)"),
@@ -58,18 +59,18 @@ impl Line {
             return format!("can't be adopted: {owner}");
         }
         if self.is_unchanged() {
-            return format!("adopting it changes nothing{own}");
+            return format!("adopting it changes nothing{overrides}");
         }
         let Effects { values, objects, unrendered } = &self.effects;
-        let counted = |count: usize, what: &str| {
-            (count > 0).then(|| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
+        let counted = |count: usize, noun: &str| {
+            (count > 0).then(|| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }))
         };
         let mut parts = self.changes.clone();
         parts.extend(counted(values.len(), "value"));
         parts.extend(counted(objects.len(), "object"));
         let parts = if parts.is_empty() { "no value".to_owned() } else { parts.join(", ") };
         let unrendered = unrendered.as_ref().map(|why| format!("; objects not compared: {why}")).unwrap_or_default();
-        format!("adopting it would change {parts}{own}{unrendered}")
+        format!("adopting it would change {parts}{overrides}{unrendered}")
     }
 
     /// Returns one line for each value and each object.
@@ -77,18 +78,19 @@ impl Line {
         if self.owner.is_some() {
             return Vec::new();
         }
-        let values = self.effects.values.iter().map(crate::plan::change::Change::describe);
+        let values = self.effects.values.iter().map(crate::value_change::Change::describe);
         values.chain(self.effects.objects.iter().map(ToString::to_string)).collect()
     }
 }
 
-fn overrides(name: &str, described: &Description) -> usize {
-    let own = described.spec.services.values().find_map(|service| service.releases.get(name));
-    own.map_or(0, |own| osdpl_values::leaves(&own.overrides.values).len() + own.overrides.unset.len())
+/// Returns the number of values that the spec overrides for the release.
+fn count_overrides(name: &str, described: &Description) -> usize {
+    let release = described.spec.services.values().find_map(|service| service.releases.get(name));
+    release.map_or(0, |release| osdpl_values::leaves(&release.overrides.values).len() + release.overrides.unset.len())
 }
 
 /// Returns the change of the chart, and what could not be compared; values and objects are listed elsewhere.
-fn changes(name: &str, described: &Description, seen: &Observations) -> Vec<String> {
+fn changes(name: &str, described: &Description, observations: &Observations) -> Vec<String> {
     let verdict = described.compared.get(name).map(|compared| &compared.verdict);
     let compared_change = match verdict {
         Some(ComparisonResult::Same) => None,
@@ -96,8 +98,8 @@ fn changes(name: &str, described: &Description, seen: &Observations) -> Vec<Stri
         Some(verdict @ (ComparisonResult::Owned(_) | ComparisonResult::Unknown(_))) => Some(verdict.to_string()),
         None => Some("everything: the spec does not select it; see the errors below".to_owned()),
     };
-    let chart = match seen.charts.get(name) {
-        Some(ChartState::Other(how)) => Some(how.clone()),
+    let chart = match observations.charts.get(name) {
+        Some(ChartState::Other(change)) => Some(change.clone()),
         Some(ChartState::Unknown(_)) | None => None,
     };
     chart.into_iter().chain(compared_change).collect()

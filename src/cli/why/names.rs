@@ -1,4 +1,4 @@
-//! Resolves the argument of `osdpl why`.
+//! Finds the subject of `osdpl why` by its name.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub enum Subject<'a> {
     Cron(&'a ObservedCronJob),
 }
 
-/// Looks up names of the cloud.
+/// The names of a cloud.
 pub struct Names<'a> {
     catalog: &'a Catalog,
     preview: &'a Preview,
@@ -30,25 +30,25 @@ impl<'a> Names<'a> {
     }
 
     /// Finds a service, release, component, workload, Job or `CronJob`, in this order.
-    pub fn find(&self, word: &str) -> Option<Subject<'a>> {
-        let releases: Vec<&str> = self.releases().filter(|name| self.service(name) == Some(word)).collect();
+    pub fn find(&self, name: &str) -> Option<Subject<'a>> {
+        let releases: Vec<&str> = self.releases().filter(|release| self.service(release) == Some(name)).collect();
         if !releases.is_empty() {
             return Some(Subject::Releases(releases));
         }
-        if let Some(release) = self.releases().find(|name| *name == word) {
+        if let Some(release) = self.releases().find(|release| *release == name) {
             return Some(Subject::Releases(vec![release]));
         }
-        let of = |holds: &dyn Fn(&Workload) -> bool| -> Vec<&'a Workload> {
-            self.workloads().filter(|w| holds(w)).collect()
+        let workloads = |matches: &dyn Fn(&Workload) -> bool| -> Vec<&'a Workload> {
+            self.workloads().filter(|workload| matches(workload)).collect()
         };
-        let component = of(&|workload| workload.component.to_string() == word);
-        let named = of(&|workload| workload.name == word);
-        if let Some(found) = [component, named].into_iter().find(|found| !found.is_empty()) {
-            return Some(Subject::Workloads(word.to_owned(), found));
+        let by_component = workloads(&|workload| workload.component.to_string() == name);
+        let by_name = workloads(&|workload| workload.name == name);
+        if let Some(found) = [by_component, by_name].into_iter().find(|found| !found.is_empty()) {
+            return Some(Subject::Workloads(name.to_owned(), found));
         }
-        let job = || self.jobs().find(|job| job.name == word).map(Subject::Job);
-        let cron = |cron: &&ObservedCronJob| cron.name == word || cron.component.to_string() == word;
-        job().or_else(|| self.crons().find(cron).map(Subject::Cron))
+        let job = || self.jobs().find(|job| job.name == name).map(Subject::Job);
+        let is_requested = |cron: &&ObservedCronJob| cron.name == name || cron.component.to_string() == name;
+        job().or_else(|| self.crons().find(is_requested).map(Subject::Cron))
     }
 
     /// Returns every name that [`Self::find`] knows.
@@ -75,8 +75,8 @@ impl<'a> Names<'a> {
     }
 
     fn workloads(&self) -> impl Iterator<Item = &'a Workload> {
-        let ours = |workload: &&Workload| self.is_ours(&workload.namespace, &workload.release);
-        self.preview.observed.workloads.iter().filter(ours)
+        let is_ours = |workload: &&Workload| self.is_ours(&workload.namespace, &workload.release);
+        self.preview.observed.workloads.iter().filter(is_ours)
     }
 
     fn jobs(&self) -> impl Iterator<Item = &'a ObservedJob> {
@@ -94,6 +94,6 @@ impl<'a> Names<'a> {
 }
 
 /// Returns the workloads of a component of all releases.
-pub fn of_component<'a>(preview: &'a Preview, component: &Component) -> Vec<&'a Workload> {
+pub fn workloads_of_component<'a>(preview: &'a Preview, component: &Component) -> Vec<&'a Workload> {
     preview.observed.workloads.iter().filter(|workload| workload.component == *component).collect()
 }

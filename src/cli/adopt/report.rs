@@ -1,6 +1,6 @@
-//! Reports what was found, and what adopting each release would change, as text and JSON.
+//! Reports the existing releases, and the changes of adopting each of them, as text and JSON.
 
-mod line;
+mod release;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,22 +8,24 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::discover::ChartState;
 use super::effects::Effects;
-use super::look::ChartState;
 use super::warnings::{self, Warning};
-use line::Line;
 use osdpl_core::adopt::{Description, IdentifiedReleases};
 use osdpl_core::catalog::Level;
 use osdpl_core::difference::{Difference, Effect};
+use release::ReleaseReport;
 
+/// The report of `osdpl adopt`.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AdoptReport {
-    pub releases: Vec<Line>,
-    /// Releases that do not exist here but are needed by others: they are paused.
+    pub releases: Vec<ReleaseReport>,
+    /// Releases that do not exist but that others need: the spec pauses them.
     pub installs: Vec<String>,
     /// Releases that are ignored, and why.
-    pub left: Vec<Left>,
+    #[serde(rename = "left")]
+    pub ignored: Vec<IgnoredRelease>,
     pub openstack_release: String,
     pub presets: Vec<String>,
     pub findings: Vec<String>,
@@ -38,13 +40,14 @@ pub struct AdoptReport {
     pub charts: bool,
 }
 
+/// A release that is not part of the description.
 #[derive(Serialize)]
-pub struct Left {
+pub struct IgnoredRelease {
     pub release: String,
     pub why: String,
 }
 
-/// The observations about the releases, by the catalogue's names.
+/// The data of the report, by the catalogue's names of releases.
 pub struct Observations {
     pub owners: BTreeMap<String, String>,
     pub charts: BTreeMap<String, ChartState>,
@@ -58,33 +61,39 @@ pub struct Observations {
 }
 
 impl AdoptReport {
-    pub fn new(known: &IdentifiedReleases<'_>, described: &Description, mut seen: Observations) -> Self {
-        let lines = known.releases.iter().map(|(name, found)| Line::new(name, found, described, &mut seen)).collect();
-        let left = known.strangers.iter().map(|(key, why)| Left { release: key.to_string(), why: why.clone() });
+    pub fn new(known: &IdentifiedReleases<'_>, described: &Description, mut observations: Observations) -> Self {
+        let releases = known
+            .releases
+            .iter()
+            .map(|(name, found)| ReleaseReport::new(name, found, described, &mut observations))
+            .collect();
+        let ignored =
+            known.strangers.iter().map(|(key, why)| IgnoredRelease { release: key.to_string(), why: why.clone() });
         let findings = described.findings.iter().map(|finding| {
             let word = if finding.level == Level::Error { "error" } else { "warning" };
             format!("{word}: {finding}")
         });
         Self {
-            releases: lines,
+            releases,
             installs: described.installs.clone(),
-            left: left.collect(),
+            ignored: ignored.collect(),
             openstack_release: described.spec.openstack_release.clone(),
             presets: described.spec.presets.clone(),
             findings: findings.collect(),
-            shipped: seen.shipped,
-            ceph: seen.ceph,
+            shipped: observations.shipped,
+            ceph: observations.ceph,
             secrets: described.secrets.keys().cloned().collect(),
-            charts: seen.has_charts,
+            charts: observations.has_charts,
         }
     }
 
     /// Returns the report as text; `file` is the written file.
     pub fn table(&self, file: Option<&Path>) -> String {
         let mut text = String::new();
-        for line in &self.releases {
-            let _ = writeln!(text, "{:<14} {:<28} {:<28} {}", line.name, line.release, line.chart, line.sentence());
-            for detail in line.details() {
+        for release in &self.releases {
+            let ReleaseReport { name, release: key, chart, .. } = release;
+            let _ = writeln!(text, "{name:<14} {key:<28} {chart:<28} {}", release.sentence());
+            for detail in release.details() {
                 let _ = writeln!(text, "    {detail}");
             }
         }
@@ -94,13 +103,13 @@ impl AdoptReport {
                 "{name:<14} is not here but needed by others: paused; set `external` of its service if it runs elsewhere"
             );
         }
-        for Left { release, why } in &self.left {
+        for IgnoredRelease { release, why } in &self.ignored {
             let _ = writeln!(text, "{:<14} {release:<28} ignored: {why}", "-");
         }
         for finding in &self.findings {
             let _ = writeln!(text, "{finding}");
         }
-        text.push_str(&warnings::text(&self.shipped));
+        text.push_str(&warnings::format(&self.shipped));
         if let Some(note) = &self.ceph {
             let _ = writeln!(text, "{note}");
         }
@@ -121,11 +130,11 @@ impl AdoptReport {
 
     /// Returns the summary.
     fn summary(&self) -> String {
-        let free: Vec<&Line> = self.releases.iter().filter(|line| line.owner.is_none()).collect();
-        let same = free.iter().filter(|line| line.is_unchanged()).count();
+        let adoptable: Vec<&ReleaseReport> = self.releases.iter().filter(|release| release.owner.is_none()).collect();
+        let same = adoptable.iter().filter(|release| release.is_unchanged()).count();
         let mut text = format!("{same} of {} releases can be adopted unchanged", self.releases.len());
-        if same < free.len() {
-            let _ = write!(text, ", {} would change{}", free.len() - same, effects(&free));
+        if same < adoptable.len() {
+            let _ = write!(text, ", {} would change{}", adoptable.len() - same, count_effects(&adoptable));
             text.push_str(" (each waits for approval after adoption)");
         }
         if same < self.releases.len() && !self.charts {
@@ -139,8 +148,8 @@ impl AdoptReport {
 }
 
 /// Returns the numbers of changed objects by kind of change.
-fn effects(lines: &[&Line]) -> String {
-    let objects: Vec<&Difference> = lines.iter().flat_map(|line| &line.effects.objects).collect();
+fn count_effects(releases: &[&ReleaseReport]) -> String {
+    let objects: Vec<&Difference> = releases.iter().flat_map(|release| &release.effects.objects).collect();
     let count = |is: fn(&Effect) -> bool| objects.iter().filter(|object| is(&object.effect)).count();
     let counts = [
         (count(|effect| *effect == Effect::Added), "added"),
@@ -149,7 +158,7 @@ fn effects(lines: &[&Line]) -> String {
         (count(|effect| matches!(effect, Effect::Recreated { .. })), "to be recreated"),
         (count(|effect| *effect == Effect::Removed), "deleted"),
     ];
-    let parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, change)| format!("{n} {change}")).collect();
     if parts.is_empty() { String::new() } else { format!("; objects: {}", parts.join(", ")) }
 }
 

@@ -1,4 +1,4 @@
-//! The differences as text and JSON.
+//! The report of `osdpl diff`, as text and JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,20 +6,20 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::finding_output::FindingOutput;
-use crate::plan::change::Change;
+use crate::value_change::Change;
 use osdpl_core::difference::Difference;
 
-/// What reconciling the resource would change.
+/// The changes that a reconciliation would make.
 #[derive(Default, Serialize)]
 pub struct DiffReport {
     pub namespace: String,
     pub name: String,
     /// The releases that differ from their desired state, by the catalogue's names.
-    pub releases: BTreeMap<String, Line>,
+    pub releases: BTreeMap<String, ReleaseDiff>,
     /// The number of releases that do not differ.
     pub same: usize,
     /// The number of unmanaged releases, which are not compared.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub unmanaged: usize,
     /// Findings about the resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -35,18 +35,18 @@ pub struct DiffReport {
     pub notes: Vec<String>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_none(count: &usize) -> bool {
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// One release.
+/// The differences of one release.
 #[derive(Serialize)]
-pub struct Line {
+pub struct ReleaseDiff {
     /// The helm release as `namespace/name`.
     pub release: String,
     #[serde(flatten)]
-    pub what: Outcome,
+    pub outcome: Outcome,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -56,7 +56,7 @@ pub struct Line {
     pub unrendered: Option<String>,
 }
 
-/// What would happen to a release.
+/// The action for a release.
 #[derive(PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub enum Outcome {
@@ -81,9 +81,10 @@ pub enum Outcome {
 
 impl DiffReport {
     /// Whether everything could be compared.
-    pub fn is_whole(&self) -> bool {
-        let is_incomplete = |release: &Line| {
-            release.unrendered.is_some() || matches!(release.what, Outcome::Refused { .. } | Outcome::Unreadable { .. })
+    pub fn is_complete(&self) -> bool {
+        let is_incomplete = |release: &ReleaseDiff| {
+            release.unrendered.is_some()
+                || matches!(release.outcome, Outcome::Refused { .. } | Outcome::Unreadable { .. })
         };
         !self.uncertain && !self.releases.values().any(is_incomplete)
     }
@@ -100,7 +101,7 @@ impl DiffReport {
             let _ = writeln!(text, "{finding}");
         }
         for (name, release) in &self.releases {
-            let _ = writeln!(text, "{name} ({}) {}", release.release, release.what);
+            let _ = writeln!(text, "{name} ({}) {}", release.release, release.outcome);
             for change in &release.values {
                 let _ = writeln!(text, "  {}", change.describe());
             }
@@ -125,19 +126,23 @@ impl DiffReport {
     }
 
     fn summary(&self) -> String {
-        let of = |kind: fn(&Outcome) -> bool| self.releases.values().filter(|release| kind(&release.what)).count();
+        let count =
+            |matches: fn(&Outcome) -> bool| self.releases.values().filter(|release| matches(&release.outcome)).count();
         let counts = [
-            (of(|what| matches!(what, Outcome::Changed { .. })), "would be changed"),
-            (of(|what| *what == Outcome::Installed), "installed"),
-            (of(|what| *what == Outcome::Uninstalled), "uninstalled"),
-            (self.unmanaged + of(|what| *what == Outcome::Unmanaged), "unmanaged"),
-            (of(|what| matches!(what, Outcome::Stays { .. })), "left as it is despite the spec"),
-            (of(|what| matches!(what, Outcome::Refused { .. } | Outcome::Unreadable { .. })), "can't be compared"),
+            (count(|outcome| matches!(outcome, Outcome::Changed { .. })), "would be changed"),
+            (count(|outcome| *outcome == Outcome::Installed), "installed"),
+            (count(|outcome| *outcome == Outcome::Uninstalled), "uninstalled"),
+            (self.unmanaged + count(|outcome| *outcome == Outcome::Unmanaged), "unmanaged"),
+            (count(|outcome| matches!(outcome, Outcome::Stays { .. })), "left as it is despite the spec"),
+            (
+                count(|outcome| matches!(outcome, Outcome::Refused { .. } | Outcome::Unreadable { .. })),
+                "can't be compared",
+            ),
         ];
-        let parts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}, "));
-        let ended = self.releases.values().flat_map(|release| &release.objects);
-        let ended = ended.filter(|object| object.effect.ends_pods()).count();
-        let pods = match ended {
+        let parts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, verb)| format!("{count} {verb}, "));
+        let objects = self.releases.values().flat_map(|release| &release.objects);
+        let restarted = objects.filter(|object| object.effect.ends_pods()).count();
+        let pods = match restarted {
             0 => String::new(),
             1 => "; the pods of 1 object restart".to_owned(),
             count => format!("; the pods of {count} objects restart"),
@@ -167,11 +172,11 @@ mod tests {
 
     use super::*;
 
-    fn release(what: Outcome, values: Vec<Change>) -> Line {
-        Line { release: "openstack/x".into(), what, values, objects: Vec::new(), unrendered: None }
+    fn release(outcome: Outcome, values: Vec<Change>) -> ReleaseDiff {
+        ReleaseDiff { release: "openstack/x".into(), outcome, values, objects: Vec::new(), unrendered: None }
     }
 
-    fn shown(releases: Vec<(&str, Line)>) -> DiffReport {
+    fn report(releases: Vec<(&str, ReleaseDiff)>) -> DiffReport {
         let releases = releases.into_iter().map(|(name, release)| (name.to_owned(), release)).collect();
         DiffReport { releases, same: 2, ..DiffReport::default() }
     }
@@ -185,7 +190,7 @@ mod tests {
             source: None,
         };
         let chart = || Some("the chart's version from 1 to 2".to_owned());
-        let all = shown(vec![
+        let all = report(vec![
             ("a", release(Outcome::Installed, vec![])),
             ("b", release(Outcome::Uninstalled, vec![])),
             (
@@ -200,33 +205,36 @@ mod tests {
              conf.x: \"1\" → \"2\"\n  conf.x: changed, not shown\nd (openstack/x) would be changed: the chart's version from 1 to 2\n\
              2 would be changed, 1 installed, 1 uninstalled, 2 as desired.\n"
         );
-        assert!(all.is_whole() && all.differs());
+        assert!(all.is_complete() && all.differs());
         let json = serde_json::to_value(&all).unwrap();
         assert_eq!(json["releases"]["a"], json!({"release": "openstack/x", "what": "installed"}));
-        let unavailable = shown(vec![("e", release(Outcome::Refused { why: "no chart".into() }, vec![]))]);
+        let unavailable = report(vec![("e", release(Outcome::Refused { why: "no chart".into() }, vec![]))]);
         assert!(
-            !unavailable.is_whole() && unavailable.text().contains("e (openstack/x) can't be compared: no chart\n")
+            !unavailable.is_complete() && unavailable.text().contains("e (openstack/x) can't be compared: no chart\n")
         );
-        let moved = shown(vec![("f", release(Outcome::Stays { why: "it can't become y/f".into() }, vec![]))]);
+        let moved = report(vec![("f", release(Outcome::Stays { why: "it can't become y/f".into() }, vec![]))]);
         assert_eq!(
             moved.text(),
             "f (openstack/x) stays as it is: it can't become y/f\n1 left as it is despite the spec, 2 as desired.\n"
         );
-        assert!(moved.is_whole() && moved.differs());
-        assert_eq!(shown(vec![]).text(), "2 as desired.\n");
+        assert!(moved.is_complete() && moved.differs());
+        assert_eq!(report(vec![]).text(), "2 as desired.\n");
     }
 
     #[test]
-    fn incomplete_comparisons_are_reported() {
-        let unmanaged = DiffReport { unmanaged: 1, ..shown(vec![("a", release(Outcome::Unmanaged, vec![]))]) };
+    fn reports_incomplete_comparisons() {
+        let unmanaged = DiffReport { unmanaged: 1, ..report(vec![("a", release(Outcome::Unmanaged, vec![]))]) };
         assert_eq!(
             unmanaged.text(),
             "a (openstack/x) would be unmanaged, and keeps running as it is\n2 unmanaged, 2 as desired.\n"
         );
-        let guessed = DiffReport { uncertain: true, ..shown(vec![]) };
-        assert!(!guessed.is_whole(), "the chart of a release is not known");
-        let line = Line { unrendered: Some("no chart x".into()), ..release(Outcome::Changed { chart: None }, vec![]) };
-        let half = shown(vec![("a", line)]);
-        assert!(!half.is_whole() && half.text().contains("\n  its objects can't be compared: no chart x\n"));
+        let uncertain = DiffReport { uncertain: true, ..report(vec![]) };
+        assert!(!uncertain.is_complete(), "the chart of a release is not known");
+        let unrendered =
+            ReleaseDiff { unrendered: Some("no chart x".into()), ..release(Outcome::Changed { chart: None }, vec![]) };
+        let incomplete = report(vec![("a", unrendered)]);
+        assert!(
+            !incomplete.is_complete() && incomplete.text().contains("\n  its objects can't be compared: no chart x\n")
+        );
     }
 }

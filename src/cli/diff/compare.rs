@@ -1,12 +1,12 @@
-//! Compares each release's record with its desired state.
+//! Compares the record of each release with its desired state.
 
 use kube::ResourceExt;
 
-use super::shown::{DiffReport, Line, Outcome};
+use super::report::{DiffReport, Outcome, ReleaseDiff};
 use crate::finding_output::FindingOutput;
 use crate::live::Live;
 use crate::manifests::{Renderer, scrubber};
-use crate::plan::change::{Change, Hidden, Side};
+use crate::value_change::{Change, Redactor, ValuesSource};
 use osdpl_core::adopt::compare_release;
 use osdpl_core::desired::DesiredRelease;
 use osdpl_core::difference::{Difference, diff_manifests, parse_objects};
@@ -23,8 +23,8 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
     let Live { client, deployment, preview, .. } = live;
     let scrub = |text: &str| preview.scrubber.scrub(text);
     let findings =
-        preview.findings.iter().map(|found| FindingOutput::of(found, live.document.as_ref()).scrubbed(scrub));
-    let mut shown = DiffReport {
+        preview.findings.iter().map(|finding| FindingOutput::of(finding, live.document.as_ref()).scrubbed(scrub));
+    let mut report = DiffReport {
         namespace: deployment.namespace().unwrap_or_default(),
         name: deployment.name_any(),
         findings: findings.collect(),
@@ -32,11 +32,11 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
         ..DiffReport::default()
     };
     if preview.refused {
-        let messages = shown.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        let messages = report.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         anyhow::bail!("the resource is refused, so nothing would be done:\n{messages}");
     }
     let secrets: Vec<String> = collect_secrets(&preview.facts).into_iter().map(Into::into).collect();
-    shown.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unseen.contains(unknown));
+    report.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unseen.contains(unknown));
     let comparison = Comparison { live, cluster: Reader::new(client.clone()), renderer, secrets };
     let is_desired = |key: &ReleaseKey| preview.desired.releases.values().any(|release| release.key == *key);
     for (name, decision) in &preview.plan.decisions {
@@ -44,29 +44,29 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
             continue;
         }
         let key = &decision.key;
-        let found = match preview.desired.releases.get(name).filter(|release| release.key == *key) {
+        let diff = match preview.desired.releases.get(name).filter(|release| release.key == *key) {
             Some(release) if release.managed => comparison.compare_release(name, release).await?,
             // Unmanaged releases are not compared.
             Some(_) if !is_being_unmanaged(&decision.step) => {
-                shown.unmanaged += 1;
+                report.unmanaged += 1;
                 continue;
             }
             None if is_desired(key) => None,
-            Some(_) | None => undesired_outcome(&decision.step, &scrub).map(|what| Line::of(key, what)),
+            Some(_) | None => undesired_outcome(&decision.step, &scrub).map(|outcome| ReleaseDiff::new(key, outcome)),
         };
-        match found {
-            Some(release) => drop(shown.releases.insert(name.clone(), release)),
-            None => shown.same += 1,
+        match diff {
+            Some(diff) => drop(report.releases.insert(name.clone(), diff)),
+            None => report.same += 1,
         }
     }
-    Ok(shown)
+    Ok(report)
 }
 
 fn is_being_unmanaged(step: &Step) -> bool {
     matches!(step, Step::Do(Action::Unmanage, _))
 }
 
-/// Returns what the plan does with a release that is not desired; `None` if nothing is left to do.
+/// Returns the action of the plan for a release that is not desired; `None` if nothing is left to do.
 fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Outcome> {
     match step {
         Step::Ready => None,
@@ -85,87 +85,87 @@ struct Comparison<'a> {
 
 impl Comparison<'_> {
     /// Returns how a release differs from its desired state; `None` if it does not.
-    async fn compare_release(&self, name: &str, release: &DesiredRelease) -> anyhow::Result<Option<Line>> {
+    async fn compare_release(&self, name: &str, release: &DesiredRelease) -> anyhow::Result<Option<ReleaseDiff>> {
         let key = &release.key;
-        let why = |text: &str| self.live.preview.scrubber.scrub(text);
+        let scrub = |text: &str| self.live.preview.scrubber.scrub(text);
         if let Some(blocked) = &release.blocked {
-            // A refused move changes nothing, as in `plan`, so there is nothing left to compare.
+            // A refused move changes nothing, as in `plan`, so there is nothing to compare.
             if release.is_refused() && self.live.preview.observed.releases.contains_key(key) {
-                return Ok(Some(Line::of(key, Outcome::Stays { why: why(&blocked.message) })));
+                return Ok(Some(ReleaseDiff::new(key, Outcome::Stays { why: scrub(&blocked.message) })));
             }
-            return Ok(Some(Line::of(key, Outcome::Refused { why: why(&blocked.message) })));
+            return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why: scrub(&blocked.message) })));
         }
-        let seen = self.live.preview.observed.releases.get(key).filter(|seen| seen.status != Status::Uninstalled);
-        let Some(seen) = seen else {
-            let mut found = Line::of(key, Outcome::Installed);
-            self.objects(name, release, None, &mut found).await;
-            return Ok(Some(found));
+        let observed = self.live.preview.observed.releases.get(key);
+        let Some(observed) = observed.filter(|observed| observed.status != Status::Uninstalled) else {
+            let mut diff = ReleaseDiff::new(key, Outcome::Installed);
+            self.add_objects(name, release, None, &mut diff).await;
+            return Ok(Some(diff));
         };
-        if is_known_same(release, seen) {
+        if has_same_inputs(release, observed) {
             return Ok(None);
         }
-        let (source, contents) = match self.cluster.recorded_contents(key, seen.revision).await? {
-            Ok(found) => found,
-            Err(problem) => return Ok(Some(Line::of(key, Outcome::Unreadable { why: why(&problem) }))),
+        let (source, contents) = match self.cluster.recorded_contents(key, observed.revision).await? {
+            Ok(record) => record,
+            Err(problem) => return Ok(Some(ReleaseDiff::new(key, Outcome::Unreadable { why: scrub(&problem) }))),
         };
-        let mut found = self.values(release, &source);
-        self.objects(name, release, Some((&source, contents)), &mut found).await;
+        let mut diff = self.compare_values(release, &source);
+        self.add_objects(name, release, Some((&source, contents)), &mut diff).await;
         let is_same =
-            found.what == Outcome::Changed { chart: None } && found.values.is_empty() && found.objects.is_empty();
-        if is_same && let Some(why) = found.unrendered.take() {
-            return Ok(Some(Line::of(key, Outcome::Refused { why })));
+            diff.outcome == Outcome::Changed { chart: None } && diff.values.is_empty() && diff.objects.is_empty();
+        if is_same && let Some(why) = diff.unrendered.take() {
+            return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why })));
         }
         // A revision of osdpl with the same inputs was handled above.
-        if is_same && !is_ours(seen) {
+        if is_same && !is_ours(observed) {
             return Ok(None);
         }
         if is_same {
-            let what = match seen.status {
+            let change = match observed.status {
                 Status::Deployed => "helm's version or flags, or a part of its chart without effect here".to_owned(),
                 status => format!("only its newest revision, which is {status}"),
             };
-            found.what = Outcome::Changed { chart: Some(what) };
+            diff.outcome = Outcome::Changed { chart: Some(change) };
         }
-        Ok(Some(found))
+        Ok(Some(diff))
     }
 
     /// Returns the values that differ for templates, and the chart.
-    fn values(&self, release: &DesiredRelease, source: &RevisionSource) -> Line {
+    fn compare_values(&self, release: &DesiredRelease, source: &RevisionSource) -> ReleaseDiff {
         let compared = compare_release(release, source);
         let (before, after) = (&compared.before, &compared.after);
-        let hidden = Hidden::new(release, &self.live.preview.scrubber, [before, after]);
+        let redactor = Redactor::new(release, &self.live.preview.scrubber, [before, after]);
         let change = |path: &Path| Change {
             path: path.to_string(),
-            before: hidden.shown(before, path, Side::Before),
-            after: hidden.shown(after, path, Side::After),
+            before: redactor.value(before, path, ValuesSource::Record),
+            after: redactor.value(after, path, ValuesSource::Desired),
             source: None,
         };
         let chart = match &compared.verdict {
             ComparisonResult::Differs { chart, .. } => chart.clone(),
             ComparisonResult::Same | ComparisonResult::Owned(_) | ComparisonResult::Unknown(_) => None,
         };
-        let mut found = Line::of(&release.key, Outcome::Changed { chart });
-        found.values = changed_paths(before, after).iter().map(change).collect();
-        found
+        let mut diff = ReleaseDiff::new(&release.key, Outcome::Changed { chart });
+        diff.values = changed_paths(before, after).iter().map(change).collect();
+        diff
     }
 
     /// Adds the objects that differ, if requested, or why they are not known: an unavailable chart must not hide the
-    /// results of others.
-    async fn objects(
+    /// results of other releases.
+    async fn add_objects(
         &self,
         name: &str,
         release: &DesiredRelease,
         recorded: Option<(&RevisionSource, Vec<Values>)>,
-        found: &mut Line,
+        diff: &mut ReleaseDiff,
     ) {
         let Some(renderer) = self.renderer else { return };
-        match self.rendered(renderer, name, release, recorded).await {
-            Ok(objects) => found.objects = objects,
-            Err(error) => found.unrendered = Some(self.live.preview.scrubber.scrub(&format!("{error:#}"))),
+        match self.compare_objects(renderer, name, release, recorded).await {
+            Ok(objects) => diff.objects = objects,
+            Err(error) => diff.unrendered = Some(self.live.preview.scrubber.scrub(&format!("{error:#}"))),
         }
     }
 
-    async fn rendered(
+    async fn compare_objects(
         &self,
         renderer: &Renderer,
         name: &str,
@@ -181,20 +181,20 @@ impl Comparison<'_> {
     }
 }
 
-impl Line {
-    fn of(key: &ReleaseKey, what: Outcome) -> Self {
-        Self { release: key.to_string(), what, values: Vec::new(), objects: Vec::new(), unrendered: None }
+impl ReleaseDiff {
+    fn new(key: &ReleaseKey, outcome: Outcome) -> Self {
+        Self { release: key.to_string(), outcome, values: Vec::new(), objects: Vec::new(), unrendered: None }
     }
 }
 
 /// Whether osdpl created the newest revision.
-fn is_ours(seen: &ObservedRelease) -> bool {
-    seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision)
+fn is_ours(observed: &ObservedRelease) -> bool {
+    observed.attempt.as_ref().is_some_and(|attempt| attempt.revision == observed.revision)
 }
 
 /// Whether the record has the same inputs: its manifest then equals the one that would be rendered.
-fn is_known_same(release: &DesiredRelease, seen: &ObservedRelease) -> bool {
-    is_ours(seen) && seen.status == Status::Deployed && seen.inputs.as_ref() == Some(&release.inputs)
+fn has_same_inputs(release: &DesiredRelease, observed: &ObservedRelease) -> bool {
+    is_ours(observed) && observed.status == Status::Deployed && observed.inputs.as_ref() == Some(&release.inputs)
 }
 
 #[cfg(test)]
@@ -203,7 +203,7 @@ mod tests {
     use osdpl_core::plan::Reason;
 
     fn outcome(step: &Step) -> Option<String> {
-        undesired_outcome(step, &|text: &str| text.replace("hunter2", "…")).map(|what| what.to_string())
+        undesired_outcome(step, &|text: &str| text.replace("hunter2", "…")).map(|outcome| outcome.to_string())
     }
 
     #[test]

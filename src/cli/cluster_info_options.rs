@@ -1,13 +1,14 @@
-//! Options that describe the target cluster if none is queried.
+//! Options that describe the target cluster, for commands that do not query it.
 
 use clap::Args;
 
 use osdpl_core::observed::{Class, ClusterInfo, NodeCount, Range};
 use osdpl_lint::rule::check_network;
 
+/// The options that describe the target cluster.
 #[derive(Args)]
 #[command(next_help_heading = "Target cluster")]
-pub struct SiteOptions {
+pub struct ClusterInfoOptions {
     /// The number of nodes of the cluster, each with every role: servers that need a node each are checked against it.
     #[arg(long, value_name = "NUMBER")]
     nodes: Option<usize>,
@@ -22,11 +23,14 @@ pub struct SiteOptions {
     services: Vec<String>,
 }
 
-impl SiteOptions {
-    /// Returns the description of the cluster for rules.
-    pub fn site(&self) -> ClusterInfo {
-        let range =
-            |what: &str, is_of_pods, cidr: &String| Range { description: what.into(), is_of_pods, cidr: cidr.clone() };
+impl ClusterInfoOptions {
+    /// Returns the description of the cluster for the rules.
+    pub fn to_cluster_info(&self) -> ClusterInfo {
+        let range = |description: &str, is_of_pods, cidr: &String| Range {
+            description: description.into(),
+            is_of_pods,
+            cidr: cidr.clone(),
+        };
         let pods = self.pods.iter().map(|cidr| range("the cluster's pods (--pod-network)", true, cidr));
         let services = self.services.iter().map(|cidr| range("its Services (--service-network)", false, cidr));
         ClusterInfo {
@@ -38,7 +42,7 @@ impl SiteOptions {
 
     /// Whether any option is set.
     pub fn is_set(&self) -> bool {
-        self.site() != ClusterInfo::default()
+        self.to_cluster_info() != ClusterInfo::default()
     }
 }
 
@@ -49,8 +53,8 @@ fn network(text: &str) -> Result<String, String> {
 fn class(text: &str) -> Result<Class, String> {
     let (name, provisioner) = text.split_once('=').unwrap_or((text, ""));
     // The name of an object (RFC 1123).
-    let fits = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter);
-    if name.is_empty() || !name.chars().all(fits) {
+    let is_valid = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter);
+    if name.is_empty() || !name.chars().all(is_valid) {
         return Err(
             "this is not the name of a StorageClass; write one as `kubectl get storageclass` shows it, such as general or general=rook-ceph.rbd.csi.ceph.com"
                 .into(),
@@ -65,11 +69,11 @@ mod tests {
 
     #[test]
     fn rejects_invalid_class_names() {
-        let taken = class("general=rook-ceph.rbd.csi.ceph.com").unwrap();
-        assert_eq!((taken.name.as_str(), taken.provisioner.as_str()), ("general", "rook-ceph.rbd.csi.ceph.com"));
+        let parsed = class("general=rook-ceph.rbd.csi.ceph.com").unwrap();
+        assert_eq!((parsed.name.as_str(), parsed.provisioner.as_str()), ("general", "rook-ceph.rbd.csi.ceph.com"));
         for text in ["", "=x", "a,b", "General"] {
-            let refused = class(text).unwrap_err();
-            assert!(refused.contains("this is not the name of a StorageClass; write one as"), "{text}: {refused}");
+            let error = class(text).unwrap_err();
+            assert!(error.contains("this is not the name of a StorageClass; write one as"), "{text}: {error}");
         }
     }
 }

@@ -13,6 +13,7 @@ use osdpl_values::yaml;
 /// The file mode: only the owner can read the passwords in it.
 const PRIVATE: u32 = 0o600;
 
+/// The file to write.
 pub struct DescriptionFile<'a> {
     pub name: &'a str,
     pub namespace: &'a str,
@@ -33,9 +34,10 @@ impl DescriptionFile<'_> {
         Ok(())
     }
 
-    pub fn text(&self, secrets: bool) -> anyhow::Result<String> {
+    /// Returns the resource as YAML, with the Secrets if requested.
+    pub fn text(&self, with_secrets: bool) -> anyhow::Result<String> {
         let mut text = String::new();
-        if secrets {
+        if with_secrets {
             for secret in self.secrets() {
                 let _ = writeln!(text, "{}---", yaml::write(&secret));
             }
@@ -43,16 +45,16 @@ impl DescriptionFile<'_> {
             let names = self.described.secrets.keys().cloned().collect::<Vec<_>>().join(", ");
             let _ = writeln!(
                 text,
-                "# Without the referenced Secrets, which contain passwords (--out FILE writes them, too): {names}"
+                "# Without the referenced Secrets, which contain passwords (--out FILE also writes them): {names}"
             );
         }
         text.push_str("# It is paused and adopts nothing yet: check `osdpl plan`, adopt releases with `osdpl adopt RELEASE…`, and set\n");
-        text.push_str("# `paused` to false when everything is as it should be.\n");
+        text.push_str("# `paused` to false when the plan is as expected.\n");
         let Self { name, namespace, described, note } = self;
         // The user should check guessed values here.
         let guessed = described.findings.iter().filter(|finding| finding.location.field == "spec.openstackRelease");
         let notes = note.iter().map(|note| (*note).to_owned()).chain(guessed.map(ToString::to_string));
-        for line in notes.flat_map(|note| wrapped(&note)) {
+        for line in notes.flat_map(|note| wrap(&note)) {
             let _ = writeln!(text, "# {line}");
         }
         text.push_str(&yaml::write(&json!({
@@ -80,19 +82,19 @@ impl DescriptionFile<'_> {
 /// Removes empty maps and nulls outside of values.
 fn without_empty(spec: Value) -> Value {
     let Value::Object(map) = spec else { return spec };
-    let kept = map.into_iter().filter_map(|(key, value)| {
+    let entries = map.into_iter().filter_map(|(key, value)| {
         let value = if key == "values" || key == "features" { value } else { without_empty(value) };
         (!value.as_object().is_some_and(Map::is_empty) && !value.is_null()).then_some((key, value))
     });
-    Value::Object(kept.collect())
+    Value::Object(entries.collect())
 }
 
 /// Wraps a text into lines of limited width.
-fn wrapped(text: &str) -> Vec<String> {
-    const WIDEST: usize = 140;
+fn wrap(text: &str) -> Vec<String> {
+    const MAX_WIDTH: usize = 140;
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
-        let line = lines.last_mut().filter(|line| line.is_empty() || line.len() + word.len() < WIDEST);
+        let line = lines.last_mut().filter(|line| line.is_empty() || line.len() + word.len() < MAX_WIDTH);
         match line {
             Some(line) if line.is_empty() => line.push_str(word),
             Some(line) => drop(write!(line, " {word}")),

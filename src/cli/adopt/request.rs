@@ -1,6 +1,6 @@
 //! Requests the operator to adopt releases with an annotation, which the operator removes when it is done.
 
-mod standing;
+mod adoptability;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -11,13 +11,14 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use super::Arguments;
-use crate::common::{Target, readable, unknown};
+use crate::common::{Target, unknown_release};
+use crate::connect::readable;
 use crate::output;
+use adoptability::{Adoptability, AdoptionCheck};
 use osdpl_core::api::{ADOPT, OpenStackDeployment};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::select;
 use osdpl_operator::cluster::Reader;
-use standing::{Adoptability, AdoptionCheck};
 
 impl Arguments {
     pub(super) async fn request_adoption(self) -> anyhow::Result<ExitCode> {
@@ -26,27 +27,28 @@ impl Arguments {
         let deployment = target.find(&client).await?;
         let catalog = self.catalog.load_from(&client, &deployment.namespace().unwrap_or_default(), None).await?;
         let requested = if self.all { None } else { Some(self.releases) };
-        let (open, refused) = open(&client, &deployment, &catalog, requested.as_deref()).await?;
+        let (adoptable, refused) = adoptable_releases(&client, &deployment, &catalog, requested.as_deref()).await?;
         let code = if refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-        if open.is_empty() {
+        if adoptable.is_empty() {
             return Ok(code);
         }
         // Never write `all`: a release that can't be adopted now must not be adopted later by an old annotation.
-        annotate(client, &deployment, &open).await?;
+        annotate(client, &deployment, &adoptable).await?;
         output::line(format_args!(
             "the operator adopts {}: releases that match the spec are in sync from then on, and changes to the others wait for approval; see `osdpl plan`",
-            open.join(", ")
+            adoptable.join(", ")
         ));
         Ok(code)
     }
 }
 
-/// Returns the releases to adopt, of those requested or of all that exist, and how many of them can't be adopted.
-/// Prints those, and the releases that osdpl already manages.
+/// Returns the requested (or else all) releases that can be adopted, and the number of those that can't.
+///
+/// It prints why a release can't be adopted, and the releases that osdpl already manages.
 ///
 /// # Errors
 /// If a requested release can't be adopted; all of them are reported at once, before anything is written.
-async fn open(
+async fn adoptable_releases(
     client: &Client,
     deployment: &OpenStackDeployment,
     catalog: &Catalog,
@@ -57,14 +59,14 @@ async fn open(
     let cluster = Reader::new(client.clone());
     let check = AdoptionCheck::new(&cluster, deployment, &selection).await?;
     let names = requested.map_or_else(|| selection.releases.keys().cloned().collect(), <[String]>::to_vec);
-    let (mut open, mut ours, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut adoptable, mut managed, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for name in names {
         if catalog.release(&name).is_none() {
-            return Err(unknown(catalog, &name));
+            return Err(unknown_release(catalog, &name));
         }
         match check.adoptability(&name).await? {
-            Adoptability::Open => open.push(name),
-            Adoptability::Ours(revision) => ours.push(format!("{name} (revision {revision})")),
+            Adoptability::Adoptable => adoptable.push(name),
+            Adoptability::Managed(revision) => managed.push(format!("{name} (revision {revision})")),
             Adoptability::Absent(_) if requested.is_none() => {}
             Adoptability::Absent(why) | Adoptability::Refused(why) => {
                 refused.push(format!("{name} can't be adopted: {why}"));
@@ -77,18 +79,18 @@ async fn open(
     for why in &refused {
         eprintln!("osdpl: {why}");
     }
-    if !ours.is_empty() {
-        output::line(format_args!("already managed by osdpl, nothing to do: {}", ours.join(", ")));
-    } else if open.is_empty() && refused.is_empty() {
+    if !managed.is_empty() {
+        output::line(format_args!("already managed by osdpl, nothing to do: {}", managed.join(", ")));
+    } else if adoptable.is_empty() && refused.is_empty() {
         output::line("no release of this cloud exists yet: there is nothing to adopt");
     }
-    Ok((open, refused.len()))
+    Ok((adoptable, refused.len()))
 }
 
-/// Adds names to the annotation.
+/// Adds releases to the annotation that requests their adoption.
 async fn annotate(client: Client, deployment: &OpenStackDeployment, names: &[String]) -> anyhow::Result<()> {
-    let before = deployment.annotations().get(ADOPT).into_iter().flat_map(|text| text.split(','));
-    let names: BTreeSet<&str> = before.chain(names.iter().map(String::as_str)).collect();
+    let requested = deployment.annotations().get(ADOPT).into_iter().flat_map(|text| text.split(','));
+    let names: BTreeSet<&str> = requested.chain(names.iter().map(String::as_str)).collect();
     let value = names.into_iter().collect::<Vec<_>>().join(",");
     let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
     let patch = Patch::Merge(json!({"metadata": {"annotations": {ADOPT: value}}}));

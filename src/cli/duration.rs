@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::fmt::friendly::{Spacing, SpanParser, SpanPrinter};
 
 /// Parses a duration: `90`, `90s`, `5m`, `1h30m`.
-pub fn span(text: &str) -> Result<Duration, String> {
+pub fn parse(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));
     }
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn parses_and_prints_durations() {
-        for (text, seconds, shown) in [
+        for (text, seconds, formatted) in [
             ("60", 60, "1m"),
             ("60s", 60, "1m"),
             ("5m", 300, "5m"),
@@ -36,8 +36,8 @@ mod tests {
             ("0", 0, "0s"),
             ("1h5s", 3605, "1h5s"),
         ] {
-            let read = span(text).unwrap();
-            assert_eq!((read, describe(&read).as_str()), (Duration::from_secs(seconds), shown), "{text}");
+            let parsed = parse(text).unwrap();
+            assert_eq!((parsed, describe(&parsed).as_str()), (Duration::from_secs(seconds), formatted), "{text}");
         }
     }
 
@@ -57,8 +57,8 @@ mod tests {
             "99999999999999999999s",
             "9999999999999999999h",
         ] {
-            let refused = span(text).unwrap_err();
-            assert!(refused.contains("write hours, minutes and seconds such as 60s, 5m or 1h30m"), "{text}: {refused}");
+            let error = parse(text).unwrap_err();
+            assert!(error.contains("write hours, minutes and seconds such as 60s, 5m or 1h30m"), "{text}: {error}");
         }
     }
 }

@@ -5,15 +5,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::common::ReadError;
+use super::input::ReadError;
 use osdpl_operator::charts::pull::NoPull;
 use osdpl_operator::charts::{Lock, Pull, Source, Store};
 use osdpl_operator::helm::Program;
 use osdpl_operator::helm::pull::Puller;
 
-/// The source of the charts, and what is needed to get them.
+/// The options that select the source of charts.
 #[derive(Debug, clap::Args)]
-pub struct ChartsOption {
+pub struct ChartOptions {
     /// A folder of chart archives or chart directories, or a repository (https://…, oci://…); default: OpenStack-Helm's
     #[arg(long = "charts", value_name = "FOLDER|URL", env = "OSDPL_CHARTS")]
     source: Option<Source>,
@@ -28,13 +28,13 @@ pub struct ChartsOption {
     helm: Option<PathBuf>,
 }
 
-impl ChartsOption {
+impl ChartOptions {
     /// Returns the source of the charts, if one was given.
     pub fn source(&self) -> Option<&Source> {
         self.source.as_ref()
     }
 
-    /// Returns a store with the selected source and this lock.
+    /// Opens the store with the selected source and lock.
     pub async fn open(&self) -> anyhow::Result<Store> {
         Ok(self.store(self.lock()?, self.puller().await?))
     }
@@ -44,6 +44,7 @@ impl ChartsOption {
         Ok(self.store(self.lock()?, Arc::new(NoPull)))
     }
 
+    /// Reads the lock file, or else the built-in lock.
     fn lock(&self) -> anyhow::Result<Lock> {
         match &self.lock {
             Some(file) => read_lock(file),
@@ -56,7 +57,7 @@ impl ChartsOption {
         Ok(Program::find(self.helm.clone(), self.cache().join("helm")).await?)
     }
 
-    /// Opens the store with the selected source and another lock.
+    /// Opens the store with the selected source and the given lock.
     pub fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> Store {
         Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
     }
@@ -71,16 +72,18 @@ impl ChartsOption {
     }
 
     fn cache(&self) -> PathBuf {
-        let below = |name: &str, path: &str| std::env::var_os(name).map(|folder| Path::new(&folder).join(path));
-        let default = || below("XDG_CACHE_HOME", "osdpl/charts").or_else(|| below("HOME", ".cache/osdpl/charts"));
+        let subfolder =
+            |variable: &str, path: &str| std::env::var_os(variable).map(|folder| Path::new(&folder).join(path));
+        let default =
+            || subfolder("XDG_CACHE_HOME", "osdpl/charts").or_else(|| subfolder("HOME", ".cache/osdpl/charts"));
         self.cache.clone().or_else(default).unwrap_or_else(|| std::env::temp_dir().join("osdpl-charts"))
     }
 }
 
 /// Reads a lock file.
 pub fn read_lock(file: &Path) -> anyhow::Result<Lock> {
-    let shown = file.display().to_string();
+    let name = file.display().to_string();
     let text =
-        std::fs::read_to_string(file).map_err(|error| ReadError::new(format_args!("the lock {shown}"), &error))?;
-    Ok(Lock::parse(&shown, &text)?)
+        std::fs::read_to_string(file).map_err(|error| ReadError::new(format_args!("the lock {name}"), &error))?;
+    Ok(Lock::parse(&name, &text)?)
 }

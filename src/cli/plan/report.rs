@@ -1,13 +1,14 @@
-//! The printed form of a plan, as text and JSON.
+//! The report of `osdpl plan`, as text and JSON.
 
 use std::fmt::Write as _;
 
 use kube::ResourceExt;
 use serde::Serialize;
 
-use super::super::document::Document;
-use super::super::finding_output::FindingOutput;
-use super::change::{Change, changes};
+use super::actions::{self, ActionOutput, NodeLabels};
+use crate::document::Document;
+use crate::finding_output::FindingOutput;
+use crate::value_change::{Change, DisplayOptions, changes};
 use osdpl_core::api::{DeletionPolicy, OpenStackDeployment};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
@@ -15,14 +16,7 @@ use osdpl_operator::controller::Preview;
 /// The note about the deletion policy Detach.
 const DETACH: &str = "deletionPolicy is Detach: deleting the resource uninstalls nothing; every release keeps running and can be managed by hand with helm";
 
-/// Which values are shown.
-#[derive(Clone, Copy)]
-pub struct DisplayOptions {
-    pub values: bool,
-    pub credentials: bool,
-}
-
-/// A plan as printed.
+/// The report of a plan.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanReport {
@@ -36,13 +30,13 @@ pub struct PlanReport {
     pub is_change: bool,
     /// Whether the spec is refused, so that nothing is done for it.
     pub refused: bool,
-    pub releases: Vec<Line>,
+    pub releases: Vec<ReleasePlan>,
     /// Nodes whose labels would change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<super::summary::NodeLine>,
+    pub nodes: Vec<NodeLabels>,
     /// Everything else that would be done: objects that are written or deleted, evictions, annotations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub actions: Vec<super::summary::ActionLine>,
+    pub actions: Vec<ActionOutput>,
     /// The changes that wait for approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -56,7 +50,7 @@ pub struct PlanReport {
 /// The step of one release.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Line {
+pub struct ReleasePlan {
     pub name: String,
     /// The helm release as `namespace/name`.
     pub release: String,
@@ -68,7 +62,7 @@ pub struct Line {
     /// The action that would be started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// The reason, or what it waits for.
+    /// The reason of the action or of the wait.
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
@@ -110,14 +104,14 @@ impl PlanReport {
     ) -> Self {
         let scrub = |text: String| preview.scrubber.scrub(&text);
         let releases = preview.plan.decisions.iter().map(|(name, decision)| {
-            let seen = preview.observed.releases.get(&decision.key);
+            let observed = preview.observed.releases.get(&decision.key);
             let (kind, action, message) = describe_step(&decision.step);
             // A refused spec changes nothing.
             let desired = preview.desired.releases.get(name).filter(|_| !preview.refused);
-            Line {
+            ReleasePlan {
                 name: name.clone(),
                 release: decision.key.to_string(),
-                status: seen.map_or_else(|| "absent".into(), |seen| seen.status.to_string()),
+                status: observed.map_or_else(|| "absent".into(), |observed| observed.status.to_string()),
                 kind,
                 action,
                 message: scrub(message),
@@ -128,34 +122,40 @@ impl PlanReport {
         });
         let findings = preview.findings.iter().map(|finding| FindingOutput::of(finding, document));
         let findings = findings.map(|finding| finding.scrubbed(|text| preview.scrubber.scrub(text)));
-        let mut shown = Self {
+        let mut report = Self {
             namespace: deployment.namespace().unwrap_or_default(),
             name: deployment.name_any(),
             is_change: live.is_none_or(|live| live.spec != deployment.spec),
             refused: preview.refused,
             releases: releases.collect(),
-            nodes: super::summary::nodes(preview),
-            actions: super::summary::actions(preview),
+            nodes: actions::node_labels(preview),
+            actions: actions::other_actions(preview),
             findings: findings.collect(),
             unknown: preview.unknown.iter().cloned().map(scrub).collect(),
             ..Self::default()
         };
-        shown.approvals(deployment, live, preview);
-        shown
-            .notes
-            .extend((deployment.spec.deletion_policy == Some(DeletionPolicy::Detach)).then(|| DETACH.to_owned()));
-        shown
+        report.add_approval(deployment, live, preview);
+        if deployment.spec.deletion_policy == Some(DeletionPolicy::Detach) {
+            report.notes.push(DETACH.to_owned());
+        }
+        report
     }
 
-    /// Adds what waits for approval, and a note if the operator's status differs.
-    fn approvals(&mut self, deployment: &OpenStackDeployment, live: Option<&OpenStackDeployment>, preview: &Preview) {
+    /// Adds the changes that wait for approval, and a note if the operator's status differs.
+    fn add_approval(
+        &mut self,
+        deployment: &OpenStackDeployment,
+        live: Option<&OpenStackDeployment>,
+        preview: &Preview,
+    ) {
         let status = live.and_then(|live| live.status.as_ref());
-        let same = |live: &&OpenStackDeployment| live.spec == deployment.spec;
+        let has_same_spec = |live: &&OpenStackDeployment| live.spec == deployment.spec;
         let is_current = |live: &&OpenStackDeployment| {
             live.status.as_ref().is_some_and(|status| status.observed_generation == live.metadata.generation)
         };
-        let reported = live.filter(same).filter(is_current).map(|_| status.and_then(|status| status.approval.clone()));
-        let releases = self.awaiting(preview, reported.as_ref().and(status));
+        let reported =
+            live.filter(has_same_spec).filter(is_current).map(|_| status.and_then(|status| status.approval.clone()));
+        let releases = self.awaiting_approval(preview, reported.as_ref().and(status));
         if !releases.is_empty() {
             let hash = preview.exact.then(|| preview.plan.hash.clone());
             // The operator knows the hash even if it can't be determined here.
@@ -165,8 +165,8 @@ impl PlanReport {
             }
             self.approval = Some(Approval { releases, hash });
         }
-        let ours = self.approval.as_ref().and_then(|approval| approval.hash.as_ref());
-        if let Some(reported) = reported.filter(|reported| reported.as_ref() != ours) {
+        let own_hash = self.approval.as_ref().and_then(|approval| approval.hash.as_ref());
+        if let Some(reported) = reported.filter(|reported| reported.as_ref() != own_hash) {
             let message = reported.map_or_else(
                 || "nothing waits for approval".into(),
                 |hash| format!("changes wait for approval as {hash}"),
@@ -183,15 +183,15 @@ impl PlanReport {
         for finding in &self.findings {
             let _ = writeln!(text, "{finding}");
         }
-        for line in &self.releases {
-            let status = if self.is_offline { String::new() } else { format!(" {:<16}", line.status) };
-            let _ = writeln!(text, "{:<14}{status} {}", line.name, line.sentence());
-            let changes = line.changes.iter().map(|change| format!("changes {change}"));
-            for detail in changes.chain(line.restarts.clone()) {
+        for release in &self.releases {
+            let status = if self.is_offline { String::new() } else { format!(" {:<16}", release.status) };
+            let _ = writeln!(text, "{:<14}{status} {}", release.name, release.sentence());
+            let changes = release.changes.iter().map(|change| format!("changes {change}"));
+            for detail in changes.chain(release.restarts.clone()) {
                 let _ = writeln!(text, "{:<31} {detail}", "");
             }
         }
-        text.push_str(&self.labels());
+        text.push_str(&self.node_labels());
         for action in &self.actions {
             let _ = writeln!(text, "{}: {}", action.action, action.reason);
         }
@@ -211,7 +211,7 @@ impl PlanReport {
     }
 }
 
-impl Line {
+impl ReleasePlan {
     fn sentence(&self) -> String {
         match &self.action {
             Some(action) => format!("{action}: {}", self.message),
@@ -220,6 +220,7 @@ impl Line {
     }
 }
 
+/// Returns the kind of a step, its action and its message.
 fn describe_step(step: &Step) -> (Kind, Option<String>, String) {
     match step {
         Step::Do(action, why) => (Kind::Do, Some(action.to_string()), why.to_string()),

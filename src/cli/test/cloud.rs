@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::case::Expectation;
 use super::value::CheckedValue;
-use crate::common::Document;
+use crate::document::Document;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Level, did_you_mean};
 use osdpl_core::desired::{Desired, DesiredRelease, KeyState, classify_key, overridden_chart_version};
@@ -18,14 +18,14 @@ use osdpl_lint::rule::{Kind, ReviewInput, Schemas, keys_of_field, read_spec};
 use osdpl_values::expr::{Expression, Scope};
 use osdpl_values::{Path, Values, get};
 
-/// The catalogue and its schemas.
-pub struct Basis {
+/// A loaded catalogue with its schemas.
+pub struct LoadedCatalog {
     pub catalog: Catalog,
     pub schemas: Schemas,
 }
 
 /// The resource of a case.
-pub struct Subject {
+pub struct Resource {
     /// The resource with the changes of the case.
     pub object: Value,
     /// The file of the resource; `None` if the case contains the spec.
@@ -34,7 +34,7 @@ pub struct Subject {
     pub is_changed: bool,
 }
 
-impl Subject {
+impl Resource {
     /// Creates a resource from a spec in the case itself.
     pub fn from_spec(spec: &Values) -> Self {
         let object = json!({
@@ -44,29 +44,30 @@ impl Subject {
         Self { object, document: None, is_changed: false }
     }
 
-    fn beside(&self) -> &[Value] {
-        self.document.as_ref().map_or(&[], |document| document.beside.as_slice())
+    /// Returns the other objects of the file.
+    fn others(&self) -> &[Value] {
+        self.document.as_ref().map_or(&[], |document| document.others.as_slice())
     }
 }
 
 /// A cloud, resolved with placeholder credentials.
 pub struct Cloud {
-    basis: Rc<Basis>,
-    subject: Subject,
+    loaded: Rc<LoadedCatalog>,
+    resource: Resource,
     spec: Option<OpenStackDeploymentSpec>,
     desired: Desired,
     /// The findings of `osdpl validate` about the resource.
-    judged: Vec<Finding>,
+    findings: Vec<Finding>,
     scope: Scope<'static>,
 }
 
 impl Cloud {
     /// Resolves this resource.
-    pub fn new(subject: Subject, basis: Rc<Basis>) -> Self {
-        let Basis { catalog, schemas } = &*basis;
-        let (object, beside) = (&subject.object, subject.beside());
-        let validator = ReviewInput { catalog, schemas, beside, site: &ClusterInfo::default(), now: None };
-        let (judged, evaluation) = validator.review(Kind::OpenStackDeployment, object);
+    pub fn new(resource: Resource, loaded: Rc<LoadedCatalog>) -> Self {
+        let LoadedCatalog { catalog, schemas } = &*loaded;
+        let (object, others) = (&resource.object, resource.others());
+        let input = ReviewInput { catalog, schemas, beside: others, site: &ClusterInfo::default(), now: None };
+        let (findings, evaluation) = input.review(Kind::OpenStackDeployment, object);
         // A resource that is not well-formed is refused and not evaluated.
         let spec = read_spec(object).ok();
         let (desired, scope) = match evaluation.filter(|_| spec.is_some()) {
@@ -74,22 +75,22 @@ impl Cloud {
             Some(Evaluation { selection, .. }) => (Desired::default(), selection.scope),
             None => (Desired::default(), Scope::new(Values::new())),
         };
-        Self { basis, subject, spec, desired, judged, scope }
+        Self { loaded, resource, spec, desired, findings, scope }
     }
 
     /// Returns the errors of the resource, with their lines if the case does not change it.
     pub fn refusals(&self) -> impl Iterator<Item = String> {
-        let document = self.subject.document.as_ref().filter(|_| !self.subject.is_changed);
-        let refused = self.judged.iter().filter(|judged| judged.level == Level::Error);
-        refused.map(move |judged| {
-            let keys = keys_of_field(&judged.location.field);
-            let place = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
-            place.unwrap_or_default() + &format_finding(judged)
+        let document = self.resource.document.as_ref().filter(|_| !self.resource.is_changed);
+        let errors = self.findings.iter().filter(|finding| finding.level == Level::Error);
+        errors.map(move |finding| {
+            let keys = keys_of_field(&finding.location.field);
+            let location = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
+            location.unwrap_or_default() + &format_finding(finding)
         })
     }
 
     fn messages(&self, level: Level) -> impl Iterator<Item = String> {
-        self.judged.iter().filter(move |judged| judged.level == level).map(format_finding)
+        self.findings.iter().filter(move |finding| finding.level == level).map(format_finding)
     }
 
     /// Describes how an expectation fails; `None` if it is met.
@@ -99,18 +100,18 @@ impl Cloud {
     pub fn check(&self, expectation: &Expectation) -> anyhow::Result<Option<String>> {
         let Expectation { refused, warns, wanted, holds, .. } = expectation;
         if let Some(text) = refused {
-            return Ok(within("to be refused", text, self.messages(Level::Error)));
+            return Ok(missing_message("to be refused", text, self.messages(Level::Error)));
         }
         if let Some(text) = warns {
-            return Ok(within("a warning", text, self.messages(Level::Warning)));
+            return Ok(missing_message("a warning", text, self.messages(Level::Warning)));
         }
         let name = expectation.release.as_deref().unwrap_or_default();
-        let catalog = &self.basis.catalog;
+        let catalog = &self.loaded.catalog;
         if catalog.release(name).is_none() {
             let known = catalog.services.values().flat_map(|service| service.releases.keys());
             let hint = did_you_mean(name, known.map(String::as_str));
             bail!(
-                "the catalogue has no release {name:?}{hint}; releases go by the catalogue's names, see `osdpl catalog`"
+                "the catalogue has no release {name:?}{hint}; use the catalogue's names, which `osdpl catalog` lists"
             );
         }
         let release = self.desired.releases.get(name);
@@ -125,28 +126,33 @@ impl Cloud {
             return Ok(Some(format!("release {name} has no values: {}", blocked.message)));
         }
         match holds {
-            Some(condition) => self.condition(name, release, condition),
-            None => self.value(name, release, expectation),
+            Some(condition) => self.check_condition(name, release, condition),
+            None => self.check_value(name, release, expectation),
         }
     }
 
     /// Checks a value. A path that is neither set nor known to the chart is most likely a typo, and would pass or fail
     /// only because of it.
-    fn value(&self, name: &str, release: &DesiredRelease, expectation: &Expectation) -> anyhow::Result<Option<String>> {
+    fn check_value(
+        &self,
+        name: &str,
+        release: &DesiredRelease,
+        expectation: &Expectation,
+    ) -> anyhow::Result<Option<String>> {
         let path = Path::parse(expectation.path.as_deref().unwrap_or_default())?;
-        let is_locked = |spec| overridden_chart_version(spec, &self.basis.catalog, name).is_none();
+        let is_locked = |spec| overridden_chart_version(spec, &self.loaded.catalog, name).is_none();
         let is_known = self.spec.as_ref().is_some_and(is_locked);
         if get(&release.values, &path).is_none()
             && is_known
-            && let Some(KeyState::No(hint)) = classify_key(&self.basis.catalog, &release.chart, &path)
+            && let Some(KeyState::No(hint)) = classify_key(&self.loaded.catalog, &release.chart, &path)
         {
             bail!("no layer sets {path}, and chart {} does not have it{hint}; correct the path", release.chart);
         }
-        let tree = self.basis.catalog.keys().get(&release.chart).filter(|_| is_known);
+        let tree = self.loaded.catalog.keys().get(&release.chart).filter(|_| is_known);
         Ok(CheckedValue { name, release, path: &path, tree }.failure(expectation))
     }
 
-    fn condition(&self, name: &str, release: &DesiredRelease, condition: &str) -> anyhow::Result<Option<String>> {
+    fn check_condition(&self, name: &str, release: &DesiredRelease, condition: &str) -> anyhow::Result<Option<String>> {
         let values = [("values".to_owned(), Value::Object(release.values.clone()))];
         let expression = Expression::compile(condition)?;
         Ok(match expression.evaluate_condition(&self.scope.nested(values.into_iter().collect())) {
@@ -158,16 +164,16 @@ impl Cloud {
 }
 
 /// Formats a finding; that of the whole resource without a field.
-fn format_finding(judged: &Finding) -> String {
-    if judged.field().is_empty() { judged.text() } else { judged.to_string() }
+fn format_finding(finding: &Finding) -> String {
+    if finding.field().is_empty() { finding.text() } else { finding.to_string() }
 }
 
-/// Returns `None` if one of the messages contains the expected part.
-fn within(what: &str, part: &str, messages: impl Iterator<Item = String>) -> Option<String> {
+/// Describes that no message contains the expected part; `None` if one does.
+fn missing_message(expected: &str, part: &str, messages: impl Iterator<Item = String>) -> Option<String> {
     let messages: Vec<String> = messages.collect();
     if messages.iter().any(|text| text.contains(part)) {
         return None;
     }
     let found = if messages.is_empty() { "none".to_owned() } else { messages.join("; ") };
-    Some(format!("expected {what} with {part:?}, found: {found}"))
+    Some(format!("expected {expected} with {part:?}, found: {found}"))
 }

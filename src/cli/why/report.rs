@@ -1,8 +1,8 @@
-//! The explanation as JSON, described in the guide's page on health: keys may be added but never removed.
+//! The report of `osdpl why` as JSON, described in the guide's page on health: keys may be added but never removed.
 
 use serde::Serialize;
 
-use super::answer::{Explanation, command};
+use super::explanation::{Explanation, command};
 use osdpl_core::api::CauseObject;
 use osdpl_core::cause::{Chain, Link};
 
@@ -12,7 +12,8 @@ pub struct WhyReport<'a> {
     ready: bool,
     lines: &'a [String],
     chains: Vec<ChainJson<'a>>,
-    look: Vec<ObjectJson<'a>>,
+    #[serde(rename = "look")]
+    inspect: Vec<ObjectJson<'a>>,
 }
 
 /// The chain from something that is not ready to its root cause.
@@ -41,12 +42,13 @@ struct ObjectJson<'a> {
 
 impl<'a> From<&'a Explanation> for WhyReport<'a> {
     fn from(explanation: &'a Explanation) -> Self {
-        let look = explanation.look().into_iter().map(|object| ObjectJson { object, command: command(object) });
+        let objects =
+            explanation.objects_to_inspect().into_iter().map(|object| ObjectJson { object, command: command(object) });
         Self {
             ready: explanation.is_ready(),
             lines: explanation.lines(),
             chains: explanation.chains().iter().map(ChainJson::from).collect(),
-            look: look.collect(),
+            inspect: objects.collect(),
         }
     }
 }
@@ -78,19 +80,19 @@ mod tests {
             release: None,
         };
         let explanation = Explanation::of_pod("n", "api-x", &chain);
-        let shown = serde_json::to_value(WhyReport::from(&explanation)).unwrap();
-        assert_eq!(shown["ready"], false);
-        assert_eq!(shown["lines"][2], "  ← db: db-0: no image");
+        let report = serde_json::to_value(WhyReport::from(&explanation)).unwrap();
+        assert_eq!(report["ready"], false);
+        assert_eq!(report["lines"][2], "  ← db: db-0: no image");
         let links = json!([
             {"label": "api", "object": {"kind": "Deployment", "namespace": "n", "name": "api"}},
             {"label": "db", "object": {"kind": "StatefulSet", "namespace": "n", "name": "db"}},
         ]);
         assert_eq!(
-            shown["chains"],
+            report["chains"],
             json!([{"root": "db: db-0: no image", "why": "db-0: no image", "stuck": true, "links": links}])
         );
         let first =
             json!({"kind": "Pod", "namespace": "n", "name": "api-x", "command": "kubectl -n n describe pod api-x"});
-        assert_eq!((&shown["look"][0], shown["look"].as_array().unwrap().len()), (&first, 4));
+        assert_eq!((&report["look"][0], report["look"].as_array().unwrap().len()), (&first, 4));
     }
 }

@@ -6,9 +6,9 @@ use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, Client, ResourceExt};
 
-use super::script::Home;
+use super::script::ClusterIdentity;
 use super::{Arguments, Cloud};
-use crate::common::readable;
+use crate::connect::readable;
 use crate::live::{Live, LiveQuery};
 use crate::offline::report_findings;
 use osdpl_core::catalog::Catalog;
@@ -18,10 +18,10 @@ use osdpl_operator::controller::{Preview, collect_secrets};
 use osdpl_operator::helm::Version;
 
 impl Arguments {
-    /// Returns what the operator would pass to helm now.
+    /// Returns the cloud with the values that the operator would pass to helm now.
     pub(super) async fn read_cluster(&self) -> anyhow::Result<Cloud> {
         let (resource, file) = (&self.resource, self.file.as_deref());
-        let query = LiveQuery { resource, file, catalog: &self.catalog, place: &self.place };
+        let query = LiveQuery { resource, file, catalog: &self.catalog, chart_options: &self.chart_options };
         let Live { client, deployment, catalog, preview, .. } = query.load().await?;
         let mut preview = preview;
         for finding in &mut preview.desired.findings {
@@ -36,10 +36,10 @@ impl Arguments {
         Ok(Cloud {
             name: deployment.name_any(),
             namespace: deployment.namespace().unwrap_or_default(),
-            jobs: jobs(&preview),
+            jobs: list_jobs_to_delete(&preview),
             secrets: collect_secrets(&preview.facts).into_iter().map(Into::into).collect(),
             helm: Version { major: self.helm_major.unwrap_or(major), minor: 0 },
-            home: Some(home(&client, preview.selection.namespace.clone()).await?),
+            cluster: Some(identify_cluster(&client, preview.selection.namespace.clone()).await?),
             spec: preview.spec,
             catalog,
             desired: preview.desired,
@@ -49,25 +49,25 @@ impl Arguments {
 }
 
 /// Returns the identity of this cluster.
-async fn home(client: &Client, namespace: String) -> anyhow::Result<Home> {
+async fn identify_cluster(client: &Client, namespace: String) -> anyhow::Result<ClusterIdentity> {
     let found = Api::<Namespace>::all(client.clone()).get_metadata(&namespace).await;
     let found = found.map_err(readable).with_context(|| {
         format!("reading the namespace {namespace}, whose UID keeps install.sh from other clusters: you need permission to get it")
     })?;
     let uid = found.uid().with_context(|| format!("the namespace {namespace} has no UID"))?;
-    Ok(Home { namespace, uid })
+    Ok(ClusterIdentity { namespace, uid })
 }
 
-/// Returns the Jobs that the operator would delete before an upgrade.
-fn jobs(preview: &Preview) -> BTreeMap<String, Vec<String>> {
+/// Returns the Jobs that the operator would delete before an upgrade, by release.
+fn list_jobs_to_delete(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     let jobs = preview.desired.releases.iter().filter_map(|(name, release)| {
-        let seen = preview.observed.releases.get(&release.key)?;
-        Some((name.clone(), jobs_to_delete(release, seen).unwrap_or_else(|| release.plain_jobs.clone())))
+        let observed = preview.observed.releases.get(&release.key)?;
+        Some((name.clone(), jobs_to_delete(release, observed).unwrap_or_else(|| release.plain_jobs.clone())))
     });
     jobs.collect()
 }
 
-/// Checks that all credentials are stored: those that are not generated yet were only placeholders, and would be lost.
+/// Checks that all credentials are stored: the values of those that the operator has not generated yet would be lost.
 async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> anyhow::Result<()> {
     let selection = &preview.selection;
     let api: Api<Secret> = Api::namespaced(client.clone(), &selection.namespace);

@@ -3,16 +3,16 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::plan::change::Change;
+use crate::value_change::Change;
 use osdpl_core::difference::Id;
 
-fn line(name: &str, effects: Effects) -> Line {
-    Line {
+fn release(name: &str, effects: Effects) -> ReleaseReport {
+    ReleaseReport {
         name: name.into(),
         release: format!("cloud/{name}"),
         chart: "store 1.0.0".into(),
         effects,
-        ..Line::default()
+        ..ReleaseReport::default()
     }
 }
 
@@ -25,7 +25,7 @@ fn change(before: &str, after: &str) -> Change {
     Change { path: "conf.x".into(), before: Some(json!(before)), after: Some(json!(after)), source: None }
 }
 
-fn shown(releases: Vec<Line>, charts: bool) -> AdoptReport {
+fn report(releases: Vec<ReleaseReport>, charts: bool) -> AdoptReport {
     AdoptReport { releases, openstack_release: "2026.1".into(), charts, ..AdoptReport::default() }
 }
 
@@ -43,9 +43,9 @@ fn reports_changes_of_each_release_and_a_summary() {
         ],
         unrendered: None,
     };
-    let mut driven = line("driven", Effects { values: vec![change("1", "2")], ..Effects::default() });
-    driven.owner = Some("Flux manages it".into());
-    let all = shown(vec![line("same", Effects::default()), line("other", effects), driven], true);
+    let mut managed = release("managed", Effects { values: vec![change("1", "2")], ..Effects::default() });
+    managed.owner = Some("Flux manages it".into());
+    let all = report(vec![release("same", Effects::default()), release("other", effects), managed], true);
     let expected = "\
 same           cloud/same                   store 1.0.0                  adopting it changes nothing
 other          cloud/other                  store 1.0.0                  adopting it would change 2 values, 5 objects
@@ -56,7 +56,7 @@ other          cloud/other                  store 1.0.0                  adoptin
     Job cloud/api must be recreated: spec.selector can't be changed
     Secret cloud/api is removed
     Service cloud/api is added
-driven         cloud/driven                 store 1.0.0                  can't be adopted: Flux manages it
+managed        cloud/managed                store 1.0.0                  can't be adopted: Flux manages it
 1 of 3 releases can be adopted unchanged, 1 would change; objects: 1 added, 3 changed, 2 of these with a restart of pods, 1 to be recreated, 1 deleted \
 (each waits for approval after adoption).
 OpenStack 2026.1, no preset; nothing was written to the cluster.
@@ -72,12 +72,12 @@ fn reports_only_values_without_charts() {
         unrendered: Some("no charts are given (--charts)".into()),
         ..Effects::default()
     };
-    let text = shown(vec![line("other", effects)], false).table(None);
+    let text = report(vec![release("other", effects)], false).table(None);
     assert!(
         text.contains("would change 1 value; objects not compared: no charts are given (--charts)\n    conf.x:"),
         "{text}"
     );
     assert!(text.contains("0 of 1 releases can be adopted unchanged, 1 would change"), "{text}");
-    let text = shown(vec![line("same", Effects::default())], false).table(None);
+    let text = report(vec![release("same", Effects::default())], false).table(None);
     assert!(text.contains("1 of 1 releases can be adopted unchanged, provided that the operator uses"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Reads what exists: helm's records, the given charts, and other owners of releases. Read-only.
+//! Reads the existing cloud: helm's records, the given charts, and other owners of releases. Read-only.
 
 use std::collections::BTreeMap;
 
@@ -20,17 +20,18 @@ pub struct HelmReleases {
     pub others: BTreeMap<ReleaseKey, String>,
 }
 
+/// Reads the releases that helm has recorded.
 pub async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<HelmReleases> {
     let mut releases = HelmReleases::default();
     for meta in cluster.newest_records(namespace).await? {
         let key = meta.release.clone();
-        let other = match (&meta.maker, meta.status) {
+        let exclusion = match (&meta.maker, meta.status) {
             (Maker::Ours(_), _) => Some("already managed by osdpl".to_owned()),
             (_, Status::Deployed) => None,
             (_, status) => Some(format!("revision {} is {status}; repair it with helm first", meta.revision)),
         };
-        if let Some(other) = other {
-            releases.others.insert(key, other);
+        if let Some(reason) = exclusion {
+            releases.others.insert(key, reason);
             continue;
         }
         match cluster.recorded_source(&key, meta.revision.into()).await? {
@@ -50,7 +51,7 @@ pub enum ChartState {
 }
 
 /// Returns the charts that differ from the recorded ones, by the catalogue's name.
-pub async fn charts(
+pub async fn differing_charts(
     store: &Store,
     known: &IdentifiedReleases<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -58,17 +59,18 @@ pub async fn charts(
 ) -> BTreeMap<String, ChartState> {
     let mut states = BTreeMap::new();
     for (name, found) in &known.releases {
-        let Some((wanted, _)) = chart_of_release(store, spec, catalog, name) else { continue };
-        if let Some(state) = compare(store, &wanted, &found.source).await {
+        let Some((request, _)) = chart_of_release(store, spec, catalog, name) else { continue };
+        if let Some(state) = compare_chart(store, &request, &found.source).await {
             states.insert(name.clone(), state);
         }
     }
     states
 }
 
-async fn compare(store: &Store, wanted: &ChartRequest, source: &RevisionSource) -> Option<ChartState> {
+/// Compares the chart to use with the recorded one; `None` if they are equal.
+async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionSource) -> Option<ChartState> {
     let recorded = &source.chart.version;
-    let chart = match store.obtain(wanted).await {
+    let chart = match store.obtain(request).await {
         Ok(chart) => chart,
         Err(error) => return Some(ChartState::Unknown(format!("its chart can't be obtained: {error}"))),
     };
@@ -83,7 +85,10 @@ async fn compare(store: &Store, wanted: &ChartRequest, source: &RevisionSource) 
 }
 
 /// Returns other owners of releases, by the catalogue's name.
-pub async fn owners(cluster: &Reader, known: &IdentifiedReleases<'_>) -> anyhow::Result<BTreeMap<String, String>> {
+pub async fn other_owners(
+    cluster: &Reader,
+    known: &IdentifiedReleases<'_>,
+) -> anyhow::Result<BTreeMap<String, String>> {
     let mut owners = BTreeMap::new();
     for (name, found) in &known.releases {
         if let Ok((_, objects)) = cluster.recorded_source(&found.key, found.revision.into()).await?

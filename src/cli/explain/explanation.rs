@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::parent_effect::{ParentEffect, above};
 use super::Cloud;
-use super::places::Places;
+use super::locations::{LocationFinder, ValueLocation};
+use crate::parent_effect::{ParentEffect, parent_effect};
 use osdpl_core::api::NodeOverride;
 use osdpl_core::catalog::{Catalog, KeyTree, SecretField, credentials_in};
 use osdpl_core::ceph::uses_ceph;
@@ -25,7 +25,7 @@ const REDACTED: &str = "<redacted>";
 pub struct Query<'a> {
     pub cloud: &'a Cloud,
     pub catalog: &'a Catalog,
-    pub places: &'a Places<'a>,
+    pub locations: &'a LocationFinder<'a>,
     pub path: &'a Path,
 }
 
@@ -64,7 +64,8 @@ pub struct OnNodes {
 #[serde(rename_all = "camelCase")]
 pub struct LayerValue {
     /// `values/services/nova.yaml:88 (releases.nova.values)`, or the field of the resource.
-    pub place: String,
+    #[serde(rename = "place")]
+    pub location: String,
     /// The value; absent if the layer sets a parent key to something that is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
@@ -79,7 +80,7 @@ pub struct LayerValue {
     pub source: Option<String>,
 }
 
-/// What the chart itself has at the path.
+/// The key of the chart at the path.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Chart {
@@ -117,11 +118,11 @@ impl Query<'_> {
         })?;
         let values = layers.iter().rev().filter_map(|layer| self.layer_value(layer, release).transpose());
         let desired = cloud.desired.releases.get(release);
-        let value = desired.and_then(|desired| shown(&desired.values, &desired.secret, path));
+        let value = desired.and_then(|desired| redacted_value(&desired.values, &desired.secret, path));
         Ok(Explanation {
             release: release.to_owned(),
             path: path.to_string(),
-            above: desired.filter(|_| value.is_none()).and_then(|desired| above(&desired.values, path)),
+            above: desired.filter(|_| value.is_none()).and_then(|desired| parent_effect(&desired.values, path)),
             value,
             layers: values.collect::<anyhow::Result<_>>()?,
             nodes: self.on_nodes(release)?,
@@ -142,20 +143,21 @@ impl Query<'_> {
     fn layer_value(&self, layer: &Layer, release: &str) -> anyhow::Result<Option<LayerValue>> {
         let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
         let unset = layer.unset.iter().find(|(_, unset)| unset.covers(self.path)).map(|(index, _)| *index);
-        let written = self.places.of(&layer.origin, release, self.path, unset)?;
+        let location = self.locations.find(&layer.origin, release, self.path, unset)?;
         // A null above the path removes it.
-        let is_removed = matches!(above(&layer.values, self.path), Some(ParentEffect::Removed));
+        let is_removed = matches!(parent_effect(&layer.values, self.path), Some(ParentEffect::Removed));
         let value = trace.value.or(is_removed.then_some(Value::Null)).map(|value| {
             let removed = value.is_null();
-            if removed { value } else { shown(&layer.values, &layer.secret, self.path).unwrap_or(value) }
+            if removed { value } else { redacted_value(&layer.values, &layer.secret, self.path).unwrap_or(value) }
         });
-        let source = written.expression.as_deref().and_then(|expression| self.source(expression));
-        Ok(Some(LayerValue { place: written.place, value, why: written.why, expression: written.expression, source }))
+        let source = location.expression.as_deref().and_then(|expression| self.source(expression));
+        let ValueLocation { location, why, expression } = location;
+        Ok(Some(LayerValue { location, value, why, expression, source }))
     }
 
     /// Returns the object that an expression reads, if it is neither the spec nor the catalogue.
     fn source(&self, expression: &str) -> Option<String> {
-        let of_ceph = || {
+        let describe_ceph = || {
             if self.cloud.is_offline {
                 return Some("the Ceph of spec.features.storage.ceph".to_owned());
             }
@@ -174,7 +176,7 @@ impl Query<'_> {
                 }
             }
         });
-        let of_ceph = uses_ceph(expression).then(of_ceph).flatten();
+        let of_ceph = uses_ceph(expression).then(describe_ceph).flatten();
         let all: Vec<String> = of_ceph.into_iter().chain(credentials).chain(self.secrets(expression)).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
@@ -184,12 +186,12 @@ impl Query<'_> {
         if !expression.contains("secret(") {
             return Vec::new();
         }
-        let is_named = |field: &&SecretField| {
+        let is_used = |field: &&SecretField| {
             let feature = field.field.trim_start_matches("spec.features.").split('.').next().unwrap_or_default();
             expression.contains(&format!("features.{feature}."))
         };
-        let named = self.cloud.selection.secrets.iter().filter(is_named);
-        named.map(|field| format!("Secret {}, key {}, referenced by {}", field.name, field.key, field.field)).collect()
+        let used = self.cloud.selection.secrets.iter().filter(is_used);
+        used.map(|field| format!("Secret {}, key {}, referenced by {}", field.name, field.key, field.field)).collect()
     }
 
     fn chart(&self, release: &str) -> Chart {
@@ -201,36 +203,36 @@ impl Query<'_> {
         let found = tree.find(self.path.keys());
         let default = found.and_then(KeyTree::default);
         // A long or secret text has no outline.
-        let is_more = |tree: &&KeyTree| matches!(tree, KeyTree::Map(_) | KeyTree::List(_));
-        let outline = found.filter(is_more).filter(|_| default.is_none()).map(KeyTree::outline);
-        Chart { default, outline, ..Chart::of(name, &classify_key_in(tree, self.catalog, self.path)) }
+        let has_entries = |tree: &&KeyTree| matches!(tree, KeyTree::Map(_) | KeyTree::List(_));
+        let outline = found.filter(has_entries).filter(|_| default.is_none()).map(KeyTree::outline);
+        Chart { default, outline, ..Chart::with_key(name, &classify_key_in(tree, self.catalog, self.path)) }
     }
 }
 
 impl Chart {
     /// Returns a chart whose keys are not known.
-    fn unknown(name: String, whose: &str) -> Self {
-        let description = format!("its keys{whose} are not known here (name its folder with --charts)");
+    fn unknown(name: String, suffix: &str) -> Self {
+        let description = format!("its keys{suffix} are not known here (name its folder with --charts)");
         Self { name, known: true, has_default: None, description, default: None, outline: None }
     }
 
     /// Returns a chart with this knowledge of the key.
-    fn of(name: String, known: &KeyState) -> Self {
-        let (has_default, description) = match known {
+    fn with_key(name: String, key: &KeyState) -> Self {
+        let (has_default, description) = match key {
             KeyState::Has(kind) => (Some(true), format!("has the key ({})", kind.name())),
             KeyState::Read => (Some(false), "reads the key, and has no default".to_owned()),
             KeyState::Free => (Some(false), "accepts any key here".to_owned()),
             KeyState::No(hint) => (None, format!("has no such key{hint}")),
         };
-        Self { name, has_default, known: !matches!(known, KeyState::No(_)), description, default: None, outline: None }
+        Self { name, has_default, known: !matches!(key, KeyState::No(_)), description, default: None, outline: None }
     }
 
-    /// Adds what the chart's files contain.
+    /// Adds the key and the default from the chart's files.
     pub fn read(self, chart: &charts::Chart, catalog: &Catalog, path: &Path) -> anyhow::Result<Self> {
         let defaults = chart.default_values()?;
         let tree: KeyTree = serde_json::from_str(&keys::to_json(&defaults, &chart.reads()?)?)?;
         let default = defaults.as_object().and_then(|defaults| values::get(defaults, path)).cloned();
-        Ok(Self { default, ..Self::of(self.name, &classify_key_in(&tree, catalog, path)) })
+        Ok(Self { default, ..Self::with_key(self.name, &classify_key_in(&tree, catalog, path)) })
     }
 }
 
@@ -245,7 +247,7 @@ fn nodes(entry: &NodeOverride) -> String {
 }
 
 /// Returns the value at a path with all secrets replaced.
-fn shown(all: &values::Values, secret: &[Path], path: &Path) -> Option<Value> {
+fn redacted_value(all: &values::Values, secret: &[Path], path: &Path) -> Option<Value> {
     let value = values::get(all, path)?;
     let hidden = !value.is_null() && secret.iter().any(|hidden| hidden.covers(path));
     if hidden {
