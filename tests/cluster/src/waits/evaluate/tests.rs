@@ -181,10 +181,10 @@ fn checks_volumes_then_entrypoint_then_environment() {
     let secret = |name: &str| {
         Change::Secret(Event::Apply(object(json!({ "metadata": { "name": name, "namespace": "openstack" } }))))
     };
-    let place = |changes| evaluated(&me, changes).remove("waits-in").flatten();
-    assert_eq!(place(vec![]).as_deref(), Some("volumes"));
-    assert_eq!(place(vec![secret("glance-etc")]).as_deref(), Some("init"));
-    assert_eq!(place(vec![secret("glance-etc"), job("db-sync", 1)]).as_deref(), Some("config"));
+    let stage = |changes| evaluated(&me, changes).remove("waits-in").flatten();
+    assert_eq!(stage(vec![]).as_deref(), Some("volumes"));
+    assert_eq!(stage(vec![secret("glance-etc")]).as_deref(), Some("init"));
+    assert_eq!(stage(vec![secret("glance-etc"), job("db-sync", 1)]).as_deref(), Some("config"));
     assert_eq!(waits_for(&me, vec![secret("glance-etc"), job("db-sync", 1)]), "secret openstack/keys (api)");
     assert!(is_released_by(&me, vec![secret("glance-etc"), job("db-sync", 1), secret("keys")]));
 }
@@ -232,9 +232,9 @@ fn deleted_rule_removes_only_its_settings() {
 #[test]
 fn fail_once_ends_after_an_earlier_failed_pod() {
     let owner = json!([{ "apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "job-uid", "controller": true }]);
-    let words = json!({ "kwok.osdpl.dev/behaviour": "fail-once" });
+    let annotations = json!({ "kwok.osdpl.dev/behaviour": "fail-once" });
     let of_job = |name: &str, phase: &str| {
-        let metadata = json!({ "ownerReferences": owner, "annotations": words });
+        let metadata = json!({ "ownerReferences": owner, "annotations": annotations });
         pod(name, json!({ "metadata": metadata, "spec": { "restartPolicy": "Never" }, "status": { "phase": phase } }))
     };
     let me = of_job("me", "Pending");

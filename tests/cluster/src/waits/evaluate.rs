@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::facts::{PodFacts, carries};
+use super::facts::{PodFacts, has_labels};
 use super::needs::{CustomDependency, Dependency, Source, SourceKind};
 use super::rules::RULE_KEYS;
 use super::world::{Key, World};
@@ -49,8 +49,8 @@ fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
 fn release(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let set = |name: &str, value: Option<&str>| (name.to_string(), value.map(str::to_string));
     let waits = if pod.is_released() || !world.is_node_ready(&pod.node) { None } else { waits(key, pod, world) };
-    if let Some((place, missing)) = waits {
-        return [set("waits-in", Some(place)), set("waits-for", Some(&missing.join("; ")))].into();
+    if let Some((stage, missing)) = waits {
+        return [set("waits-in", Some(stage)), set("waits-for", Some(&missing.join("; ")))].into();
     }
     // Nothing starts on a node that is down.
     let goes = pod.is_released() || world.is_node_ready(&pod.node);
@@ -93,7 +93,7 @@ fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool 
         }
         Dependency::Jobs { namespace, labels } => {
             let jobs =
-                world.jobs.iter().filter(|(key, job)| &key.namespace == namespace && carries(&job.labels, labels));
+                world.jobs.iter().filter(|(key, job)| &key.namespace == namespace && has_labels(&job.labels, labels));
             let mut all = jobs.map(|(_, job)| job.has_succeeded).peekable();
             all.peek().is_some() && all.all(|succeeded| succeeded)
         }
@@ -152,18 +152,20 @@ fn describe_source(namespace: &str, source: &Source) -> String {
 }
 
 fn describe(dependency: &Dependency, node: &str) -> String {
-    let words = |labels: &BTreeMap<String, String>| {
+    let describe_labels = |labels: &BTreeMap<String, String>| {
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
     };
     match dependency {
         Dependency::Service { namespace, name } => format!("service {namespace}/{name}"),
         Dependency::Job { namespace, name } => format!("job {namespace}/{name}"),
-        Dependency::Jobs { namespace, labels } => format!("jobs in {namespace} with {}", words(labels)),
+        Dependency::Jobs { namespace, labels } => format!("jobs in {namespace} with {}", describe_labels(labels)),
         Dependency::DaemonSet { namespace, name } => format!("daemonset {namespace}/{name}"),
         Dependency::Pod { namespace, labels, same_node: true } => {
-            format!("pod in {namespace} on {node} with {}", words(labels))
+            format!("pod in {namespace} on {node} with {}", describe_labels(labels))
         }
-        Dependency::Pod { namespace, labels, same_node: false } => format!("pod in {namespace} with {}", words(labels)),
+        Dependency::Pod { namespace, labels, same_node: false } => {
+            format!("pod in {namespace} with {}", describe_labels(labels))
+        }
         Dependency::Custom(custom) => {
             format!("{} {}/{}", custom.kind.to_lowercase(), custom.namespace, custom.name)
         }
