@@ -43,7 +43,7 @@ pub async fn ordered(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
                 if release.needs.is_subset(&done) && started.insert(name.clone()) {
                     running.push(async move {
                         helm(cloud, name).await?;
-                        cloud.judge.clone().available(name).await?;
+                        cloud.readiness.clone().available(name).await?;
                         anyhow::Ok(name.clone())
                     });
                 }
@@ -60,7 +60,7 @@ pub async fn ordered(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
 async fn measured(cloud: &Cloud<'_>, install: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<Cost> {
     let (before, began) = (Cpu::of(std::process::id())?, Instant::now());
     install.await?;
-    cloud.judge.clone().all_up().await?;
+    cloud.readiness.clone().all_up().await?;
     let wall = began.elapsed();
     let helm = Cpu::of(std::process::id())?.since(before).children;
     Ok(Cost { wall, helm, operator: std::time::Duration::ZERO })
