@@ -1,4 +1,4 @@
-//! Faults from the cause to the message for the user, and back.
+//! Faults are reported with their root cause, and the cloud recovers when the fault is removed.
 
 use std::process::Command;
 
@@ -37,7 +37,7 @@ fn names_the_missing_image_of_a_database() {
             })
             .await;
         delete_pods(world, "keystone-api").await;
-        let told = world
+        let (reason, cloud) = world
             .until("keystone is reported with its dependency", |cloud| {
                 let health = cloud.status().health;
                 let reason = health.get("keystone")?.get("api")?.reason.clone();
@@ -45,12 +45,11 @@ fn names_the_missing_image_of_a_database() {
                 reason.contains(": ImagePullBackOff ").then(|| (reason, cloud.clone()))
             })
             .await;
-        let (reason, cloud) = told;
         let root = cloud.status().health["mariadb"]["server"].reason.clone();
         assert!(root.starts_with("mariadb-server-0: ImagePullBackOff "), "{root}");
         assert_eq!(reason, format!("waits for mariadb/server: {root}"));
         let causes = cloud.status().causes;
-        assert_eq!(causes.len(), 1, "the same root is told once: {causes:?}");
+        assert_eq!(causes.len(), 1, "the same root is reported once: {causes:?}");
         assert_eq!(causes[0].message, format!("mariadb/server: {root}"));
         assert_eq!(causes[0].affected, ["keystone/api"]);
         let namespace = &world.namespace;
@@ -64,15 +63,15 @@ fn names_the_missing_image_of_a_database() {
         assert_eq!((degraded.status.as_str(), degraded.message.as_str()), ("True", line.as_str()));
 
         let status = String::from_utf8(world.run(&["status"]).stdout).unwrap();
-        let told =
+        let section =
             format!("  mariadb/server: {root}\n      see {}\n      waiting for it: keystone/api\n", objects.join(", "));
-        assert!(status.contains(&told), "{status}");
+        assert!(status.contains(&section), "{status}");
         let chain = format!("keystone/api waits for\n  ← mariadb/server: {root}\n");
-        let look = format!(
+        let objects_to_inspect = format!(
             "\nInspect:\n  kubectl -n {namespace} describe pod mariadb-server-0\n  kubectl -n {namespace} describe statefulset \
              mariadb-server\n  kubectl -n {namespace} describe deployment keystone-api\n"
         );
-        assert_eq!(world.why("keystone/api"), (2, format!("{chain}{look}")));
+        assert_eq!(world.why("keystone/api"), (2, format!("{chain}{objects_to_inspect}")));
         let json = world.run(&["why", "keystone/api", "-o", "json"]);
         let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
         assert_eq!(
@@ -85,9 +84,9 @@ fn names_the_missing_image_of_a_database() {
             (&json["ready"], &json["status"]["causes"][0]["affected"]),
             (&json!(false), &json!(["keystone/api"]))
         );
-        let (code, told) = world.why("keystone");
+        let (code, output) = world.why("keystone");
         let release = "release keystone is not ready: keystone/api 0/1: waits for mariadb/server: ";
-        assert!(code == 2 && told.starts_with(release) && told.contains(&chain), "{told}");
+        assert!(code == 2 && output.starts_with(release) && output.contains(&chain), "{output}");
         let all = format!("mariadb/server: {root}\n  keystone/api waits for it\n\nInspect:\n  kubectl -n {namespace} ");
         assert!(world.why("").1.starts_with(&all), "{}", world.why("").1);
         assert_eq!(world.why("memcached/server"), (0, "memcached/server is ready (1/1)\n".into()));
@@ -103,8 +102,8 @@ fn names_the_missing_image_of_a_database() {
 impl World {
     /// Returns the exit code and the output of `osdpl why`.
     fn why(&self, what: &str) -> (i32, String) {
-        let words = if what.is_empty() { vec!["why"] } else { vec!["why", what] };
-        let output = self.run(&words);
+        let arguments = if what.is_empty() { vec!["why"] } else { vec!["why", what] };
+        let output = self.run(&arguments);
         (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
     }
 
@@ -129,7 +128,7 @@ fn names_the_claim_of_an_unknown_storage_class() {
         spec["storageClass"] = json!("nope");
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        let told = world
+        let reason = world
             .until("the claim is reported", |cloud| {
                 let health = cloud.status().health;
                 let reason = health.get("mariadb")?.get("server")?.reason.clone();
@@ -142,21 +141,21 @@ fn names_the_claim_of_an_unknown_storage_class() {
             "mariadb-server-0: claim mysql-data-mariadb-server-0 (5Gi) is pending: StorageClass \"nope\" does not exist; create the \
              StorageClass, or delete the objects that request it ({delete} statefulset mariadb-server; {delete} pvc mysql-data-mariadb-server-0), then correct spec.storageClass"
         );
-        assert_eq!(told, expected);
+        assert_eq!(reason, expected);
         let message = world
-            .until("the cloud's message is about it", |cloud| {
+            .until("the message of the cloud contains it", |cloud| {
                 let message = cloud.condition("Ready")?.message;
                 message.contains("StorageClass \"nope\" does not exist").then_some(message)
             })
             .await;
         assert!(message.starts_with("mariadb: mariadb-server-0: claim "), "{message}");
         let rabbit = world
-            .until("the other one is reported as well", |cloud| {
+            .until("the claim of rabbitmq is reported as well", |cloud| {
                 let reason = cloud.status().health.get("rabbitmq")?.get("server")?.reason.clone();
                 reason.contains("claim ").then_some(reason)
             })
             .await;
-        assert_eq!((world.run_suggested_commands(&told), world.run_suggested_commands(&rabbit)), (2, 2));
+        assert_eq!((world.run_suggested_commands(&reason), world.run_suggested_commands(&rabbit)), (2, 2));
         spec["storageClass"] = json!("general");
         world.apply(&spec).await;
         world.until_ready().await;
@@ -177,14 +176,14 @@ fn lists_leftovers_after_the_class_was_corrected() {
         world.until("the claim is reported", unbound).await;
         spec["storageClass"] = json!("general");
         world.apply(&spec).await;
-        let told = world
+        let message = world
             .until("helm can't change the claims", |cloud| {
                 let message = cloud.child("mariadb").message;
                 message.contains("delete the immutable objects first").then_some(message)
             })
             .await;
-        assert_eq!(world.run_suggested_commands(&told), 2, "{told}");
-        assert!(told.contains("osdpl.dev/repair=<release>"), "{told}");
+        assert_eq!(world.run_suggested_commands(&message), 2, "{message}");
+        assert!(message.contains("osdpl.dev/repair=<release>"), "{message}");
         world.annotate("osdpl.dev/repair", json!("mariadb")).await;
         world.until_ready().await;
     });

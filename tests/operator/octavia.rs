@@ -4,4 +4,4 @@
 mod api;
 mod openstack;
 mod program;
-mod stories;
+mod tests;

@@ -15,15 +15,15 @@ use crate::world::{World, run_test};
 async fn sets(world: &World, component: &str) -> Vec<(String, i32)> {
     let labelled = ListParams::default().labels(&format!("component={component}"));
     let found = world.api::<DaemonSet>().list(&labelled).await.unwrap();
-    let told = found.iter().map(|set| {
+    let names = found.iter().map(|set| {
         let name = set.name_any();
-        let bare = name.rsplit_once('-').filter(|(_, end)| end.len() >= 8).map_or(name.as_str(), |(bare, _)| bare);
-        (bare.to_owned(), set.status.as_ref().map_or(0, |status| status.desired_number_scheduled))
+        let base = name.rsplit_once('-').filter(|(_, end)| end.len() >= 8).map_or(name.as_str(), |(base, _)| base);
+        (base.to_owned(), set.status.as_ref().map_or(0, |status| status.desired_number_scheduled))
     });
-    told.collect()
+    names.collect()
 }
 
-fn on(name: &str, nodes: i32) -> (String, i32) {
+fn daemon_set(name: &str, nodes: i32) -> (String, i32) {
     (name.to_owned(), nodes)
 }
 
@@ -46,7 +46,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
         let _operator = world.operator().start().await;
         world.apply(&with("", false)).await;
         world.until_ready().await;
-        assert_eq!(sets(world, "compute").await, [on("nova-compute-default", 3)]);
+        assert_eq!(sets(world, "compute").await, [daemon_set("nova-compute-default", 3)]);
 
         world.apply(&with("4-7", true)).await;
         let cloud = world
@@ -61,23 +61,37 @@ fn node_overrides_split_daemon_sets_after_approval() {
         assert!(cloud.child("nova").message.starts_with(restarts), "{}", cloud.child("nova").message);
         assert_eq!(cloud.child("nova").changes, ["conf.overrides.nova_compute.labels"]);
         let plan = world.osdpl(&["plan"]);
-        for words in [
+        for text in [
             restarts,
             "which restarts neutron/neutron-ovs-agent on 3 nodes",
             "which restarts libvirt/libvirt on 3 nodes",
         ] {
-            assert!(plan.contains(words), "{words}\n{plan}");
+            assert!(plan.contains(text), "{text}\n{plan}");
         }
-        assert_eq!(sets(world, "compute").await, [on("nova-compute-default", 3)], "nothing before a person agrees");
+        assert_eq!(
+            sets(world, "compute").await,
+            [daemon_set("nova-compute-default", 3)],
+            "nothing changes without approval"
+        );
         world.osdpl(&["approve"]);
         world.until_ready().await;
-        assert_eq!(sets(world, "compute").await, [on("nova-compute-default", 2), on("nova-compute-gpu", 1)]);
+        assert_eq!(
+            sets(world, "compute").await,
+            [daemon_set("nova-compute-default", 2), daemon_set("nova-compute-gpu", 1)]
+        );
         assert_eq!(
             sets(world, "neutron-ovs-agent").await,
-            [on("neutron-ovs-agent-default", 2), on("neutron-ovs-agent-gpu", 1)]
+            [daemon_set("neutron-ovs-agent-default", 2), daemon_set("neutron-ovs-agent-gpu", 1)]
         );
-        assert_eq!(sets(world, "libvirt").await, [on("libvirt-libvirt", 1), on("libvirt-libvirt-default", 2)]);
-        assert_eq!(sets(world, "l3-agent").await, [on("neutron-l3-agent-default", 3)], "nodes without overrides");
+        assert_eq!(
+            sets(world, "libvirt").await,
+            [daemon_set("libvirt-libvirt", 1), daemon_set("libvirt-libvirt-default", 2)]
+        );
+        assert_eq!(
+            sets(world, "l3-agent").await,
+            [daemon_set("neutron-l3-agent-default", 3)],
+            "a component without overrides is not split"
+        );
 
         let runs = world.helm_runs().len();
         world.apply(&with("2-3", true)).await;
@@ -87,13 +101,13 @@ fn node_overrides_split_daemon_sets_after_approval() {
             runs + 1,
             "other values on the same nodes need no approval and change no other release"
         );
-        let said = world
+        let rollout = world
             .until("its pods wait for an approval", |cloud| {
-                let said = cloud.status().rollouts.get("nova/compute")?.clone();
-                (said.phase == RolloutPhase::AwaitingApproval).then_some(said)
+                let rollout = cloud.status().rollouts.get("nova/compute")?.clone();
+                (rollout.phase == RolloutPhase::AwaitingApproval).then_some(rollout)
             })
             .await;
-        assert_eq!((said.updated, said.total), (2, 3), "only the pods of one node have another template");
+        assert_eq!((rollout.updated, rollout.total), (2, 3), "only the pods of one node have another template");
         assert_eq!(cloud.child("nova").revision, Some(3));
         let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
         let own = secrets.iter().find(|secret| secret.name_any().starts_with("nova-compute-gpu-")).unwrap();
@@ -105,23 +119,23 @@ fn node_overrides_split_daemon_sets_after_approval() {
         assert!(cloud.child("nova").message.starts_with(restarts), "{}", cloud.child("nova").message);
         let labels =
             ["openstack-control-plane", "openstack-compute-node", "openvswitch", "openstack-network-node", "l3-agent"];
-        nodes.until("node-1", &labels.map(|label| (label, "enabled"))).await;
+        nodes.until_labels("node-1", &labels.map(|label| (label, "enabled"))).await;
     });
 }
 
 #[test]
 fn refuses_overrides_that_no_chart_supports() {
-    run_test("inexpressible", async |world| {
+    run_test("overrides-unsupported", async |world| {
         let mut spec = services(&["memcached"]);
         spec["nodes"] = json!({"overrides": [
             {"name": "a", "nodes": ["node-1"], "releases": {"memcached": {"values": {"conf": {"memcached": {"memory": 9}}}}}}]});
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         let cloud = world.until_reason(reason::INVALID).await;
-        let wanted = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all of them; set it for all nodes in spec.services, or take it out";
-        assert_eq!(cloud.condition("Ready").unwrap().message, wanted);
+        let expected = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all of them; set it for all nodes in spec.services, or take it out";
+        assert_eq!(cloud.condition("Ready").unwrap().message, expected);
         // The API server itself refuses these.
-        for (nodes, words) in [
+        for (nodes, text) in [
             (json!({"roles": {"compute": {}}}), "has no nodes for the role"),
             (json!({"roles": {"Compute": {"names": ["a"]}}}), "must map names of roles to their nodes"),
             (json!({"overrides": [{"name": "a", "releases": {}}]}), "either by `selector` or by `nodes`"),
@@ -134,10 +148,10 @@ fn refuses_overrides_that_no_chart_supports() {
             spec["nodes"] = nodes;
             let object = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
                 "metadata": {"name": crate::cloud::NAME, "namespace": world.namespace}, "spec": spec});
-            let params = PatchParams::apply("story").force();
+            let params = PatchParams::apply("test").force();
             let error =
                 world.deployments().patch(crate::cloud::NAME, &params, &Patch::Apply(object)).await.unwrap_err();
-            assert!(error.to_string().contains(words), "{words}: {error}");
+            assert!(error.to_string().contains(text), "{text}: {error}");
         }
         world.apply(&services(&["memcached"])).await;
         world.until_ready().await;
