@@ -76,7 +76,7 @@ fn every_credential_is_set_and_can_be_restored() {
 }
 
 #[test]
-fn minimal_resource_is_a_whole_cloud() {
+fn minimal_resource_is_a_complete_cloud() {
     let desired = resolved(&catalogue(), &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     assert!(desired.findings.is_empty(), "{:?}", desired.findings);

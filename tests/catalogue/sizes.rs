@@ -55,9 +55,9 @@ fn every_size_stays_below_its_connection_limit() {
         let presets = &spec["presets"];
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{presets:?}");
-        let (asked, takes) = (connections(&catalog, &desired), most(&desired));
+        let (used, limit) = (connections(&catalog, &desired), most(&desired));
         // A tenth is reserved for Jobs, consoles, exporters and administrators.
-        assert!(asked * 10 <= takes * 9, "{presets:?}: {asked} connections of {takes}");
+        assert!(used * 10 <= limit * 9, "{presets:?}: {used} connections of {limit}");
     }
 }
 
@@ -217,14 +217,14 @@ fn refuses_contradicting_sizes_with_both_names() {
 #[test]
 fn warns_of_many_servers_with_one_database() {
     let catalog = catalogue();
-    let told =
+    let findings =
         |spec: &Value| -> Vec<String> { resolved(&catalog, spec).findings.iter().map(ToString::to_string).collect() };
-    let alone = told(&spec(&["compute", "large"]));
+    let alone = findings(&spec(&["compute", "large"]));
     assert!(alone.iter().any(|finding| finding.contains("`large` without `ha`")), "{alone:?}");
     let mut outside = spec(&["compute", "medium", "ha"]);
     outside["services"]["mariadb"] =
         json!({"external": {"host": "db.example.org"}, "credentials": {"root": {"name": "db", "key": "password"}}});
-    let outside = told(&outside);
+    let outside = findings(&outside);
     let expected = "spec.services.mariadb.external: with the preset `medium` the services open up to 6675 connections";
     assert!(outside.iter().any(|finding| finding.starts_with(expected)), "{outside:?}");
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{reports, sets};
-use crate::clouds::{at, catalogue, kit, refusals, resolved};
+use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
 #[test]
 fn neutron_job_creates_the_floating_network() {
@@ -33,15 +33,15 @@ fn neutron_job_creates_the_floating_network() {
             &[("neutron", "bootstrap.script", vlan)],
         ),
     ]);
-    let told = |network: serde_json::Value| json!({"features": {"network": {"floatingNetwork": network}}});
+    let spec = |network: serde_json::Value| json!({"features": {"network": {"floatingNetwork": network}}});
     reports(&[
         (
-            told(json!({"subnet": {"cidr": "203.0.113.0/24", "first": "203.0.113.10"}})),
+            spec(json!({"subnet": {"cidr": "203.0.113.0/24", "first": "203.0.113.10"}})),
             "spec.features.network.floatingNetwork.subnet",
             &["only one end", "set both"],
         ),
         (
-            told(json!({"physicalNetwork": "lab", "subnet": {"cidr": "203.0.113.0/24"}})),
+            spec(json!({"physicalNetwork": "lab", "subnet": {"cidr": "203.0.113.0/24"}})),
             "spec.features.network.floatingNetwork.physicalNetwork",
             &["does not know", "providerNetworks"],
         ),
@@ -252,7 +252,7 @@ fn switch_agents_run_on_nodes_with_a_switch() {
         (json!({"control-plane": on("c1"), "compute": on("n1")}), "ovn", Some("openvswitch")),
         (json!({"storage": on("s1")}), "ovn", None),
     ] {
-        let spec = kit(&json!({"nodes": {"roles": roles}, "features": {"network": {"backend": backend}}}));
+        let spec = base_spec(&json!({"nodes": {"roles": roles}, "features": {"network": {"backend": backend}}}));
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{roles}");
         for labels in of_ovs.into_iter().chain(by_ovn) {
@@ -262,7 +262,7 @@ fn switch_agents_run_on_nodes_with_a_switch() {
         }
     }
     let distributed = json!({"network": {"distributedRouting": true}});
-    let spec = kit(&json!({"nodes": {"roles": {"gateway": on("g1")}}, "features": distributed}));
+    let spec = base_spec(&json!({"nodes": {"roles": {"gateway": on("g1")}}, "features": distributed}));
     let neutron = &resolved(&catalog, &spec).releases["neutron"].values;
     assert_eq!(at(neutron, "labels.agent.l3.node_selector_key"), Some(&json!("openvswitch")));
     assert_eq!(at(neutron, "labels.agent.dhcp.node_selector_key"), Some(&json!("l3-agent")));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Set, reports};
-use crate::clouds::{at, catalogue, kit, refusals, resolved};
+use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
 /// Like `sets`, for a cloud with the service.
 fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
@@ -17,7 +17,7 @@ fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
         for service in service.split(' ') {
             services[service] = json!({"enabled": true});
         }
-        let desired = resolved(&catalog, &kit(&json!({"services": services, "features": features})));
+        let desired = resolved(&catalog, &base_spec(&json!({"services": services, "features": features})));
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
         for (release, path, value) in *expected {
             let found = at(&desired.releases[*release].values, path);

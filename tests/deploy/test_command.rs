@@ -10,8 +10,8 @@ fn test(arguments: &[&str]) -> (String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     let output: Output =
         command.current_dir(path("")).arg("test").args(arguments).env_remove("KUBECONFIG").output().unwrap();
-    let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
-    (String::from_utf8(said).unwrap(), output.status.code())
+    let printed = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    (String::from_utf8(printed).unwrap(), output.status.code())
 }
 
 /// Runs cases for the smallest cloud, each with one expectation.
@@ -23,15 +23,15 @@ fn expecting(expectations: &[&str], arguments: &[&str]) -> (String, Option<i32>)
     let text = format!("file: {minimal}\ncases:\n{}", expectations.iter().map(case).collect::<Vec<_>>().concat());
     std::fs::write(&file, text).unwrap();
     let file = file.display().to_string();
-    let (said, code) = test(&[&[file.as_str()], arguments].concat());
-    (said.replace(&file, "cases.yaml"), code)
+    let (printed, code) = test(&[&[file.as_str()], arguments].concat());
+    (printed.replace(&file, "cases.yaml"), code)
 }
 
 #[test]
 fn shipped_cases_pass() {
-    let (said, code) = test(&["deploy/tests.yaml"]);
-    assert!(said.starts_with("ok    with preset ha, keystone has at least three replicas\n"), "{said}");
-    assert!(said.ends_with("5 passed, 0 failed.\n"), "{said}");
+    let (printed, code) = test(&["deploy/tests.yaml"]);
+    assert!(printed.starts_with("ok    with preset ha, keystone has at least three replicas\n"), "{printed}");
+    assert!(printed.ends_with("5 passed, 0 failed.\n"), "{printed}");
     assert_eq!(code, Some(0));
 }
 
@@ -42,19 +42,19 @@ fn reports_wrong_case_and_misspelt_path() {
         "{release: nova, wanted: true}",
         "{release: nova}",
     ];
-    let (said, code) = expecting(&cases, &[]);
-    let told: Vec<&str> = said.lines().collect();
+    let (printed, code) = expecting(&cases, &[]);
+    let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(
-        told,
+        lines,
         [
             "ERR   one",
             "      cases.yaml:5: no layer sets pod.replicas.apii, and chart keystone does not have it, did you mean \"api\"?; correct the path",
             "ok    one",
             "ERR   one",
             "      cases.yaml:11: it has 0 expectations; use exactly one of equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns",
-            "1 passed, 0 failed, 2 wrong."
+            "1 passed, 0 failed, 2 invalid."
         ],
-        "{said}"
+        "{printed}"
     );
     assert_eq!(code, Some(2));
 }
@@ -93,21 +93,21 @@ fn reports_failures_with_line_and_value() {
         ("{refused: nonsense}", "expected to be refused with \"nonsense\", found: none"),
         ("{warns: nonsense}", "expected a warning with \"nonsense\", found: "),
     ];
-    let (said, code) = expecting(&cases.map(|(expectation, _)| expectation), &[]);
-    let told: Vec<&str> = said.lines().filter(|line| line.starts_with("      ")).collect();
-    assert_eq!((told.len(), code), (cases.len(), Some(1)), "{said}");
-    for (number, (line, (_, wanted))) in told.iter().zip(cases).enumerate() {
+    let (printed, code) = expecting(&cases.map(|(expectation, _)| expectation), &[]);
+    let lines: Vec<&str> = printed.lines().filter(|line| line.starts_with("      ")).collect();
+    assert_eq!((lines.len(), code), (cases.len(), Some(1)), "{printed}");
+    for (number, (line, (_, wanted))) in lines.iter().zip(cases).enumerate() {
         assert!(
             line.starts_with(&format!("      cases.yaml:{}: ", 5 + 3 * number)) && line.contains(wanted),
             "{line}\n{wanted}"
         );
     }
-    assert!(said.ends_with("0 passed, 11 failed.\n"), "{said}");
+    assert!(printed.ends_with("0 passed, 11 failed.\n"), "{printed}");
 }
 
 #[test]
 fn uses_chart_defaults_like_explain() {
-    let (said, code) = expecting(
+    let (printed, code) = expecting(
         &[
             "{release: keystone, path: pod.replicas.api, equals: 1}",
             "{release: keystone, path: pod.replicas.api, exists: true}",
@@ -117,14 +117,14 @@ fn uses_chart_defaults_like_explain() {
         ],
         &[],
     );
-    assert!(code == Some(0) && said.ends_with("5 passed, 0 failed.\n"), "{said}");
+    assert!(code == Some(0) && printed.ends_with("5 passed, 0 failed.\n"), "{printed}");
     let removed = "cases:\n- name: one\n  spec: {openstackRelease: '2026.1', presets: [core]}\n  \
                    with: {services: {keystone: {releases: {keystone: {unset: [pod.replicas]}}}}}\n  \
                    expect: [{release: keystone, path: pod.replicas.api, exists: false}]\n";
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("cases.yaml"), removed).unwrap();
-    let (said, code) = test(&[home.path().join("cases.yaml").to_str().unwrap()]);
-    assert_eq!(code, Some(0), "what is removed above has no default: {said}");
+    let (printed, code) = test(&[home.path().join("cases.yaml").to_str().unwrap()]);
+    assert_eq!(code, Some(0), "what is removed above has no default: {printed}");
 }
 
 #[test]
@@ -141,45 +141,45 @@ fn prints_json_and_junit() {
 
 #[test]
 fn invalid_file_has_its_own_exit_code() {
-    let (said, code) = expecting(&["{release: keystoen, wanted: true}"], &[]);
+    let (printed, code) = expecting(&["{release: keystoen, wanted: true}"], &[]);
     assert!(
-        said.contains("cases.yaml:5: the catalogue has no release \"keystoen\", did you mean \"keystone\"?"),
-        "{said}"
+        printed.contains("cases.yaml:5: the catalogue has no release \"keystoen\", did you mean \"keystone\"?"),
+        "{printed}"
     );
     assert_eq!(code, Some(2));
-    let (said, code) = expecting(&["{release: keystone, hold: x}"], &[]);
+    let (printed, code) = expecting(&["{release: keystone, hold: x}"], &[]);
     assert!(
-        said.contains("cases.yaml:5: there is no field `hold`, did you mean \"holds\"?; there are release, path,"),
-        "{said}"
+        printed.contains("cases.yaml:5: there is no field `hold`, did you mean \"holds\"?; there are release, path,"),
+        "{printed}"
     );
     assert_eq!(code, Some(2));
-    let (said, code) = expecting(&["{release: keystone, holds: values.a ==}"], &[]);
-    assert!(said.contains("cases.yaml:5: `values.a ==` is not a valid CEL expression"), "{said}");
+    let (printed, code) = expecting(&["{release: keystone, holds: values.a ==}"], &[]);
+    assert!(printed.contains("cases.yaml:5: `values.a ==` is not a valid CEL expression"), "{printed}");
     assert_eq!(code, Some(2));
     assert_eq!(test(&["no-such-file.yaml"]).1, Some(2));
 }
 
 #[test]
 fn invalid_case_hides_no_other_result() {
-    let (said, code) = test(&["deploy/tests.yaml", "no-such-file.yaml", "-o", "junit"]);
-    assert!(said.contains("tests=\"6\" failures=\"0\" errors=\"1\">"), "{said}");
+    let (printed, code) = test(&["deploy/tests.yaml", "no-such-file.yaml", "-o", "junit"]);
+    assert!(printed.contains("tests=\"6\" failures=\"0\" errors=\"1\">"), "{printed}");
     assert!(
-        said.contains("    <error>reading no-such-file.yaml: there is no such file; name an existing one</error>"),
-        "{said}"
+        printed.contains("    <error>reading no-such-file.yaml: there is no such file; name an existing one</error>"),
+        "{printed}"
     );
     assert_eq!(code, Some(2));
-    let (said, code) = expecting(
+    let (printed, code) = expecting(
         &[
             "{release: keystoen, wanted: true}",
-            "{release: keystone, path: conf.keystone.DEFAULT.unheard_of, equals: null}",
+            "{release: keystone, path: conf.keystone.DEFAULT.no_such, equals: null}",
         ],
         &[],
     );
-    assert!(said.contains("ERR   one\n      cases.yaml:5: the catalogue has no release"), "{said}");
+    assert!(printed.contains("ERR   one\n      cases.yaml:5: the catalogue has no release"), "{printed}");
     assert!(
-        said.contains("keystone conf.keystone.DEFAULT.unheard_of: expected null, found nothing"),
-        "what nobody sets is no null: {said}"
+        printed.contains("keystone conf.keystone.DEFAULT.no_such: expected null, found nothing"),
+        "an unset value is not null: {printed}"
     );
-    assert!(said.ends_with("0 passed, 1 failed, 1 wrong.\n"), "{said}");
+    assert!(printed.ends_with("0 passed, 1 failed, 1 invalid.\n"), "{printed}");
     assert_eq!(code, Some(2));
 }

@@ -15,8 +15,8 @@ const SILENT: &str = "apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster
 fn every_command_reports_invalid_files_like_validate() {
     let file = HEAD.replace("v1alpha1", "v1").replace("[core]", "[corr]")
         + "  foo: 1\n  approval: maybe\n  services: {novaa: {}}\n";
-    let lines = |said: &str| -> Vec<String> {
-        let of_file = said.lines().filter(|line| line.contains("cloud.yaml:"));
+    let lines = |output: &str| -> Vec<String> {
+        let of_file = output.lines().filter(|line| line.contains("cloud.yaml:"));
         of_file.map(|line| line.split(" [").next().unwrap_or_default().trim().to_owned()).collect()
     };
     let validated = run(&file, &["validate", "cloud.yaml"], None);
@@ -32,8 +32,8 @@ fn every_command_reports_invalid_files_like_validate() {
     ];
     for (arguments, kubeconfig) in commands {
         let output = run(&file, arguments, kubeconfig);
-        let said = lines(&text(&output.stderr));
-        assert_eq!(said, known, "{arguments:?}");
+        let printed = lines(&text(&output.stderr));
+        assert_eq!(printed, known, "{arguments:?}");
         assert!(!output.status.success(), "{arguments:?}");
     }
     let cases = "file: cloud.yaml\ncases:\n- name: it is\n  expect: [{release: nova, wanted: true}]\n";
@@ -42,8 +42,8 @@ fn every_command_reports_invalid_files_like_validate() {
     std::fs::write(home.path().join("cases.yaml"), cases).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     let output = command.current_dir(home.path()).args(["test", "cases.yaml"]).output().unwrap();
-    let said = text(&output.stdout);
-    assert!(output.status.code() == Some(2) && known.iter().all(|line| said.contains(line)), "{said}");
+    let printed = text(&output.stdout);
+    assert!(output.status.code() == Some(2) && known.iter().all(|line| printed.contains(line)), "{printed}");
 }
 
 #[test]
@@ -51,12 +51,12 @@ fn explain_reports_invalid_files_as_json() {
     let file = format!("{HEAD}  paused: maybe\n");
     let output = run(&file, &["explain", "-f", "cloud.yaml", "nova", "pod", "-o", "json"], None);
     let validated = run(&file, &["validate", "cloud.yaml", "-o", "json"], None);
-    let [said, known] = [&output, &validated].map(|output| serde_json::from_slice::<Value>(&output.stdout).unwrap());
-    assert_eq!((&said, output.status.code()), (&known, validated.status.code()));
-    assert_eq!(said["findings"][0]["field"], "spec.paused");
+    let [printed, known] = [&output, &validated].map(|output| serde_json::from_slice::<Value>(&output.stdout).unwrap());
+    assert_eq!((&printed, output.status.code()), (&known, validated.status.code()));
+    assert_eq!(printed["findings"][0]["field"], "spec.paused");
     let unread = run("a: [\n", &["explain", "-f", "cloud.yaml", "nova", "pod", "-o", "json"], None);
-    let said: Value = serde_json::from_slice(&unread.stdout).unwrap();
-    assert_eq!((&said["findings"][0]["rule"], unread.status.code()), (&"yaml".into(), Some(1)), "{said}");
+    let printed: Value = serde_json::from_slice(&unread.stdout).unwrap();
+    assert_eq!((&printed["findings"][0]["rule"], unread.status.code()), (&"yaml".into(), Some(1)), "{printed}");
 }
 
 #[test]
@@ -66,9 +66,9 @@ fn plan_of_a_new_cloud_knows_chart_images() {
         + &format!("  images: {{digests: {{'quay.io/airshipit/keystone:2062.1': '{digest}'}}}}\n");
     let charts = crate::path("tests/charts").display().to_string();
     let output = run(&file, &["plan", "--offline", "-f", "cloud.yaml", "--charts", &charts], None);
-    let why = text(&output.stderr);
-    let told = "cloud.yaml:7: warning: spec.images.digests[quay.io/airshipit/keystone:2062.1]: pins nothing: no release has the image quay.io/airshipit/keystone:2062.1, did you mean";
-    assert!(output.status.success() && why.contains(told), "{why}");
+    let stderr = text(&output.stderr);
+    let expected = "cloud.yaml:7: warning: spec.images.digests[quay.io/airshipit/keystone:2062.1]: pins nothing: no release has the image quay.io/airshipit/keystone:2062.1, did you mean";
+    assert!(output.status.success() && stderr.contains(expected), "{stderr}");
     let known = run(
         &file.replace("2062.1", "2026.1-ubuntu_noble"),
         &["plan", "--offline", "-f", "cloud.yaml", "--charts", &charts],
@@ -88,15 +88,15 @@ fn help_fits_the_terminal_and_suggests_commands() {
     let widest = |columns| help(columns, &["help", "render"]).lines().map(|line| line.chars().count()).max();
     assert!(widest("60") < widest("100"), "{:?}", widest("60"));
     for arguments in [&["help", "validat"][..], &["validat"]] {
-        let said = help("100", arguments);
-        assert!(said.contains("a similar subcommand exists: 'validate'"), "{said}");
+        let printed = help("100", arguments);
+        assert!(printed.contains("a similar subcommand exists: 'validate'"), "{printed}");
     }
     // An argument that is not UTF-8 has no similar command, and must not panic.
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     let output = command.args(["help".as_ref(), OsStr::from_bytes(b"\xff")]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
-    let said = help("100", &["help", "preset", "dif"]);
-    assert!(said.contains("a similar subcommand exists: 'diff'"), "{said}");
+    let printed = help("100", &["help", "preset", "dif"]);
+    assert!(printed.contains("a similar subcommand exists: 'diff'"), "{printed}");
 }
 
 #[test]
@@ -106,9 +106,9 @@ fn plan_lists_each_unknown_key_on_a_line() {
     let more = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\ndata: {values.yaml: 'lables: {a: b}'}\n";
     let file = format!("{HEAD}{values}{more}");
     let output = run(&file, &["plan", "--offline", "-f", "cloud.yaml"], None);
-    let why = text(&output.stderr);
+    let stderr = text(&output.stderr);
     let own = "spec.services.keystone.releases.keystone";
-    for told in [
+    for expected in [
         format!(
             "cloud.yaml:11: warning: {own}.valuesFrom[0].lables: the values of chart keystone have no lables, did you mean \"labels\"?: "
         ),
@@ -119,7 +119,7 @@ fn plan_lists_each_unknown_key_on_a_line() {
             "cloud.yaml:15: warning: {own}.values.jbs: the values of chart keystone have no jbs, did you mean \"jobs\"?: "
         ),
     ] {
-        assert!(why.contains(&told), "{told}\n{why}");
+        assert!(stderr.contains(&expected), "{expected}\n{stderr}");
     }
     let output = run(&file, &["plan", "--offline", "-f", "cloud.yaml", "-o", "json"], None);
     let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -136,10 +136,10 @@ fn every_command_checks_the_deployed_release() {
         &["validate", "cloud.yaml"],
     ] {
         let output = run(&file, arguments, None);
-        let said = text(&output.stdout) + &text(&output.stderr);
+        let printed = text(&output.stdout) + &text(&output.stderr);
         assert!(
-            said.contains("2024.1 is deployed, and moving to 2026.1 is not supported yet"),
-            "{arguments:?}: {said}"
+            printed.contains("2024.1 is deployed, and moving to 2026.1 is not supported yet"),
+            "{arguments:?}: {printed}"
         );
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
     }

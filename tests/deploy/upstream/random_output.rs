@@ -9,7 +9,7 @@ const DRAWN: [&str; 2] =
     ["name: ceph-adapter-rook-namespace-client-ceph-config-", "name: ceph-adapter-rook-namespace-client-key-"];
 
 /// Returns a manifest without the random output of its chart; an error if a listed chart no longer has any.
-pub(super) fn settled(chart: &str, manifest: &str) -> Result<String, String> {
+pub(super) fn mask(chart: &str, manifest: &str) -> Result<String, String> {
     let masked = match chart {
         "ceph-adapter-rook" => manifest.lines().map(name).collect(),
         "nagios" => files(manifest),
@@ -19,7 +19,7 @@ pub(super) fn settled(chart: &str, manifest: &str) -> Result<String, String> {
     if text.contains(MASK) {
         return Ok(text);
     }
-    Err(format!("{chart} no longer renders anything random; remove it from tests/deploy/upstream/restless.rs"))
+    Err(format!("{chart} no longer renders anything random; remove it from tests/deploy/upstream/random_output.rs"))
 }
 
 const MASK: &str = "<drawn>";
@@ -41,8 +41,8 @@ fn files(manifest: &str) -> Vec<String> {
     let mut mounts: Vec<String> = Vec::new();
     let mut rest = manifest.lines().peekable();
     while let Some(line) = rest.next() {
-        let words = line.trim();
-        if words == "- name: nagios-etc"
+        let entry = line.trim();
+        if entry == "- name: nagios-etc"
             && rest.peek().is_some_and(|next| next.trim().starts_with("mountPath: /opt/nagios/etc/"))
         {
             let mount: Vec<&str> = [line].into_iter().chain(rest.by_ref().take(3)).collect();
@@ -51,7 +51,7 @@ fn files(manifest: &str) -> Vec<String> {
         }
         mounts.sort();
         lines.append(&mut mounts);
-        lines.push(match words.split_once(": ") {
+        lines.push(match entry.split_once(": ") {
             Some(("nagios.cfg", encoded)) => listed(encoded),
             Some(("configmap-etc-hash", _)) => format!("configmap-etc-hash: {MASK}"),
             _ => line.to_owned(),
@@ -74,10 +74,10 @@ fn listed(encoded: &str) -> String {
 #[test]
 fn masks_only_random_names() {
     let role = |end: &str, verb: &str| format!("kind: Role\nmetadata:\n  {}{end}\nverbs: [{verb}]", DRAWN[1]);
-    let settle = |manifest: &str| settled("ceph-adapter-rook", manifest);
+    let settle = |manifest: &str| mask("ceph-adapter-rook", manifest);
     assert_eq!(settle(&role("ek30r", "get")), settle(&role("kawmu", "get")));
     assert_ne!(settle(&role("ek30r", "get")), settle(&role("kawmu", "list")), "the rest is compared");
-    assert!(settle(&role("same", "get")).is_err_and(|told| told.contains("no longer renders anything random")));
+    assert!(settle(&role("same", "get")).is_err_and(|error| error.contains("no longer renders anything random")));
 
     let pod = |files: [&str; 2], hash: &str, order: &str| {
         let config = STANDARD.encode(format!("a=1\ncfg_file={}\ncfg_file={}\nb={order}\n", files[0], files[1]));
@@ -90,9 +90,9 @@ fn masks_only_random_names() {
             mount(files[1])
         )
     };
-    let known = settled("nagios", &pod(["x", "y"], "1", "c"));
-    assert_eq!(settled("nagios", &pod(["y", "x"], "2", "c")), known);
-    assert_ne!(settled("nagios", &pod(["x", "z"], "1", "c")), known, "another file");
-    assert_ne!(settled("nagios", &pod(["x", "y"], "1", "d")), known, "another word");
-    assert_eq!(settled("nova", "name: a").as_deref(), Ok("name: a"), "no other chart is masked");
+    let known = mask("nagios", &pod(["x", "y"], "1", "c"));
+    assert_eq!(mask("nagios", &pod(["y", "x"], "2", "c")), known);
+    assert_ne!(mask("nagios", &pod(["x", "z"], "1", "c")), known, "another file");
+    assert_ne!(mask("nagios", &pod(["x", "y"], "1", "d")), known, "another word");
+    assert_eq!(mask("nova", "name: a").as_deref(), Ok("name: a"), "no other chart is masked");
 }

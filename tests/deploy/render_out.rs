@@ -37,7 +37,7 @@ fn run(folder: &Path, releases: &[&str]) -> (Output, String) {
     (output, std::fs::read_to_string(log).unwrap_or_default())
 }
 
-fn complaint(output: &Output) -> String {
+fn error_text(output: &Output) -> String {
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -69,13 +69,13 @@ fn refuses_to_install_without_real_credentials() {
     let folder = home.path().join("out");
     assert!(render("minimal", &folder, &[]).status.success());
     let (output, log) = run(&folder, &["keystone"]);
-    assert!(complaint(&output).contains("keystone.yaml has no credentials"), "{output:?}");
+    assert!(error_text(&output).contains("keystone.yaml has no credentials"), "{output:?}");
     assert_eq!(log, "");
     let (output, _) = run(&folder, &["keystoen"]);
-    assert!(complaint(&output).starts_with("there is no release keystoen here; there are "), "{output:?}");
+    assert!(error_text(&output).starts_with("there is no release keystoen here; there are "), "{output:?}");
     assert!(render("minimal", &folder, &["--placeholders"]).status.success());
     let (output, log) = run(&folder, &[]);
-    assert!(complaint(&output).contains("placeholders that everybody knows"), "{output:?}");
+    assert!(error_text(&output).contains("placeholders, which are publicly known"), "{output:?}");
     assert_eq!(log, "");
 }
 
@@ -98,7 +98,7 @@ fn writes_charts_and_uses_their_namespaces() {
     std::fs::create_dir_all(home.path().join("other/out")).unwrap();
     let mut shell = Command::new("sh");
     shell.args(["out/install.sh", "none"]).current_dir(home.path()).env("CDPATH", home.path().join("other"));
-    assert!(complaint(&shell.output().unwrap()).starts_with("there is no release none here; there are memcached"));
+    assert!(error_text(&shell.output().unwrap()).starts_with("there is no release none here; there are memcached"));
     assert_eq!(*namespace, "kubectl get namespace openstack secret");
     let (before, archive) = helm.split_once(" --namespace openstack -- memcached ").unwrap();
     let pinned = "helm upgrade --install --reset-values --skip-crds ";
@@ -113,9 +113,9 @@ fn real_credentials_need_a_private_folder() {
     let folder = home.path().join("out");
     std::fs::create_dir(&folder).unwrap();
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let refused = complaint(&render("minimal", &folder, &["--credentials"]));
+    let refused = error_text(&render("minimal", &folder, &["--credentials"]));
     assert!(refused.contains("is accessible to others") && refused.contains("chmod 700"), "{refused}");
-    let alone = complaint(&render("minimal", &folder, &["--name", "cloud"]));
+    let alone = error_text(&render("minimal", &folder, &["--name", "cloud"]));
     assert!(alone.contains("cannot be used with") || alone.contains("--credentials"), "{alone}");
 }
 
@@ -142,7 +142,7 @@ fn manifests_are_stable_and_without_secrets() {
     assert!(password.len() > 8 && !manifest.contains(password), "{manifest}");
     assert!(render("minimal", &folder, &[&arguments[..], &["--manifests"]].concat()).status.success());
     assert_eq!(read("keystone.manifest.yaml"), manifest);
-    let lacking = complaint(&render("minimal", &folder, &["--manifests"]));
+    let lacking = error_text(&render("minimal", &folder, &["--manifests"]));
     assert!(lacking.contains("name those of the operator with --charts"), "{lacking}");
 }
 
@@ -151,8 +151,8 @@ fn removes_only_files_of_an_earlier_run() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("out");
     assert!(render("minimal", &folder, &[]).status.success());
-    std::fs::write(folder.join("glance.manifest.yaml"), "mine").unwrap();
-    std::fs::write(folder.join("notes.yaml"), "mine").unwrap();
+    std::fs::write(folder.join("glance.manifest.yaml"), "notes").unwrap();
+    std::fs::write(folder.join("notes.yaml"), "notes").unwrap();
     assert!(render("minimal", &folder, &["keystone"]).status.success());
     let mut names: Vec<String> =
         std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -173,15 +173,15 @@ fn writes_no_commands_for_refused_resources() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
         command.args(["render", "-f"]).arg(&file).arg("--out").arg(&folder).env_remove("KUBECONFIG");
         let output = command.output().unwrap();
-        (complaint(&output), folder.join("install.sh").exists())
+        (error_text(&output), folder.join("install.sh").exists())
     };
-    let (said, is_there) = render("{name: \"cloud\\ntouch /tmp/x #\"}", "{}");
+    let (stderr, exists) = render("{name: \"cloud\\ntouch /tmp/x #\"}", "{}");
     assert!(
-        said.contains("metadata.name: ") && said.contains("the resource is refused: 1 error") && !is_there,
-        "{said}"
+        stderr.contains("metadata.name: ") && stderr.contains("the resource is refused: 1 error") && !exists,
+        "{stderr}"
     );
-    let (said, is_there) = render("{name: cloud}", "{keystone: {releases: {keystone: {namespace: $(touch /tmp/x)}}}}");
-    assert!(said.contains("spec.services.keystone.releases.keystone.namespace: ") && !is_there, "{said}");
+    let (stderr, exists) = render("{name: cloud}", "{keystone: {releases: {keystone: {namespace: $(touch /tmp/x)}}}}");
+    assert!(stderr.contains("spec.services.keystone.releases.keystone.namespace: ") && !exists, "{stderr}");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn refuses_ignored_options() {
     for (option, value) in [("--helm-major", "3"), ("--kubeconfig", "none"), ("--context", "none")] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
         command.current_dir(path("")).args(["render", "-f", "deploy/samples/minimal.yaml", option, value]);
-        let refused = complaint(&command.output().unwrap());
+        let refused = error_text(&command.output().unwrap());
         assert!(refused.contains("the following required arguments were not provided"), "{option}: {refused}");
     }
 }

@@ -1,4 +1,4 @@
-//! Commands agree with each other: locations of findings, whole numbers, exit codes, invalid expressions.
+//! Commands agree with each other: locations of findings, integers, exit codes, invalid expressions.
 
 use serde_json::Value;
 
@@ -55,8 +55,8 @@ fn reports_unusable_file_as_json() {
         &["plan", "--offline", "-f", "cloud.yaml", "-o", "json"],
     ] {
         let output = run(&file, arguments, None);
-        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(reported(&said["findings"]), reported(&validated["findings"]), "{arguments:?}");
+        let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(reported(&printed["findings"]), reported(&validated["findings"]), "{arguments:?}");
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         assert!(text(&output.stderr).contains("ConfigMap openstack/edge: key \"presets.edge.yaml\""), "{arguments:?}");
     }
@@ -64,7 +64,7 @@ fn reports_unusable_file_as_json() {
 
 #[test]
 fn reports_invalid_expression_of_added_preset() {
-    for (expression, told) in [
+    for (expression, expected) in [
         (
             "${spec +}",
             "`spec +` is not a valid CEL expression: column 7: a value is lacking after `+`; write one, or take `+` out",
@@ -76,14 +76,14 @@ fn reports_invalid_expression_of_added_preset() {
         ),
     ] {
         let output = run(&with_preset(&format!("{{a: '{expression}'}}")), &["validate", "cloud.yaml"], None);
-        let said = text(&output.stdout);
-        assert!(output.status.code() == Some(1) && said.contains(told), "{told}\n{said}");
-        assert!(!said.contains("mismatched") && !said.contains("Syntax error"), "{said}");
+        let printed = text(&output.stdout);
+        assert!(output.status.code() == Some(1) && printed.contains(expected), "{expected}\n{printed}");
+        assert!(!printed.contains("mismatched") && !printed.contains("Syntax error"), "{printed}");
     }
 }
 
 #[test]
-fn whole_number_with_a_point_is_accepted() {
+fn integer_with_a_decimal_point_is_accepted() {
     let spec = "  nodes: {rollout: {pauseSeconds: 60.0}}\n  services: {mariadb: {external: {host: db, port: 3306.0}, credentials: {root: {name: a, key: b}}}}\n";
     let file = format!("{HEAD}{spec}");
     for arguments in [
@@ -97,11 +97,11 @@ fn whole_number_with_a_point_is_accepted() {
         assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
     }
     let half = file.replace("60.0", "60.5");
-    let told = "cloud.yaml:7: error: spec.nodes.rollout.pauseSeconds: 60.5 is ";
+    let expected = "cloud.yaml:7: error: spec.nodes.rollout.pauseSeconds: 60.5 is ";
     for arguments in [&["validate", "cloud.yaml"][..], &["plan", "--offline", "-f", "cloud.yaml"]] {
         let output = run(&half, arguments, None);
-        let said = text(&output.stdout) + &text(&output.stderr);
-        assert!(output.status.code() == Some(1) && said.contains(told), "{arguments:?}: {said}");
+        let printed = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.status.code() == Some(1) && printed.contains(expected), "{arguments:?}: {printed}");
     }
 }
 
@@ -116,9 +116,9 @@ fn ignores_fields_that_others_write() {
 }
 
 #[test]
-fn whatever_can_not_be_read_ends_a_command_with_a_code_of_its_own() {
+fn unreadable_input_exits_with_code_2() {
     let no_file = "there is no such file; name an existing one";
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["plan", "--offline", "-f", "cloud.yaml", "--catalog", "nowhere"][..], "nowhere/values: "),
         (&["render", "-f", "cloud.yaml", "--catalog", "nowhere"], "nowhere/values: "),
         (&["explain", "-f", "cloud.yaml", "nova", "pod", "--catalog", "nowhere"], "nowhere/values: "),
@@ -131,8 +131,12 @@ fn whatever_can_not_be_read_ends_a_command_with_a_code_of_its_own() {
         (&["plan", "--offline", "-f", "cloud.yaml", "--charts", ".", "--lock", "nowhere"], no_file),
     ] {
         let output = run(HEAD, arguments, None);
-        let why = text(&output.stderr);
-        assert!(output.status.code() == Some(2) && why.contains(told), "{arguments:?}: {:?} {why}", output.status);
+        let stderr = text(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && stderr.contains(expected),
+            "{arguments:?}: {:?} {stderr}",
+            output.status
+        );
     }
     for command in ["why", "wait"] {
         let output = run(HEAD, &[command, "--kubeconfig", "nowhere"], None);
