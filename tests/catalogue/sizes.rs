@@ -147,44 +147,35 @@ fn large_and_ha_commute() {
 #[test]
 fn refuses_contradicting_sizes_with_both_names() {
     let catalog = catalogue();
+    for [first, second] in [
+        ["single", "ha"],
+        ["single", "small"],
+        ["medium", "single"],
+        ["large", "single"],
+        ["medium", "small"],
+        ["small", "large"],
+        ["medium", "large"],
+    ] {
+        let names = [first, second].map(|preset| format!("`{preset}`"));
+        let parts = ["spec.presets[2]: ", "(spec.presets[1])", &names[0], &names[1], "remove one"];
+        assert_refused(&catalog, &["compute", first, second], &json!({}), &parts);
+    }
+}
+
+/// Checks that a refusal of these presets and features contains all parts.
+fn assert_refused(catalog: &Catalog, presets: &[&str], features: &Value, parts: &[&str]) {
+    let spec = json!({"openstackRelease": "2026.1", "presets": presets, "features": features});
+    let refusals = refusals(&resolved(catalog, &spec));
+    let is_reported = refusals.iter().any(|refusal| parts.iter().all(|part| refusal.contains(part)));
+    assert!(is_reported, "{presets:?} {features}: {refusals:#?}");
+}
+
+#[test]
+fn refuses_storage_that_contradicts_the_size() {
+    let catalog = catalogue();
     let rook = |pools: Value| json!({"storage": {"ceph": {"mode": "rook", "rook": {"pools": pools}}}});
     let local = json!({"storage": {"backend": "local"}});
     let cases: &[(&[&str], Value, &[&str])] = &[
-        (
-            &["compute", "single", "ha"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`ha`", "remove one"],
-        ),
-        (
-            &["compute", "single", "small"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`small`", "remove one"],
-        ),
-        (
-            &["compute", "medium", "single"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`medium`", "remove one"],
-        ),
-        (
-            &["compute", "large", "single"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`large`", "remove one"],
-        ),
-        (
-            &["compute", "medium", "small"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`small`", "`medium`", "remove one"],
-        ),
-        (
-            &["compute", "small", "large"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`small`", "`large`", "remove one"],
-        ),
-        (
-            &["compute", "medium", "large"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`medium`", "`large`", "remove one"],
-        ),
         (&["compute", "small"], local.clone(), &["spec.features.storage.backend: ", "`small`", "local", "`single`"]),
         (&["compute", "medium"], local.clone(), &["spec.features.storage.backend: ", "`medium`", "local", "`single`"]),
         (&["compute", "large"], local, &["spec.features.storage.backend: ", "`large`", "local", "`single`"]),
@@ -200,13 +191,7 @@ fn refuses_contradicting_sizes_with_both_names() {
         ),
     ];
     for (presets, features, parts) in cases {
-        let desired =
-            resolved(&catalog, &json!({"openstackRelease": "2026.1", "presets": presets, "features": features}));
-        let refusals = refusals(&desired);
-        assert!(
-            refusals.iter().any(|refusal| parts.iter().all(|part| refusal.contains(part))),
-            "{presets:?} {features}: {refusals:#?}"
-        );
+        assert_refused(&catalog, presets, features, parts);
     }
     let one = json!({"replicas": 1});
     let pools = rook(json!({"images": one, "volumes": one, "backups": {"failureDomain": "osd"}, "vms": one}));

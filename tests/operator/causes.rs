@@ -20,6 +20,38 @@ async fn delete_pods(world: &World, prefix: &str) {
     }
 }
 
+/// Checks what the commands print about the root cause.
+fn check_commands(world: &World, root: &str, objects: &[String]) {
+    let namespace = &world.namespace;
+    let status = String::from_utf8(world.run(&["status"]).stdout).unwrap();
+    let section =
+        format!("  mariadb/server: {root}\n      see {}\n      waiting for it: keystone/api\n", objects.join(", "));
+    assert!(status.contains(&section), "{status}");
+    let chain = format!("keystone/api waits for\n  ← mariadb/server: {root}\n");
+    let objects_to_inspect = format!(
+        "\nInspect:\n  kubectl -n {namespace} describe pod mariadb-server-0\n  kubectl -n {namespace} describe statefulset \
+         mariadb-server\n  kubectl -n {namespace} describe deployment keystone-api\n"
+    );
+    assert_eq!(world.why("keystone/api"), (2, format!("{chain}{objects_to_inspect}")));
+    let json = world.run(&["why", "keystone/api", "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(
+        (json["ready"].clone(), json["chains"][0]["root"].clone()),
+        (json!(false), json!(format!("mariadb/server: {root}")))
+    );
+    assert_eq!(json["look"][0]["command"], json!(format!("kubectl -n {namespace} describe pod mariadb-server-0")));
+    let json: serde_json::Value = serde_json::from_slice(&world.run(&["status", "-o", "json"]).stdout).unwrap();
+    assert_eq!((&json["ready"], &json["status"]["causes"][0]["affected"]), (&json!(false), &json!(["keystone/api"])));
+    let (code, output) = world.why("keystone");
+    let release = "release keystone is not ready: keystone/api 0/1: waits for mariadb/server: ";
+    assert!(code == 2 && output.starts_with(release) && output.contains(&chain), "{output}");
+    let all = format!("mariadb/server: {root}\n  keystone/api waits for it\n\nInspect:\n  kubectl -n {namespace} ");
+    assert!(world.why("").1.starts_with(&all), "{}", world.why("").1);
+    assert_eq!(world.why("memcached/server"), (0, "memcached/server is ready (1/1)\n".into()));
+    let unknown = world.osdpl_fails(&["why", "keystne"]);
+    assert!(unknown.contains("named \"keystne\"") && unknown.contains("did you mean \"keystone\"?"), "{unknown}");
+}
+
 #[test]
 fn names_the_missing_image_of_a_database() {
     run_test("cause", async |world| {
@@ -62,36 +94,7 @@ fn names_the_missing_image_of_a_database() {
         let line = format!("mariadb/server: {root} (keystone/api waiting)");
         assert_eq!((degraded.status.as_str(), degraded.message.as_str()), ("True", line.as_str()));
 
-        let status = String::from_utf8(world.run(&["status"]).stdout).unwrap();
-        let section =
-            format!("  mariadb/server: {root}\n      see {}\n      waiting for it: keystone/api\n", objects.join(", "));
-        assert!(status.contains(&section), "{status}");
-        let chain = format!("keystone/api waits for\n  ← mariadb/server: {root}\n");
-        let objects_to_inspect = format!(
-            "\nInspect:\n  kubectl -n {namespace} describe pod mariadb-server-0\n  kubectl -n {namespace} describe statefulset \
-             mariadb-server\n  kubectl -n {namespace} describe deployment keystone-api\n"
-        );
-        assert_eq!(world.why("keystone/api"), (2, format!("{chain}{objects_to_inspect}")));
-        let json = world.run(&["why", "keystone/api", "-o", "json"]);
-        let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-        assert_eq!(
-            (json["ready"].clone(), json["chains"][0]["root"].clone()),
-            (json!(false), json!(format!("mariadb/server: {root}")))
-        );
-        assert_eq!(json["look"][0]["command"], json!(format!("kubectl -n {namespace} describe pod mariadb-server-0")));
-        let json: serde_json::Value = serde_json::from_slice(&world.run(&["status", "-o", "json"]).stdout).unwrap();
-        assert_eq!(
-            (&json["ready"], &json["status"]["causes"][0]["affected"]),
-            (&json!(false), &json!(["keystone/api"]))
-        );
-        let (code, output) = world.why("keystone");
-        let release = "release keystone is not ready: keystone/api 0/1: waits for mariadb/server: ";
-        assert!(code == 2 && output.starts_with(release) && output.contains(&chain), "{output}");
-        let all = format!("mariadb/server: {root}\n  keystone/api waits for it\n\nInspect:\n  kubectl -n {namespace} ");
-        assert!(world.why("").1.starts_with(&all), "{}", world.why("").1);
-        assert_eq!(world.why("memcached/server"), (0, "memcached/server is ready (1/1)\n".into()));
-        let unknown = world.osdpl_fails(&["why", "keystne"]);
-        assert!(unknown.contains("named \"keystne\"") && unknown.contains("did you mean \"keystone\"?"), "{unknown}");
+        check_commands(world, &root, &objects);
 
         world.cluster().remove_rule("no-image").await.unwrap();
         world.until_ready().await;

@@ -74,6 +74,47 @@ impl World {
     }
 }
 
+/// Removes a host on request: its node must be deleted, and nova must report it as down and without instances.
+async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: &str) {
+    let refused = world.osdpl_fails(&["forget", host]);
+    assert_eq!(
+        refused,
+        format!("osdpl: {host} is a node of the cluster: delete it first (kubectl delete node {host})\n")
+    );
+    server.nova.add_server(host, "instance", "ACTIVE");
+    nodes.delete(host, &DeleteParams::default()).await.unwrap();
+    world.osdpl(&["forget", host]);
+    world.until("nova still reports the host as up", warning_with("is still up in nova")).await;
+    assert_eq!(server.nova.changes(), Vec::<String>::new());
+    world.annotate(FORGET_NODES_ANNOTATION, Value::Null).await;
+    server.nova.set_service(host, "state", json!("down"));
+    let message = world.until("the host without a node is reported", warning_with("nova still lists host")).await;
+    assert!(message.contains(&format!("if it was removed for good: osdpl forget {host};")), "{message}");
+    assert_eq!(server.nova.changes(), Vec::<String>::new(), "osdpl requests no change without the annotation");
+
+    world.annotate(FORGET_NODES_ANNOTATION, json!(format!("{host},nowhere"))).await;
+    assert_eq!(
+        world.until_event("HostNotForgotten").await,
+        "host of node nowhere is not deleted from Nova and Neutron: nova knows no host of this name"
+    );
+    let message = world.until("an instance keeps it", warning_with("is not forgotten yet")).await;
+    assert!(
+        message.contains("nova has instances on") && message.contains(": instance-name; evacuate or delete them"),
+        "{message}"
+    );
+    server.nova.remove_server("instance");
+    let is_consumed =
+        |cloud: &OpenStackDeployment| (!cloud.annotations().contains_key(FORGET_NODES_ANNOTATION)).then_some(());
+    world.until("the annotation is consumed", is_consumed).await;
+    let has_no_warning = |cloud: &OpenStackDeployment| {
+        cloud.condition("Ready").filter(|ready| !ready.message.contains("host")).map(drop)
+    };
+    world.until("nothing is left to report", has_no_warning).await;
+    assert_eq!(server.nova.changes(), [format!("delete os-services/compute-{host}")]);
+    let note = format!("deleted host {host}: its nova-compute service and 0 Neutron agents");
+    assert_eq!(world.until_event("HostForgotten").await, note);
+}
+
 #[test]
 fn maps_new_hosts_and_removes_gone_ones_on_request() {
     run_test("hosts", async |world| {
@@ -107,43 +148,7 @@ fn maps_new_hosts_and_removes_gone_ones_on_request() {
         world.cluster().remove_rule("mapping").await.unwrap();
         world.until_job(&job, |job| job.status.as_ref().is_some_and(|status| status.succeeded == Some(1))).await;
 
-        let refused = world.osdpl_fails(&["forget", &late]);
-        assert_eq!(
-            refused,
-            format!("osdpl: {late} is a node of the cluster: delete it first (kubectl delete node {late})\n")
-        );
-        server.nova.add_server(&late, "instance", "ACTIVE");
-        nodes.delete(&late, &DeleteParams::default()).await.unwrap();
-        world.osdpl(&["forget", &late]);
-        world.until("nova still reports the host as up", warning_with("is still up in nova")).await;
-        assert_eq!(server.nova.changes(), Vec::<String>::new());
-        world.annotate(FORGET_NODES_ANNOTATION, Value::Null).await;
-        server.nova.set_service(&late, "state", json!("down"));
-        let message = world.until("the host without a node is reported", warning_with("nova still lists host")).await;
-        assert!(message.contains(&format!("if it was removed for good: osdpl forget {late};")), "{message}");
-        assert_eq!(server.nova.changes(), Vec::<String>::new(), "osdpl requests no change without the annotation");
-
-        world.annotate(FORGET_NODES_ANNOTATION, json!(format!("{late},nowhere"))).await;
-        assert_eq!(
-            world.until_event("HostNotForgotten").await,
-            "host of node nowhere is not deleted from Nova and Neutron: nova knows no host of this name"
-        );
-        let message = world.until("an instance keeps it", warning_with("is not forgotten yet")).await;
-        assert!(
-            message.contains("nova has instances on") && message.contains(": instance-name; evacuate or delete them"),
-            "{message}"
-        );
-        server.nova.remove_server("instance");
-        let is_consumed =
-            |cloud: &OpenStackDeployment| (!cloud.annotations().contains_key(FORGET_NODES_ANNOTATION)).then_some(());
-        world.until("the annotation is consumed", is_consumed).await;
-        let has_no_warning = |cloud: &OpenStackDeployment| {
-            cloud.condition("Ready").filter(|ready| !ready.message.contains("host")).map(drop)
-        };
-        world.until("nothing is left to report", has_no_warning).await;
-        assert_eq!(server.nova.changes(), [format!("delete os-services/compute-{late}")]);
-        let note = format!("deleted host {late}: its nova-compute service and 0 Neutron agents");
-        assert_eq!(world.until_event("HostForgotten").await, note);
+        forget_host(world, &server, &nodes, &late).await;
         assert_eq!(world.cron_job_runs().await, [job], "one Job for one compute host, even after a restart");
         let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
         let reported = events.iter().filter(|event| event.reason.as_deref() == Some("MappingHosts"));

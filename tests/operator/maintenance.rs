@@ -135,6 +135,26 @@ async fn add_computes(nodes: &mut Nodes<'_>, server: &FakeApis, names: &[&str]) 
     joined
 }
 
+/// Checks that a maintenance whose window has not begun does not query nova.
+async fn check_future_window(world: &World, server: &FakeApis, node: &str) {
+    let reads = server.nova.reads();
+    world.maintain("third", json!({"node": node, "window": {"start": "2999-01-01T00:00:00Z"}})).await;
+    world.until_message("third", "its window begins at 2999-01-01T00:00:00Z").await;
+    assert_eq!(server.nova.reads(), reads, "only active maintenances query nova, until they are ready");
+    world.delete_maintenance("third").await;
+    world.until_maintenance_deleted("third").await;
+}
+
+/// Checks that the second maintenance waits for the first one, which is of this node.
+async fn check_waits(world: &World, one: &str) {
+    let waits = format!(
+        "waits for NodeMaintenance {} ({one}): 1 node of role compute may be in maintenance at once",
+        world.maintenance_name("first")
+    );
+    let status = world.until_message("second", &waits).await;
+    assert!(!is_true(&status, "Blocked") && step(&status, MaintenanceStep::DisableCompute).0 == StepState::Pending);
+}
+
 #[test]
 fn maintains_one_node_at_a_time_across_restarts() {
     run_test("maintenance", async |world| {
@@ -159,12 +179,7 @@ fn maintains_one_node_at_a_time_across_restarts() {
         assert_eq!(world.cordon_of(one).await, (false, None), "the node is cordoned after its instances are migrated");
 
         world.maintain("second", json!({"node": two})).await;
-        let waits = format!(
-            "waits for NodeMaintenance {} ({one}): 1 node of role compute may be in maintenance at once",
-            world.maintenance_name("first")
-        );
-        let status = world.until_message("second", &waits).await;
-        assert!(!is_true(&status, "Blocked") && step(&status, MaintenanceStep::DisableCompute).0 == StepState::Pending);
+        check_waits(world, one).await;
 
         operator.kill();
         let operator = world.start_for_maintenance(&server).await;
@@ -187,12 +202,7 @@ fn maintains_one_node_at_a_time_across_restarts() {
         assert!(status.steps.iter().all(|step| step.state == StepState::Done), "{:?}", status.steps);
         assert_eq!(world.cordon_of(one).await, (true, Some(world.maintenance_name("first"))));
 
-        let reads = server.nova.reads();
-        world.maintain("third", json!({"node": two, "window": {"start": "2999-01-01T00:00:00Z"}})).await;
-        world.until_message("third", "its window begins at 2999-01-01T00:00:00Z").await;
-        assert_eq!(server.nova.reads(), reads, "only active maintenances query nova, until they are ready");
-        world.delete_maintenance("third").await;
-        world.until_maintenance_deleted("third").await;
+        check_future_window(world, &server, two).await;
 
         check_agents_before_return(world, &server, one).await;
         server.nova.set_migration_outcome(MigrationOutcome::Immediate);

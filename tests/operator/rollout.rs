@@ -193,6 +193,24 @@ fn rolls_out_node_by_node_after_approval() {
     });
 }
 
+/// Checks that Kubernetes rolls out DaemonSets whose values set its own strategy.
+async fn check_rollout_by_kubernetes(world: &World, rollout_of: &Value) {
+    let rolling =
+        json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "RollingUpdate"}}}}});
+    let mut own = spec("3", "2", rollout_of);
+    for release in ["openvswitch", "ovn"] {
+        own["services"][release]["releases"][release]["values"]["pod"] = rolling["pod"].clone();
+    }
+    world.apply(&own).await;
+    world
+        .until("Kubernetes rolls out both", |cloud| {
+            (cloud.is_ready() && cloud.status().rollouts.is_empty()).then_some(())
+        })
+        .await;
+    world.until_strategy("openvswitch", "RollingUpdate").await;
+    world.until_strategy("ovn-controller-default", "RollingUpdate").await;
+}
+
 #[test]
 fn failing_node_stops_a_rollout() {
     run_test("rollout-stop", async |world| {
@@ -238,20 +256,7 @@ fn failing_node_stops_a_rollout() {
         world.until_ready().await;
 
         let evicted = world.evicted_since(began);
-        let rolling =
-            json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "RollingUpdate"}}}}});
-        let mut own = spec("3", "2", &rollout_of);
-        for release in ["openvswitch", "ovn"] {
-            own["services"][release]["releases"][release]["values"]["pod"] = rolling["pod"].clone();
-        }
-        world.apply(&own).await;
-        world
-            .until("Kubernetes rolls out both", |cloud| {
-                (cloud.is_ready() && cloud.status().rollouts.is_empty()).then_some(())
-            })
-            .await;
-        world.until_strategy("openvswitch", "RollingUpdate").await;
-        world.until_strategy("ovn-controller-default", "RollingUpdate").await;
+        check_rollout_by_kubernetes(world, &rollout_of).await;
         assert_eq!(world.evicted_since(began), evicted);
     });
 }

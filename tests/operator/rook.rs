@@ -36,6 +36,17 @@ fn on_ceph(ceph: &Value) -> Value {
     spec
 }
 
+/// Makes the requested pools and users ready, as Rook does.
+async fn provide_pools_and_users(rook: &Rook<'_>) {
+    for pool in ["images", "volumes", "backups"] {
+        rook.set_ready("CephBlockPool", pool).await;
+    }
+    for (user, key) in [("glance", GLANCE), ("cinder", CINDER), ("cinderbackup", CINDER)] {
+        rook.set_ready("CephClient", user).await;
+        rook.write_user_key(user, key).await;
+    }
+}
+
 #[test]
 fn requests_pools_from_rook_and_keeps_them_on_deletion() {
     run_test("rook-pools", async |world| {
@@ -60,13 +71,7 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
 
         rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;
         rook.write_monitors("a=10.0.0.1:6789,b=10.0.0.2:6789").await;
-        for pool in ["images", "volumes", "backups"] {
-            rook.set_ready("CephBlockPool", pool).await;
-        }
-        for (user, key) in [("glance", GLANCE), ("cinder", CINDER), ("cinderbackup", CINDER)] {
-            rook.set_ready("CephClient", user).await;
-            rook.write_user_key(user, key).await;
-        }
+        provide_pools_and_users(&rook).await;
         let cloud = world.until_ready().await;
         let message = cloud.condition(condition::CEPH_READY).unwrap().message;
         assert!(message.ends_with(&format!("/main: Ready, HEALTH_OK, fsid {FSID}")), "{message}");

@@ -40,6 +40,24 @@ impl World {
     }
 }
 
+async fn delete_jobs(world: &World, names: &[&str]) {
+    let jobs = world.api::<Job>();
+    for job in names {
+        jobs.delete(job, &DeleteParams::background()).await.unwrap();
+        world.until_object::<Job>(&format!("{job} is deleted"), job, |found| found.is_none()).await;
+    }
+}
+
+/// Checks the status before the tests have run.
+async fn check_before_first_run(world: &World, cloud: &OpenStackDeployment, results: &str) {
+    assert_eq!(test_status(cloud), TestStatus { results: results.to_owned(), ..TestStatus::default() });
+    assert_eq!(world.api::<CronJob>().get(CRON).await.unwrap().spec.schedule, "30 2 * * *");
+    assert_eq!(world.status_section(), format!("  {TESTS:<22} has not run yet\n      see {results}\n"));
+    let claim = "claim pvc-tempest";
+    assert!(results.contains(claim), "{results}");
+    world.api::<PersistentVolumeClaim>().get("pvc-tempest").await.unwrap();
+}
+
 #[test]
 fn keeps_test_results_after_their_jobs_are_deleted() {
     run_test("tempest", async |world| {
@@ -49,12 +67,7 @@ fn keeps_test_results_after_their_jobs_are_deleted() {
         world.apply(&spec).await;
         let cloud = world.until_ready().await;
         let results = test_status(&cloud).results;
-        assert_eq!(test_status(&cloud), TestStatus { results: results.clone(), ..TestStatus::default() });
-        assert_eq!(world.api::<CronJob>().get(CRON).await.unwrap().spec.schedule, "30 2 * * *");
-        assert_eq!(world.status_section(), format!("  {TESTS:<22} has not run yet\n      see {results}\n"));
-        let claim = "claim pvc-tempest";
-        assert!(results.contains(claim), "{results}");
-        world.api::<PersistentVolumeClaim>().get("pvc-tempest").await.unwrap();
+        check_before_first_run(world, &cloud, &results).await;
 
         let cloud = world.run_tests("first", true).await;
         let (jobs, job) = (world.api::<Job>(), format!("{}/first", world.namespace));
@@ -92,10 +105,7 @@ fn keeps_test_results_after_their_jobs_are_deleted() {
         world.until("the condition reports it", is_reported).await;
 
         // Its Job is garbage collected later, as after each run; an older one may still exist.
-        for job in ["second", "first"] {
-            jobs.delete(job, &DeleteParams::background()).await.unwrap();
-            world.until_object::<Job>(&format!("{job} is deleted"), job, |found| found.is_none()).await;
-        }
+        delete_jobs(world, &["second", "first"]).await;
         let is_not_degraded =
             |cloud: &OpenStackDeployment| (cloud.condition("Degraded")?.status == "False").then(|| cloud.clone());
         let cloud = world.until("nothing fails", is_not_degraded).await;

@@ -55,21 +55,10 @@ fn neutron_job_creates_the_floating_network() {
 }
 
 #[test]
-fn network_settings_reach_their_agents() {
+fn routing_and_tunnel_settings_reach_their_agents() {
     let plain = |backend: &str| json!({"network": {"backend": backend, "distributedRouting": true, "mtu": 9000, "tunnelNetwork": "10.1.0.0/16"}});
     let tunnels = json!({"network": {"tenantNetworks": {"types": ["geneve", "vlan"], "tunnelIds": "1:99"},
                          "providerNetworks": [{"name": "lab", "vlanRanges": ["100:199", "300:310"]}]}});
-    let physical = |backend: &str| {
-        json!({"network": {"backend": backend, "providerNetworks": [
-            {"name": "lab", "bridge": "br-lab", "interface": "eth2", "mtu": 9000}, {"name": "dc", "bridge": "br-dc", "vlanRanges": ["10:20"]}]}})
-    };
-    let sriov = |backend: &str| {
-        json!({"network": {"backend": backend, "providerNetworks": [{"name": "fast"}],
-               "sriov": {"devices": [{"interface": "ens1", "physicalNetwork": "fast", "virtualFunctions": 8, "mtu": 9000}]}}})
-    };
-    let spec = json!(["{\"devname\": \"ens1\", \"physical_network\": \"fast\"}"]);
-    let mappings = json!("external:br-ex,lab:br-lab,dc:br-dc");
-    let bridges = json!({"br-ex": "", "br-lab": "eth2", "br-dc": ""});
     sets(&[
         (
             plain("ovs"),
@@ -106,6 +95,23 @@ fn network_settings_reach_their_agents() {
                 ),
             ],
         ),
+    ]);
+}
+
+#[test]
+fn provider_networks_and_sriov_reach_their_agents() {
+    let physical = |backend: &str| {
+        json!({"network": {"backend": backend, "providerNetworks": [
+            {"name": "lab", "bridge": "br-lab", "interface": "eth2", "mtu": 9000}, {"name": "dc", "bridge": "br-dc", "vlanRanges": ["10:20"]}]}})
+    };
+    let sriov = |backend: &str| {
+        json!({"network": {"backend": backend, "providerNetworks": [{"name": "fast"}],
+               "sriov": {"devices": [{"interface": "ens1", "physicalNetwork": "fast", "virtualFunctions": 8, "mtu": 9000}]}}})
+    };
+    let spec = json!(["{\"devname\": \"ens1\", \"physical_network\": \"fast\"}"]);
+    let mappings = json!("external:br-ex,lab:br-lab,dc:br-dc");
+    let bridges = json!({"br-ex": "", "br-lab": "eth2", "br-dc": ""});
+    sets(&[
         (
             physical("ovs"),
             &[
@@ -175,9 +181,8 @@ fn extensions_add_plugins_and_agents() {
 }
 
 #[test]
-fn refuses_invalid_networks() {
+fn refuses_invalid_provider_and_tenant_networks() {
     let network = |network| json!({"features": {"network": network}});
-    let sriov = json!({"devices": [{"interface": "ens1", "physicalNetwork": "fast"}]});
     let networks = "spec.features.network.providerNetworks";
     let types = "spec.features.network.tenantNetworks.types";
     reports(&[
@@ -212,6 +217,14 @@ fn refuses_invalid_networks() {
             networks,
             &["no bridge", "set its"],
         ),
+    ]);
+}
+
+#[test]
+fn refuses_invalid_extensions_and_tunnels() {
+    let network = |network| json!({"features": {"network": network}});
+    let sriov = json!({"devices": [{"interface": "ens1", "physicalNetwork": "fast"}]});
+    reports(&[
         (
             network(json!({"sriov": sriov})),
             "spec.features.network.sriov.devices",

@@ -151,15 +151,18 @@ fn zones_use_the_configured_servers() {
     assert_eq!(at(neutron, "conf.neutron.DEFAULT.external_dns_driver"), Some(&json!("designate")));
 }
 
+/// Returns a spec with a service and features.
+fn with(service: &str, features: Value) -> Value {
+    json!({"services": {service: {"enabled": true}}, "features": features})
+}
+
+/// Returns a spec with features, without their service.
+fn without(features: Value) -> Value {
+    json!({"features": features})
+}
+
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table")]
-fn refuses_invalid_service_settings() {
-    let with = |service: &str, features: Value| json!({"services": {service: {"enabled": true}}, "features": features});
-    let without = |features: Value| json!({"features": features});
-    let network = |physical: &str| json!({"interface": "eth3", "physicalNetwork": physical, "cidr": "10.9.0.0/24", "gateway": "10.9.0.1", "start": "10.9.0.10", "end": "10.9.0.99"});
-    let shares = |backend: Value| json!({"shares": {"backends": [backend]}});
-    let consul = json!({"manage": "a:8500", "tenant": "a:8500", "storage": "a:8500"});
-    let field = "spec.features.shares.backends";
+fn refuses_invalid_load_balancer_settings() {
     reports(&[
         (
             without(json!({"loadBalancer": {"providers": ["ovn"]}})),
@@ -186,6 +189,14 @@ fn refuses_invalid_service_settings() {
             "spec.features.loadBalancer.providers",
             &["listed twice", "once"],
         ),
+    ]);
+}
+
+#[test]
+fn refuses_invalid_share_settings() {
+    let shares = |backend: Value| json!({"shares": {"backends": [backend]}});
+    let field = "spec.features.shares.backends";
+    reports(&[
         (without(shares(json!({"name": "generic", "type": "generic"}))), field, &["manila is not part", "enable"]),
         (
             with("manila", shares(json!({"name": "x", "type": "cephfs"}))),
@@ -208,6 +219,13 @@ fn refuses_invalid_service_settings() {
             "spec.features.shares.highlyAvailable",
             &["no share backend", "set one"],
         ),
+    ]);
+}
+
+#[test]
+fn refuses_invalid_bare_metal_settings() {
+    let network = |physical: &str| json!({"interface": "eth3", "physicalNetwork": physical, "cidr": "10.9.0.0/24", "gateway": "10.9.0.1", "start": "10.9.0.10", "end": "10.9.0.99"});
+    reports(&[
         (
             without(json!({"bareMetal": {"provisioning": network("external")}})),
             "spec.features.bareMetal.provisioning",
@@ -224,6 +242,12 @@ fn refuses_invalid_service_settings() {
             "spec.features.bareMetal.provisioning",
             &["no conductor", "describe it"],
         ),
+    ]);
+}
+
+#[test]
+fn refuses_invalid_dns_settings() {
+    reports(&[
         (
             without(json!({"dnsService": {"nameServers": ["ns1.example.org."]}})),
             "spec.features.dnsService",
@@ -244,6 +268,13 @@ fn refuses_invalid_service_settings() {
             "spec.features.dnsService.neutron",
             &["not part", "enable both"],
         ),
+    ]);
+}
+
+#[test]
+fn refuses_invalid_instance_ha_settings() {
+    let consul = json!({"manage": "a:8500", "tenant": "a:8500", "storage": "a:8500"});
+    reports(&[
         (
             without(json!({"instanceHa": {"monitors": ["instance"]}})),
             "spec.features.instanceHa.monitors",

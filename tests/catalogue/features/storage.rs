@@ -8,7 +8,7 @@ use super::{reports, sets};
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved, resolved_with};
 
 #[test]
-fn volumes_and_backups_use_the_configured_backends() {
+fn volumes_use_the_configured_backends() {
     let lvm =
         json!({"name": "fast", "type": "lvm", "volumeGroup": "vg0", "default": true, "options": {"lvm_type": "thin"}});
     let nfs =
@@ -46,6 +46,20 @@ fn volumes_and_backups_use_the_configured_backends() {
             ],
         ),
         (
+            json!({"volumes": {"highlyAvailable": true}, "storage": {"backend": "ceph"}}),
+            &[
+                ("cinder", "manifests.statefulset_volume", json!(true)),
+                ("cinder", "pod.replicas.volume", json!(3)),
+                ("cinder", "conf.cinder.DEFAULT.host", Value::Null),
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn backups_use_the_configured_target() {
+    sets(&[
+        (
             json!({"volumes": {"backup": {"type": "s3", "endpoint": "https://s3.example.org", "bucket": "backups", "secret": "s3"}}}),
             &[
                 ("cinder", "conf.cinder.DEFAULT.backup_driver", json!("cinder.backup.drivers.s3.S3BackupDriver")),
@@ -65,14 +79,6 @@ fn volumes_and_backups_use_the_configured_backends() {
         (
             json!({"volumes": {"backup": {"type": "none"}}, "storage": {"backend": "ceph"}}),
             &[("cinder", "manifests.deployment_backup", json!(false))],
-        ),
-        (
-            json!({"volumes": {"highlyAvailable": true}, "storage": {"backend": "ceph"}}),
-            &[
-                ("cinder", "manifests.statefulset_volume", json!(true)),
-                ("cinder", "pod.replicas.volume", json!(3)),
-                ("cinder", "conf.cinder.DEFAULT.host", Value::Null),
-            ],
         ),
     ]);
 }

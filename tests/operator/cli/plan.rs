@@ -57,6 +57,22 @@ fn from<T: serde::de::DeserializeOwned>(object: Value) -> T {
 pub const ALL: [&str; 8] =
     ["secrets", "deployments", "statefulsets", "daemonsets", "jobs", "pods", "services", "persistentvolumeclaims"];
 
+/// Checks that commands of an account with read access name what they could not read.
+async fn check_commands_with_read_access(world: &World, reader: &Path) {
+    let ready = world.plan_as(reader, &[]);
+    assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
+    assert!(ready.contains(&format!("unknown: releases outside of {}: ", world.namespace)), "{ready}");
+    assert!(ready.contains("is forbidden: User"), "the refused reads are listed: {ready}");
+    assert!(ready.contains("unknown: which StorageClasses exist: "), "{ready}");
+    let why = World::run_as(reader, &["why", "-n", &world.namespace, "memcached"]);
+    assert_eq!(String::from_utf8(why.stdout).unwrap(), "release memcached is ready\n");
+    assert!(String::from_utf8(why.stderr).unwrap().contains("unknown: which nodes exist, and their roles: "));
+    let less = world.reader("less", &ALL[..6]).await;
+    let ready = world.plan_as(&less, &[]);
+    assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
+    assert!(ready.contains("unknown: the pods behind Services that other pods wait for: services is forb"), "{ready}");
+}
+
 #[test]
 fn plan_checks_a_change_with_read_access_only() {
     run_test("plan", async |world| {
@@ -69,21 +85,7 @@ fn plan_checks_a_change_with_read_access_only() {
         world.apply(&spec).await;
         world.until_ready().await;
 
-        let ready = world.plan_as(&reader, &[]);
-        assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
-        assert!(ready.contains(&format!("unknown: releases outside of {}: ", world.namespace)), "{ready}");
-        assert!(ready.contains("is forbidden: User"), "the refused reads are listed: {ready}");
-        assert!(ready.contains("unknown: which StorageClasses exist: "), "{ready}");
-        let why = World::run_as(&reader, &["why", "-n", &world.namespace, "memcached"]);
-        assert_eq!(String::from_utf8(why.stdout).unwrap(), "release memcached is ready\n");
-        assert!(String::from_utf8(why.stderr).unwrap().contains("unknown: which nodes exist, and their roles: "));
-        let less = world.reader("less", &ALL[..6]).await;
-        let ready = world.plan_as(&less, &[]);
-        assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
-        assert!(
-            ready.contains("unknown: the pods behind Services that other pods wait for: services is forb"),
-            "{ready}"
-        );
+        check_commands_with_read_access(world, &reader).await;
 
         let mut changed = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
         changed["services"]["mariadb"]["releases"]["mariadb"]["values"] =

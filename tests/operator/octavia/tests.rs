@@ -11,7 +11,7 @@ use osdpl_core::placeholder;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::openstack::{IMAGE, PROJECT};
+use super::openstack::{IMAGE, OpenStack, PROJECT};
 use super::program::{Fixture, LABEL};
 use crate::nodes::Nodes;
 use crate::world::{World, now, run_test, with_timeout};
@@ -50,6 +50,30 @@ async fn resolved(fixture: &Fixture<'_>) -> Value {
     resolve(&spec, &catalog, &selection, &facts).releases["octavia"].values.clone().into()
 }
 
+/// Checks the requests of the first run.
+fn check_requests(openstack: &OpenStack) {
+    let image = openstack.objects("images")[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        openstack.writes(),
+        [
+            "post networks lb-mgmt-net",
+            "post subnets lb-mgmt-subnet",
+            "post flavors m1.amphora",
+            "post images amphora.qcow2",
+            &format!("put images {image}/file"),
+            &format!("put images {image}/tags/amphora"),
+            "post security-groups lb-mgmt-sec-grp",
+            "post security-group-rules",
+            "post security-group-rules",
+            "post security-groups lb-health-mgr-sec-grp",
+            "post security-group-rules",
+            "post security-groups lb-worker-sec-grp",
+            "post ports octavia-worker-port-n1",
+            "post ports octavia-health-manager-port-n1",
+        ]
+    );
+}
+
 #[test]
 fn creates_everything_once_and_adds_later_nodes() {
     run_test("amphorae", async |world| {
@@ -62,26 +86,7 @@ fn creates_everything_once_and_adds_later_nodes() {
 
         let result = fixture.run().await;
         assert!(result.succeeded, "{result:?}");
-        let image = openstack.objects("images")[0]["id"].as_str().unwrap().to_owned();
-        assert_eq!(
-            openstack.writes(),
-            [
-                "post networks lb-mgmt-net",
-                "post subnets lb-mgmt-subnet",
-                "post flavors m1.amphora",
-                "post images amphora.qcow2",
-                &format!("put images {image}/file"),
-                &format!("put images {image}/tags/amphora"),
-                "post security-groups lb-mgmt-sec-grp",
-                "post security-group-rules",
-                "post security-group-rules",
-                "post security-groups lb-health-mgr-sec-grp",
-                "post security-group-rules",
-                "post security-groups lb-worker-sec-grp",
-                "post ports octavia-worker-port-n1",
-                "post ports octavia-health-manager-port-n1",
-            ]
-        );
+        check_requests(openstack);
         check_created_objects(&fixture).await;
 
         let (since, facts) = (now(), fixture.facts().await);

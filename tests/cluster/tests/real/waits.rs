@@ -43,8 +43,8 @@ async fn waits_for_a_service_and_a_job() {
     let test = TestNamespace::new("waits-service").await;
     let variables = [("DEPENDENCY_SERVICE", "waits-service:mariadb"), ("DEPENDENCY_JOBS", "db-sync")];
     test.create::<Pod>(entrypoint("api", &variables)).await;
-    let text = "service waits-service/mariadb; job waits-service/db-sync";
-    test.pod_where("api", "waiting for both", waits_as("PodInitializing", text)).await;
+    let message = "service waits-service/mariadb; job waits-service/db-sync";
+    test.pod_where("api", "waiting for both", waits_as("PodInitializing", message)).await;
     let log = test.api::<Pod>().logs("api", &LogParams { container: Some("init".into()), ..Default::default() }).await;
     assert!(log.unwrap().contains("Resolving dependency service waits-service/mariadb failed\n"));
 
