@@ -48,8 +48,8 @@ fn upgrade_matches_the_shown_difference_after_adoption() {
             (&release["name"], &release["values"], &release["unrendered"]),
             (&json!("memcached"), &json!(null), &json!(null))
         );
-        let changes = release["changes"].to_string();
-        assert!(changes.contains("other templates or defaults under the same version"), "{output}");
+        let differences = release["changes"].to_string();
+        assert!(differences.contains("other templates or defaults under the same version"), "{output}");
         let object = |object: &Value| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             (text(&object["kind"]), text(&object["name"]), text(&object["effect"]["what"]))

@@ -22,8 +22,8 @@ const EXCLUDED: [(&str, &str); 6] = [
     ("mariadb_cluster", "current releases of mariadb-operator have no such kind"),
 ];
 
-/// Whether all releases of a service come from another project than `OpenStack-Helm`: other_projects.rs
-/// tests these.
+/// Whether all releases of a service come from another project than `OpenStack-Helm`; `other_projects.rs` tests
+/// these.
 fn is_foreign_project(catalog: &Catalog, service: &str) -> bool {
     let releases = &catalog.services[service].releases;
     releases.values().all(|release| catalog.lock.get(&release.chart).is_some_and(|pin| pin.repository.is_some()))
