@@ -20,7 +20,7 @@ const DEFAULT_NAMESPACE: &str = "openstack";
 
 /// What to do about an invalid `ConfigMap`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum OnInvalid {
+pub(crate) enum OnInvalid {
     /// Fail, because the author of the file can correct it.
     Fail,
     /// Warn and ignore it, as the operator does.
@@ -30,13 +30,18 @@ pub enum OnInvalid {
 impl CatalogOption {
     /// Loads the catalogue with the additions of the `ConfigMap`s in this file. `namespace` is the default for objects
     /// that name none.
-    pub fn load_for(&self, file: &Path, namespace: Option<&str>) -> anyhow::Result<Catalog> {
+    pub(crate) fn load_for(&self, file: &Path, namespace: Option<&str>) -> anyhow::Result<Catalog> {
         self.load_with(&read_file(file, namespace)?)
     }
 
     /// Loads the catalogue with the additions of `ConfigMap`s in the cluster; those in the file replace those of the
     /// same names.
-    pub async fn load_from(&self, client: &Client, namespace: &str, file: Option<&Path>) -> anyhow::Result<Catalog> {
+    pub(crate) async fn load_from(
+        &self,
+        client: &Client,
+        namespace: &str,
+        file: Option<&Path>,
+    ) -> anyhow::Result<Catalog> {
         let mut additions = file.map(|file| read_file(file, Some(namespace))).transpose()?.unwrap_or_default();
         for live in read_cluster(client, namespace).await {
             if additions.iter().all(|other| other.source != live.source) {
@@ -47,17 +52,17 @@ impl CatalogOption {
     }
 
     /// Loads the catalogue with additions, which must be valid.
-    pub fn load_with(&self, additions: &[Addition]) -> anyhow::Result<Catalog> {
+    pub(crate) fn load_with(&self, additions: &[Addition]) -> anyhow::Result<Catalog> {
         Ok(self.extended(additions, OnInvalid::Fail)?.catalog)
     }
 
     /// Loads the catalogue with additions, without reporting invalid ones: the result contains them.
-    pub fn extended_silently(&self, additions: &[Addition]) -> anyhow::Result<ExtendedCatalog> {
+    pub(crate) fn extended_silently(&self, additions: &[Addition]) -> anyhow::Result<ExtendedCatalog> {
         extend_catalog(&self.texts()?, additions).with_context(|| self.error_context())
     }
 
     /// Loads the catalogue with additions. Invalid ones are an error, or a warning.
-    pub fn extended(&self, additions: &[Addition], on_invalid: OnInvalid) -> anyhow::Result<ExtendedCatalog> {
+    pub(crate) fn extended(&self, additions: &[Addition], on_invalid: OnInvalid) -> anyhow::Result<ExtendedCatalog> {
         let extended = self.extended_silently(additions)?;
         let messages = extended.rejected.iter().map(|rejected| format!("{}: {}", rejected.source, rejected.message));
         let messages: Vec<String> = messages.collect();
@@ -73,7 +78,7 @@ impl CatalogOption {
 
 /// Reads the `ConfigMap`s with the catalogue's label in a namespace of the cluster. If they can't be read, it prints a
 /// warning and returns none.
-pub async fn read_cluster(client: &Client, namespace: &str) -> Vec<Addition> {
+pub(crate) async fn read_cluster(client: &Client, namespace: &str) -> Vec<Addition> {
     list_additions(client, namespace).await.unwrap_or_else(|error| {
         eprintln!("not readable: ConfigMaps of the catalogue in {namespace}: {:#}", readable(error));
         Vec::new()
@@ -85,14 +90,14 @@ pub async fn read_cluster(client: &Client, namespace: &str) -> Vec<Addition> {
 ///
 /// # Errors
 /// If the file can't be read, or if such a `ConfigMap` is invalid.
-pub fn read_file(file: &Path, namespace: Option<&str>) -> anyhow::Result<Vec<Addition>> {
+pub(crate) fn read_file(file: &Path, namespace: Option<&str>) -> anyhow::Result<Vec<Addition>> {
     let files = [(display_name(file), read(file)?)];
     parse_files(files.iter().map(|(name, text)| (name.as_str(), text.as_str())), namespace, OnInvalid::Fail)
 }
 
 /// Reads the `ConfigMap`s as [`read_file`] does, from the texts of several files, each with its name. With
 /// [`OnInvalid::Warn`] it skips invalid `ConfigMap`s: the validation of the files reports them.
-pub fn parse_files<'a>(
+pub(crate) fn parse_files<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
     namespace: Option<&str>,
     on_invalid: OnInvalid,

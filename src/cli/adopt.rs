@@ -33,7 +33,7 @@ use osdpl_operator::cluster::Reader;
 use report::{AdoptReport, Observations};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Releases to adopt, by the catalogue's names; their resource must be in the cluster. Without any, the cloud is
     /// described.
     releases: Vec<String>,
@@ -68,7 +68,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         if self.all || !self.releases.is_empty() {
             return self.request_adoption().await;
         }

@@ -14,7 +14,7 @@ use super::output;
 use osdpl_core::api::{APPROVE, OpenStackDeployment};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
     /// The hash printed by `osdpl plan`; refused if other changes are pending by now. Default: the changes that are pending now.
@@ -22,7 +22,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(mut self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(mut self) -> anyhow::Result<ExitCode> {
         // With `osdpl approve HASH` the name argument is the hash.
         let is_hash = |text: &String| text.len() == 12 && text.chars().all(|c| c.is_ascii_hexdigit());
         if self.hash.is_none() && self.target.name.as_ref().is_some_and(is_hash) {

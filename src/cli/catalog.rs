@@ -19,7 +19,7 @@ use crate::reference::{Kind, Reference, pages};
 use osdpl_core::files::built_in;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// What to list; default: everything.
     #[arg(value_parser = KindParser)]
     kind: Option<KindArgument>,
@@ -98,7 +98,7 @@ fn suggest_command(name: &str) -> Option<String> {
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let (additions, on_invalid) = match (&self.file, &self.namespace) {
             (Some(file), _) => (read_file(file, None)?, OnInvalid::Fail),
             (None, Some(namespace)) => (read_cluster(&self.cluster.client().await?, namespace).await, OnInvalid::Warn),

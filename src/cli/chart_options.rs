@@ -13,7 +13,7 @@ use osdpl_operator::helm::pull::Puller;
 
 /// The options that select the source of charts.
 #[derive(Debug, clap::Args)]
-pub struct ChartOptions {
+pub(crate) struct ChartOptions {
     /// A folder of chart archives or chart directories, or a repository (https://…, oci://…); default: OpenStack-Helm's
     #[arg(long = "charts", value_name = "FOLDER|URL", env = "OSDPL_CHARTS")]
     source: Option<Source>,
@@ -30,17 +30,17 @@ pub struct ChartOptions {
 
 impl ChartOptions {
     /// Returns the source of the charts, if one was given.
-    pub fn source(&self) -> Option<&Source> {
+    pub(crate) fn source(&self) -> Option<&Source> {
         self.source.as_ref()
     }
 
     /// Opens the store with the selected source and lock.
-    pub async fn open(&self) -> anyhow::Result<Store> {
+    pub(crate) async fn open(&self) -> anyhow::Result<Store> {
         Ok(self.store(self.lock()?, self.puller().await?))
     }
 
     /// Opens a store that can describe what it would pull, but pulls nothing.
-    pub fn open_without_pull(&self) -> anyhow::Result<Store> {
+    pub(crate) fn open_without_pull(&self) -> anyhow::Result<Store> {
         Ok(self.store(self.lock()?, Arc::new(NoPull)))
     }
 
@@ -53,17 +53,17 @@ impl ChartOptions {
     }
 
     /// Finds the helm program.
-    pub async fn program(&self) -> anyhow::Result<Program> {
+    pub(crate) async fn program(&self) -> anyhow::Result<Program> {
         Ok(Program::find(self.helm.clone(), self.cache().join("helm")).await?)
     }
 
     /// Opens the store with the selected source and the given lock.
-    pub fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> Store {
+    pub(crate) fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> Store {
         Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
     }
 
     /// Returns the puller for repositories; a folder needs no helm.
-    pub async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
+    pub(crate) async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
         if let Some(Source::Folder(_)) = self.source {
             return Ok(Arc::new(NoPull));
         }
@@ -81,7 +81,7 @@ impl ChartOptions {
 }
 
 /// Reads a lock file.
-pub fn read_lock(file: &Path) -> anyhow::Result<Lock> {
+pub(crate) fn read_lock(file: &Path) -> anyhow::Result<Lock> {
     let name = file.display().to_string();
     let text =
         std::fs::read_to_string(file).map_err(|error| ReadError::new(format_args!("the lock {name}"), &error))?;

@@ -17,7 +17,7 @@ use osdpl_operator::charts::{
 
 /// Lock, pull and list the charts.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -81,7 +81,7 @@ impl Arguments {
     ///
     /// # Errors
     /// If any chart failed (after the others were processed), or if nothing can be done at all.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Lock(arguments) => arguments.run().await,
             Command::Pull(arguments) => arguments.run().await,

@@ -8,7 +8,7 @@ use osdpl_lint::rule::check_network;
 /// The options that describe the target cluster.
 #[derive(Args)]
 #[command(next_help_heading = "Target cluster")]
-pub struct ClusterInfoOptions {
+pub(crate) struct ClusterInfoOptions {
     /// The number of nodes of the cluster, each with every role: servers that need a node each are checked against it.
     #[arg(long, value_name = "NUMBER")]
     nodes: Option<usize>,
@@ -25,7 +25,7 @@ pub struct ClusterInfoOptions {
 
 impl ClusterInfoOptions {
     /// Returns the description of the cluster for the rules.
-    pub fn to_cluster_info(&self) -> ClusterInfo {
+    pub(crate) fn to_cluster_info(&self) -> ClusterInfo {
         let range = |description: &str, is_of_pods, cidr: &String| Range {
             description: description.into(),
             is_of_pods,
@@ -41,7 +41,7 @@ impl ClusterInfoOptions {
     }
 
     /// Whether any option is set.
-    pub fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.to_cluster_info() != ClusterInfo::default()
     }
 }

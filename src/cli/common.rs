@@ -14,7 +14,7 @@ use osdpl_core::files;
 
 /// The option that selects the catalogue.
 #[derive(Args, Clone, Debug)]
-pub struct CatalogOption {
+pub(crate) struct CatalogOption {
     /// A folder with values/ and presets/ instead of the built-in catalogue.
     #[arg(long, env = "OSDPL_CATALOG", value_name = "DIR", value_parser = folder)]
     pub catalog: Option<PathBuf>,
@@ -31,25 +31,25 @@ fn folder(name: &str) -> Result<PathBuf, String> {
 
 impl CatalogOption {
     /// Loads the catalogue without additions.
-    pub fn load(&self) -> anyhow::Result<Catalog> {
+    pub(crate) fn load(&self) -> anyhow::Result<Catalog> {
         files::load_catalog(self.catalog.as_deref()).with_context(|| self.error_context())
     }
 
     /// Returns the context for errors of the catalogue, whose paths are relative to its folder.
-    pub fn error_context(&self) -> String {
+    pub(crate) fn error_context(&self) -> String {
         let folder = self.catalog.as_ref().map(|folder| format!(" in {}", folder.display())).unwrap_or_default();
         format!("the catalogue{folder} is invalid")
     }
 
     /// Returns the files of the catalogue.
-    pub fn texts(&self) -> anyhow::Result<Files> {
+    pub(crate) fn texts(&self) -> anyhow::Result<Files> {
         Ok(files::read_files(self.catalog.as_deref())?)
     }
 }
 
 /// The arguments that select a resource of the cluster.
 #[derive(Args, Clone, Debug)]
-pub struct Target {
+pub(crate) struct Target {
     /// The resource's name; default: the only one there is.
     pub name: Option<String>,
     /// Its namespace; default: all are searched.
@@ -61,7 +61,7 @@ pub struct Target {
 
 /// The options that select a resource of the cluster, for commands with other positional arguments.
 #[derive(Args, Clone, Debug)]
-pub struct ResourceOption {
+pub(crate) struct ResourceOption {
     /// The resource's name in the cluster; default: the only one there is.
     #[arg(long)]
     pub name: Option<String>,
@@ -83,7 +83,7 @@ impl Target {
     ///
     /// # Errors
     /// If there is none, or if there are several.
-    pub async fn find(&self, client: &kube::Client) -> anyhow::Result<OpenStackDeployment> {
+    pub(crate) async fn find(&self, client: &kube::Client) -> anyhow::Result<OpenStackDeployment> {
         let all = match &self.namespace {
             Some(namespace) => list(Api::namespaced(client.clone(), namespace)).await,
             None => match list(Api::all(client.clone())).await {
@@ -111,7 +111,7 @@ async fn list(api: Api<OpenStackDeployment>) -> kube::Result<ObjectList<OpenStac
 }
 
 /// Returns the error for a release that the catalogue does not have.
-pub fn unknown_release(catalog: &Catalog, release: &str) -> anyhow::Error {
+pub(crate) fn unknown_release(catalog: &Catalog, release: &str) -> anyhow::Error {
     let known = catalog.services.values().flat_map(|service| service.releases.keys());
     let hint = did_you_mean(release, known.map(String::as_str));
     anyhow::anyhow!(

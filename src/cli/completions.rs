@@ -8,16 +8,16 @@ use clap_complete::Shell;
 use super::output;
 
 /// The name of the program that kubectl calls for completions of the plugin `kubectl-osdpl`; a link to this program.
-pub const KUBECTL: &str = "kubectl_complete-osdpl";
+pub(crate) const KUBECTL: &str = "kubectl_complete-osdpl";
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The shell to complete for.
     shell: Shell,
 }
 
 impl Arguments {
-    pub fn run(&self, mut root: Command) -> ExitCode {
+    pub(crate) fn run(&self, mut root: Command) -> ExitCode {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut root, "osdpl", &mut script);
         output::print(String::from_utf8_lossy(&script));
@@ -27,7 +27,7 @@ impl Arguments {
 
 /// Prints completions in the format of cobra, which kubectl uses: one candidate and its description per line, then a
 /// directive.
-pub fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
+pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
     // This adds the `help` subcommands and global options.
     root.build();
     let Some((prefix, before)) = words.split_last() else { return ExitCode::SUCCESS };

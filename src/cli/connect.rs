@@ -18,13 +18,13 @@ use osdpl_values::yaml;
 static SERVER: OnceLock<(String, &str)> = OnceLock::new();
 
 /// Remembers the API server for the messages of [`readable`].
-pub fn remember_server(config: &Config, options: &'static str) {
+pub(crate) fn remember_server(config: &Config, options: &'static str) {
     let _ = SERVER.set((config.cluster_url.to_string().trim_end_matches('/').to_owned(), options));
 }
 
 /// The options that select a cluster; kubectl does not pass its own options to plugins.
 #[derive(Args, Clone, Debug)]
-pub struct ClusterOption {
+pub(crate) struct ClusterOption {
     /// The kubeconfig file; default: KUBECONFIG or ~/.kube/config, as for kubectl.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -35,12 +35,12 @@ pub struct ClusterOption {
 
 impl ClusterOption {
     /// Whether an option or KUBECONFIG selects a cluster.
-    pub fn is_selected(&self) -> bool {
+    pub(crate) fn is_selected(&self) -> bool {
         self.kubeconfig.is_some() || self.context.is_some() || from_environment().is_some()
     }
 
     /// Returns a client for the cluster that kubectl would use.
-    pub async fn client(&self) -> anyhow::Result<kube::Client> {
+    pub(crate) async fn client(&self) -> anyhow::Result<kube::Client> {
         let config = self.config().await?;
         remember_server(&config, "--kubeconfig, --context");
         kube::Client::try_from(config).map_err(readable)
@@ -110,7 +110,7 @@ fn unusable(name: &str, kubeconfig: &Kubeconfig, error: &KubeconfigError) -> any
 
 /// Whether a cluster is configured, reachable or not: by a kubeconfig, which may be invalid, or by the pod's
 /// environment.
-pub fn is_configured() -> bool {
+pub(crate) fn is_configured() -> bool {
     let in_files = match Kubeconfig::read() {
         Ok(kubeconfig) => !kubeconfig.clusters.is_empty(),
         Err(_) => kubeconfig_files().0.iter().any(|file| file.exists()),
@@ -152,7 +152,7 @@ fn unreadable(file: &Path, error: KubeconfigError) -> anyhow::Error {
 }
 
 /// Returns the message of the API server or, if it does not respond, which server that is and why.
-pub fn readable(error: kube::Error) -> anyhow::Error {
+pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
     match error {
         // This is the API server's response for an unknown kind.
         kube::Error::Api(status) if status.message.trim() == "404 page not found" => anyhow!(

@@ -17,7 +17,7 @@ use osdpl_core::desired::select;
 
 #[derive(Args)]
 #[command(group(ArgGroup::new("what").args(["releases", "all"]).required(true)))]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Releases to unmanage, by the catalogue's names.
     releases: Vec<String>,
     /// Detach the whole cloud: the resource is deleted, and everything it created keeps running.
@@ -30,7 +30,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         let client = self.resource.cluster.client().await?;
         let deployment = Target::from(&self.resource).find(&client).await?;
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());

@@ -17,7 +17,7 @@ use super::output::{self, Format};
 use report::DiffReport;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The resource's file, as if it were applied; default: the cluster's resource. `-` for standard input.
     #[arg(long, short, conflicts_with = "name")]
     file: Option<PathBuf>,
@@ -42,7 +42,7 @@ const UNREADABLE: u8 = 2;
 
 impl Arguments {
     /// Prints the differences. Exits with 0 without differences, 1 with differences, 2 if something can't be compared.
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         Ok(self.print_diff().await.unwrap_or_else(|error| {
             eprintln!("osdpl: {error:#}");
             ExitCode::from(UNREADABLE)

@@ -16,7 +16,7 @@ use osdpl_lint::rule::{
 use osdpl_values::yaml::redact_literals;
 
 /// A resource that was read from a file.
-pub struct Document {
+pub(crate) struct Document {
     location: Location,
     /// The resource as written in the file.
     object: Value,
@@ -60,7 +60,7 @@ impl Document {
     /// # Errors
     /// If there are several resources, or if any document of the file is not valid YAML: the resource might reference
     /// it.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         Self::read_named(path, None)
     }
 
@@ -68,7 +68,7 @@ impl Document {
     ///
     /// # Errors
     /// As [`Self::read`], and if there is none of this name.
-    pub fn read_named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
+    pub(crate) fn read_named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         Self::parse(&display_name(path), &read(path)?, name)
     }
 
@@ -99,7 +99,7 @@ impl Document {
     }
 
     /// Sets the default namespace, as `kubectl -n` does for a file.
-    pub fn with_namespace(self, namespace: Option<String>) -> Self {
+    pub(crate) fn with_namespace(self, namespace: Option<String>) -> Self {
         Self { namespace, ..self }
     }
 
@@ -107,7 +107,7 @@ impl Document {
     ///
     /// # Errors
     /// If it can't be parsed anyway, or names another namespace than the requested one.
-    pub fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
+    pub(crate) fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         let object = self.object();
         // The API server owns the rest of the metadata, and the operator owns the status.
         let fields = ["name", "namespace", "labels", "annotations"];
@@ -132,7 +132,7 @@ impl Document {
     }
 
     /// Returns the resource as written, with its default name and namespace.
-    pub fn object(&self) -> Value {
+    pub(crate) fn object(&self) -> Value {
         let mut object = self.object.clone();
         let metadata =
             object.as_object_mut().map(|object| object.entry("metadata").or_insert_with(|| Map::new().into()));
@@ -149,22 +149,22 @@ impl Document {
     }
 
     /// Returns the namespace of the resource.
-    pub fn namespace(&self) -> String {
+    pub(crate) fn namespace(&self) -> String {
         self.object()["metadata"]["namespace"].as_str().unwrap_or_default().to_owned()
     }
 
     /// Returns the display name of the file.
-    pub fn file(&self) -> &str {
+    pub(crate) fn file(&self) -> &str {
         &self.location.file
     }
 
     /// Returns the location of a field, or of its nearest parent: `cloud.yaml:12`.
-    pub fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
+    pub(crate) fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         self.location.line(keys)
     }
 
     /// Returns the line of a field, or of its nearest parent.
-    pub fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
+    pub(crate) fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.location.number(keys)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::fmt::friendly::{Spacing, SpanParser, SpanPrinter};
 
 /// Parses a duration: `90`, `90s`, `5m`, `1h30m`.
-pub fn parse(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));
     }
@@ -18,7 +18,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// Formats a duration: `1h30m`.
-pub fn describe(duration: &Duration) -> String {
+pub(crate) fn describe(duration: &Duration) -> String {
     SpanPrinter::new().spacing(Spacing::None).unsigned_duration_to_string(duration)
 }
 

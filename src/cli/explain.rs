@@ -26,7 +26,7 @@ use osdpl_operator::controller::{ChartSource, chart_of_release, preview};
 use osdpl_values::Path;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// A release and a path in its values (`nova conf.nova.DEFAULT.debug`); with only a path, every release that has
     /// it.
     #[arg(required = true, num_args = 1..=2, value_name = "[RELEASE] PATH")]
@@ -57,7 +57,7 @@ struct Cloud {
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let document = self.file.as_deref().map(Document::read).transpose().inspect_err(|_| self.print_findings())?;
         let document = document.map(|document| document.with_namespace(self.resource.namespace.clone()));
         let live = if document.is_none() { Some(self.find().await?) } else { None };

@@ -16,7 +16,7 @@ use super::output;
 use osdpl_core::api::{FORGET_NODES_ANNOTATION, OpenStackDeployment};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Nodes that were deleted and will not come back.
     #[arg(required = true)]
     nodes: Vec<String>,
@@ -31,7 +31,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         let client = self.cluster.client().await?;
         let nodes: Api<Node> = Api::all(client.clone());
         for node in &self.nodes {

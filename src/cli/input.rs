@@ -8,12 +8,12 @@ use std::sync::OnceLock;
 use osdpl_core::files;
 
 /// Returns the display name of a file.
-pub fn display_name(path: &Path) -> String {
+pub(crate) fn display_name(path: &Path) -> String {
     if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() }
 }
 
 /// Whether an error was caused by an unreadable file or folder.
-pub fn is_read_error(error: &anyhow::Error) -> bool {
+pub(crate) fn is_read_error(error: &anyhow::Error) -> bool {
     let is_catalogue_file = |error: &files::Error| matches!(error, files::Error::Read { .. });
     error.chain().any(|error| error.is::<ReadError>() || error.downcast_ref().is_some_and(is_catalogue_file))
 }
@@ -21,14 +21,14 @@ pub fn is_read_error(error: &anyhow::Error) -> bool {
 /// A file that can't be read; every command then exits with code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("reading {name}: {why}")]
-pub struct ReadError {
+pub(crate) struct ReadError {
     name: String,
     /// The reason, and what to do.
     pub why: String,
 }
 
 impl ReadError {
-    pub fn new(name: impl Display, error: &std::io::Error) -> Self {
+    pub(crate) fn new(name: impl Display, error: &std::io::Error) -> Self {
         let why = match error.kind() {
             ErrorKind::NotFound => "there is no such file; name an existing one".to_owned(),
             ErrorKind::PermissionDenied => "permission denied; get permission to read it".to_owned(),
@@ -42,7 +42,7 @@ impl ReadError {
 
 /// Reads a file, or standard input for `-`. The text of standard input is kept, so that a command can read it again.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
-pub fn read(path: &Path) -> Result<String, ReadError> {
+pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
     static STDIN: OnceLock<String> = OnceLock::new();
     if path != Path::new("-") {
         return std::fs::read_to_string(path).map_err(|error| ReadError::new(path.display(), &error));

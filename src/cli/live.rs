@@ -16,7 +16,7 @@ use osdpl_core::catalog::Catalog;
 use osdpl_operator::controller::{ChartSource, Preview, preview};
 
 /// The cloud to load, and its catalogue and charts.
-pub struct LiveQuery<'a> {
+pub(crate) struct LiveQuery<'a> {
     pub resource: &'a ResourceOption,
     /// The resource's file, as if it were applied; default: the cluster's resource.
     pub file: Option<&'a Path>,
@@ -25,7 +25,7 @@ pub struct LiveQuery<'a> {
 }
 
 /// The loaded cloud.
-pub struct Live {
+pub(crate) struct Live {
     pub client: Client,
     pub deployment: OpenStackDeployment,
     /// The resource in the cluster, if it exists.
@@ -38,7 +38,7 @@ pub struct Live {
 
 impl LiveQuery<'_> {
     /// Loads the cloud. It reads the same objects as the operator, and writes nothing.
-    pub async fn load(self) -> anyhow::Result<Live> {
+    pub(crate) async fn load(self) -> anyhow::Result<Live> {
         let client = self.resource.cluster.client().await?;
         let (deployment, live, catalog, document) = if let Some(file) = self.file {
             let document = Document::read(file)?.with_namespace(self.resource.namespace.clone());
@@ -62,7 +62,10 @@ impl LiveQuery<'_> {
 }
 
 /// Returns the cluster's resource that the file would change.
-pub async fn find_live(client: &Client, file: &OpenStackDeployment) -> anyhow::Result<Option<OpenStackDeployment>> {
+pub(crate) async fn find_live(
+    client: &Client,
+    file: &OpenStackDeployment,
+) -> anyhow::Result<Option<OpenStackDeployment>> {
     let namespace = file.namespace().unwrap_or_default();
     let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &namespace);
     let name = file.name_any();
@@ -73,7 +76,7 @@ pub async fn find_live(client: &Client, file: &OpenStackDeployment) -> anyhow::R
 }
 
 /// Returns the resource as it would be after `kubectl apply --server-side`: with the file's spec and annotations.
-pub fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
+pub(crate) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
     let Some(live) = live else { return file.clone() };
     let mut applied = live.clone();
     applied.spec = file.spec.clone();
@@ -88,7 +91,10 @@ pub fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDeployment
 }
 
 /// Returns a note if another, older resource takes precedence: there is one cloud per cluster, the oldest.
-pub async fn superseded_by(client: &Client, live: Option<&OpenStackDeployment>) -> anyhow::Result<Option<String>> {
+pub(crate) async fn superseded_by(
+    client: &Client,
+    live: Option<&OpenStackDeployment>,
+) -> anyhow::Result<Option<String>> {
     let all: Api<OpenStackDeployment> = Api::all(client.clone());
     let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
     let older = osdpl_decide::find_older(&all.items, live);

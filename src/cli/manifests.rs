@@ -25,7 +25,7 @@ use osdpl_values::{Values, get, leaves};
 const PLAIN: [&str; 5] = ["images", "dependencies", "manifests", "pod", "labels"];
 
 /// Renders releases.
-pub struct Renderer {
+pub(crate) struct Renderer {
     store: Store,
     program: Program,
     capabilities: Capabilities,
@@ -33,7 +33,7 @@ pub struct Renderer {
 
 impl Renderer {
     /// Opens the selected charts, without a cluster.
-    pub async fn open(options: &ChartOptions) -> anyhow::Result<Self> {
+    pub(crate) async fn open(options: &ChartOptions) -> anyhow::Result<Self> {
         if options.source().is_none() {
             bail!("manifests are rendered from charts: name those of the operator with --charts");
         }
@@ -42,7 +42,7 @@ impl Renderer {
     }
 
     /// Sets the version and the APIs of this cluster, which charts may depend on.
-    pub async fn for_cluster(self, client: &Client) -> anyhow::Result<Self> {
+    pub(crate) async fn for_cluster(self, client: &Client) -> anyhow::Result<Self> {
         let version = client.apiserver_version().await.map_err(readable).context("reading the cluster's version")?;
         let groups =
             client.list_api_groups_aggregated().await.map_err(readable).context("listing the cluster's APIs")?;
@@ -52,7 +52,7 @@ impl Renderer {
     }
 
     /// Returns the objects of a release in helm's order.
-    pub async fn objects(
+    pub(crate) async fn objects(
         &self,
         (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
         (name, release): (&str, &DesiredRelease),
@@ -73,7 +73,7 @@ impl Renderer {
 }
 
 /// Obtains a chart and checks its digest, if one was added to the catalogue's lock.
-pub async fn obtain(store: &Store, request: &ChartRequest, digest: Option<&String>) -> anyhow::Result<Chart> {
+pub(crate) async fn obtain(store: &Store, request: &ChartRequest, digest: Option<&String>) -> anyhow::Result<Chart> {
     let chart = store.obtain(request).await?;
     let actual = chart.digest.to_string();
     if let Some(digest) = digest.filter(|digest| **digest != actual) {
@@ -108,7 +108,7 @@ fn api_versions(groups: &[APIGroupDiscovery]) -> Vec<String> {
 /// previous values.
 ///
 /// Scrubbing is expensive and a cloud has hundreds of secrets, so only those in the release's values are included.
-pub fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
+pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
     // A value that is plain now may have been secret in the record.
     let recorded_marks = recorded.map(|values| (values, &release.marked));

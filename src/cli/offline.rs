@@ -17,7 +17,7 @@ use osdpl_lint::rule::{self, Argument, Kind, Report, ReviewInput, Schemas, keys_
 use osdpl_lint::{Evaluation, Input};
 
 /// The resolved resource of a file; credentials and Ceph are placeholders.
-pub struct Offline {
+pub(crate) struct Offline {
     pub deployment: OpenStackDeployment,
     pub selection: Selection,
     pub facts: Facts,
@@ -29,7 +29,7 @@ pub struct Offline {
 /// A refused resource with its findings, which have been printed.
 #[derive(Debug, thiserror::Error)]
 #[error("the resource is refused: {} error(s), see above", errors(.0))]
-pub struct Refused(pub Vec<Finding>);
+pub(crate) struct Refused(pub Vec<Finding>);
 
 fn errors(findings: &[Finding]) -> usize {
     findings.iter().filter(|finding| finding.level == Level::Error).count()
@@ -40,12 +40,16 @@ impl Offline {
     ///
     /// # Errors
     /// If the resource is refused ([`Refused`]); every finding has been printed.
-    pub fn resolve_strictly(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
+    pub(crate) fn resolve_strictly(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
         Self::resolve(document, catalog, &ClusterInfo::default())?.report_findings(document)
     }
 
     /// Resolves the resource again with these charts.
-    pub fn with_charts(mut self, catalog: &Catalog, charts: BTreeMap<String, Result<ChartInfo, Blocked>>) -> Self {
+    pub(crate) fn with_charts(
+        mut self,
+        catalog: &Catalog,
+        charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
+    ) -> Self {
         let mut findings = std::mem::take(&mut self.desired.findings);
         let input = Input::of_resource(&self.deployment, &self.deployment.spec, catalog);
         let resolve_with = |facts: &Facts| input.resolve(&self.selection, facts);
@@ -63,7 +67,7 @@ impl Offline {
     ///
     /// # Errors
     /// If the resource is refused.
-    pub fn report_findings(self, document: &Document) -> anyhow::Result<Self> {
+    pub(crate) fn report_findings(self, document: &Document) -> anyhow::Result<Self> {
         print_and_check(self.desired.findings.clone(), Some(document))?;
         self.report_missing(document);
         Ok(self)
@@ -74,7 +78,7 @@ impl Offline {
     ///
     /// # Errors
     /// If it is not well-formed, or selects nothing; every finding has been printed.
-    pub fn resolve_leniently(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
+    pub(crate) fn resolve_leniently(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
         let resolved = Self::resolve(document, catalog, &ClusterInfo::default())?;
         match errors(&resolved.desired.findings) {
             0 => {}
@@ -107,7 +111,7 @@ impl Offline {
     ///
     /// # Errors
     /// If it is not well-formed, or selects nothing; every finding has been printed.
-    pub fn resolve(document: &Document, catalog: &Catalog, cluster_info: &ClusterInfo) -> anyhow::Result<Self> {
+    pub(crate) fn resolve(document: &Document, catalog: &Catalog, cluster_info: &ClusterInfo) -> anyhow::Result<Self> {
         let schemas = Schemas::new(catalog)?;
         let validation = Validation::new(document, catalog, &schemas, cluster_info);
         let deployment = validation.deployment()?;
@@ -128,13 +132,13 @@ impl Offline {
 ///
 /// # Errors
 /// If it is not well-formed ([`Refused`]); every finding of `osdpl validate` has been printed.
-pub fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
+pub(crate) fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
     let (schemas, cluster_info) = (Schemas::new(catalog)?, ClusterInfo::default());
     Validation::new(document, catalog, &schemas, &cluster_info).deployment()
 }
 
 /// Returns the findings of a resource that is not well-formed, one per line; `None` if it is.
-pub fn shape_errors(document: &Document, catalog: &Catalog, schemas: &Schemas) -> Option<String> {
+pub(crate) fn shape_errors(document: &Document, catalog: &Catalog, schemas: &Schemas) -> Option<String> {
     let cluster_info = ClusterInfo::default();
     let validation = Validation::new(document, catalog, schemas, &cluster_info);
     (!validation.is_well_formed()).then(|| lines(&mut validation.findings(), Some(document)).join("\n"))
@@ -176,12 +180,12 @@ impl<'a> Validation<'a> {
 
 /// Returns the current time, for the expiry of certificates.
 #[allow(clippy::disallowed_methods, reason = "the command line checks expiry against the system clock")]
-pub fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     Timestamp::now()
 }
 
 /// Returns the report of `osdpl validate` about a file; `None` if there are no errors.
-pub fn report(file: &Path, option: &CatalogOption, namespace: Option<&str>) -> anyhow::Result<Option<Report>> {
+pub(crate) fn report(file: &Path, option: &CatalogOption, namespace: Option<&str>) -> anyhow::Result<Option<Report>> {
     let (name, text) = (display_name(file), read(file)?);
     let documents = rule::split_documents(&name, &text);
     let additions = parse_files([(name.as_str(), text.as_str())], namespace, OnInvalid::Warn)?;
@@ -193,15 +197,15 @@ pub fn report(file: &Path, option: &CatalogOption, namespace: Option<&str>) -> a
     Ok(Some(report).filter(|report| report.summary.errors > 0))
 }
 
-/// Prints what the API server would print_and_check of the resource, and fails if there is anything: its content becomes part of
-/// a script that users run.
-pub fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
+/// Prints the errors that the API server would report, and fails if there are any: the resource's content becomes part
+/// of a script that users run.
+pub(crate) fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
     let findings = Schemas::new(catalog)?.check(Kind::OpenStackDeployment, &document.object());
     print_and_check(findings, Some(document))
 }
 
 /// Prints the findings, and fails if there is an error.
-pub fn report_findings(desired: &Desired) -> anyhow::Result<()> {
+pub(crate) fn report_findings(desired: &Desired) -> anyhow::Result<()> {
     print_and_check(desired.findings.clone(), None)
 }
 

@@ -36,7 +36,7 @@ mod probes;
 mod webhook;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The maximum number of concurrent helm processes; each may take 150 MB while it renders.
     #[arg(long, env = "OSDPL_SLOTS", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=64))]
     slots: u16,
@@ -70,7 +70,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         telemetry::init_logging(!self.plain_logs);
         // First of all: as PID 1, a signal without a handler is ignored.
         let mut signals = Signals::listen()?;
@@ -222,14 +222,14 @@ impl Signals {
 
 /// `osdpl exec-helm PARENT PROGRAM ARGUMENTS…`.
 #[derive(clap::Parser)]
-pub struct ExecArguments {
+pub(crate) struct ExecArguments {
     parent: u32,
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     argv: Vec<OsString>,
 }
 
 impl ExecArguments {
-    pub fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match helm::exec::exec_with_parent_death_signal(self.parent, &self.argv) {
             Ok(never) => match never {},
             Err(error) => Err(error.into()),

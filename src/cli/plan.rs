@@ -30,7 +30,7 @@ use osdpl_operator::controller::{ChartSource, preview};
 use report::PlanReport;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
     /// Plan for this file's resource instead of the cluster's, as if it were applied; `-` for standard input.
@@ -63,7 +63,7 @@ enum Format {
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let name = self.target.name.as_deref();
         let document = self.file.as_deref().map(|file| Document::read_named(file, name)).transpose();
         let document = document.inspect_err(|_| self.print_findings())?;

@@ -21,7 +21,7 @@ use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::{Evaluation, Input};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -63,7 +63,7 @@ fn parse_presets(text: &str) -> Result<Presets, String> {
 }
 
 impl Arguments {
-    pub fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         match &self.command {
             Command::Diff(diff) => diff.run(),
         }

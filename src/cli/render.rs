@@ -37,7 +37,7 @@ use write::manifest;
     mut_arg("kubeconfig", |option| option.requires("credentials")),
     mut_arg("context", |option| option.requires("credentials"))
 )]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The resource's file; `-` for standard input.
     #[arg(long, short, required_unless_present = "credentials", conflicts_with = "name")]
     file: Option<PathBuf>,
@@ -96,7 +96,7 @@ enum Secrets {
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         // Check the folder before reading any credential.
         let folder = match &self.out {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),

@@ -22,7 +22,7 @@ use osdpl_core::nodes::format_names;
 use osdpl_core::status::rollout_line;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
     /// The output format: JSON has the resource's status, with its name, its generation and whether it is ready.
@@ -34,7 +34,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
         if !self.watch {
@@ -102,7 +102,7 @@ fn json(deployment: &OpenStackDeployment) -> serde_json::Value {
 }
 
 /// Returns the status as text.
-pub fn tree(deployment: &OpenStackDeployment) -> String {
+pub(crate) fn tree(deployment: &OpenStackDeployment) -> String {
     let status = deployment.status.clone().unwrap_or_default();
     let stale = stale_status_message(deployment).map(|message| format!("{message}; the status below is older"));
     let phase = match (&stale, status.phase) {

@@ -29,7 +29,7 @@ use report::{CaseResult, TestReport};
 use suite::{InvalidCase, Suite};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Files with test cases, `-` for standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
@@ -56,7 +56,7 @@ const INVALID: u8 = 2;
 impl Arguments {
     /// Returns 0 if every case passes, 1 if one fails, 2 if a file can't be read, or if it or one of its cases is
     /// invalid. The other cases are reported anyway.
-    pub fn run(&self) -> ExitCode {
+    pub(crate) fn run(&self) -> ExitCode {
         self.run_files().unwrap_or_else(|error| {
             eprintln!("osdpl: {error:#}");
             ExitCode::from(INVALID)

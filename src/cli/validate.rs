@@ -19,7 +19,7 @@ use osdpl_core::catalog::ExtendedCatalog;
 use osdpl_lint::rule::{Report, Schemas, report};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Files, folders (their .yaml, .yml and .json files), or `-` for standard input, which is the default.
     #[arg(value_name = "FILE|FOLDER|-")]
     paths: Vec<PathBuf>,
@@ -47,7 +47,7 @@ enum Format {
 
 impl Arguments {
     /// Exits with 0 without errors (with `--strict`: without findings), 1 with errors, 2 if something can't be read.
-    pub fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stdin = [PathBuf::from("-")];
         let inputs = Inputs::read(if self.paths.is_empty() { &stdin[..] } else { &self.paths });
         let report = match self.validate(&inputs) {

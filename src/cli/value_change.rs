@@ -12,7 +12,7 @@ use osdpl_values::{Path, Values, changed_paths, get};
 
 /// The parts of changed values to print.
 #[derive(Clone, Copy)]
-pub struct DisplayOptions {
+pub(crate) struct DisplayOptions {
     /// Print the values, not only their paths.
     pub values: bool,
     /// Print credentials among the values, too.
@@ -21,7 +21,7 @@ pub struct DisplayOptions {
 
 /// A changed value.
 #[derive(Serialize)]
-pub struct Change {
+pub(crate) struct Change {
     pub path: String,
     /// The value before; absent if it is not printed, or if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub struct Change {
 }
 
 /// Returns the values that the next upgrade changes.
-pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
+pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let without_values = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
         // A release that another tool created is compared by its merged values, because its overrides may be written
@@ -70,7 +70,7 @@ pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options:
 ///
 /// Secret are values that their layer marks as secret, values that contain a known secret, and, because records have no
 /// marks, values whose key is named like a secret or that are in a Secret manifest among the values.
-pub struct Redactor<'a> {
+pub(crate) struct Redactor<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
     /// The paths in such Secret manifests of the record or of the desired values: only the record has a removed one.
@@ -79,7 +79,7 @@ pub struct Redactor<'a> {
 
 /// The source of the values.
 #[derive(Clone, Copy)]
-pub enum ValuesSource {
+pub(crate) enum ValuesSource {
     /// The recorded values, whose layers are unknown: everything that is marked now is hidden.
     Record,
     /// The desired values: a plain value of a later layer is shown.
@@ -88,12 +88,12 @@ pub enum ValuesSource {
 
 impl<'a> Redactor<'a> {
     /// Returns a redactor for these values, before and after.
-    pub fn new(release: &'a DesiredRelease, scrubber: &'a Scrubber, values: [&Values; 2]) -> Self {
+    pub(crate) fn new(release: &'a DesiredRelease, scrubber: &'a Scrubber, values: [&Values; 2]) -> Self {
         Self { release, scrubber, paths_in_secrets: values.into_iter().flat_map(find_secret_paths).collect() }
     }
 
     /// Returns the value at a path, or a replacement if it is secret.
-    pub fn value(&self, values: &Values, path: &Path, source: ValuesSource) -> Option<Value> {
+    pub(crate) fn value(&self, values: &Values, path: &Path, source: ValuesSource) -> Option<Value> {
         let value = get(values, path)?;
         let marks = match source {
             ValuesSource::Record => &self.release.marked,
@@ -115,7 +115,7 @@ impl<'a> Redactor<'a> {
 
 impl Change {
     /// Returns the change as text if both values are known. Of a secret it only says that it changed.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         if self.before.is_some() && self.before == self.after {
             return format!("{}: changed, not shown", self.path);
         }

@@ -20,7 +20,7 @@ use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition}
 const STALLED: u8 = 2;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
     /// How long to wait: hours, minutes and seconds such as 1h30m, 5m or 60s, or a number of seconds.
@@ -29,7 +29,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
@@ -64,13 +64,13 @@ impl Arguments {
 }
 
 /// Whether the cloud is Ready according to a status for the current spec.
-pub fn is_ready(deployment: &OpenStackDeployment) -> bool {
+pub(crate) fn is_ready(deployment: &OpenStackDeployment) -> bool {
     true_condition(deployment, condition::READY).is_some()
 }
 
 /// Returns the message to show instead of a status that is not for the current spec yet: the operator has just started,
 /// is busy, or does not run.
-pub fn stale_status_message(deployment: &OpenStackDeployment) -> Option<String> {
+pub(crate) fn stale_status_message(deployment: &OpenStackDeployment) -> Option<String> {
     if current(deployment).is_some() {
         return None;
     }

@@ -21,7 +21,7 @@ use osdpl_operator::controller::{Preview, preview};
 use report::WhyReport;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// A service, a release, a component (nova/compute), a workload, a Job, a CronJob or a pod; default: everything
     /// that is not ready.
     what: Option<String>,
@@ -35,7 +35,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
         let namespace = deployment.namespace().unwrap_or_default();

@@ -12,7 +12,7 @@ use osdpl_core::adopt::{CephDeclaration, CephState, CephUses, IdentifiedReleases
 use osdpl_core::ceph::Cluster;
 
 /// The detected Ceph.
-pub struct Ceph {
+pub(crate) struct Ceph {
     /// The part of the spec that declares it; `None` if it is not known completely.
     pub storage: Option<CephDeclaration>,
     /// The note for the user.
@@ -20,7 +20,7 @@ pub struct Ceph {
 }
 
 /// Detects the Ceph that the releases use, for a resource of this namespace and name; `None` if they use none.
-pub async fn detect(
+pub(crate) async fn detect(
     client: &Client,
     known: &IdentifiedReleases<'_>,
     (namespace, name): (&str, &str),

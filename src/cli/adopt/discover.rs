@@ -13,7 +13,7 @@ use osdpl_operator::controller::chart_of_release;
 
 /// The releases that helm has recorded.
 #[derive(Default)]
-pub struct HelmReleases {
+pub(crate) struct HelmReleases {
     /// The deployed releases that osdpl does not manage.
     pub found: Vec<InstalledRelease>,
     /// The other releases, and why each is excluded.
@@ -21,7 +21,7 @@ pub struct HelmReleases {
 }
 
 /// Reads the releases that helm has recorded.
-pub async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<HelmReleases> {
+pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<HelmReleases> {
     let mut releases = HelmReleases::default();
     for meta in cluster.newest_records(namespace).await? {
         let key = meta.release.clone();
@@ -43,7 +43,7 @@ pub async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> anyhow:
 }
 
 /// How the chart to use compares to the recorded one.
-pub enum ChartState {
+pub(crate) enum ChartState {
     /// It differs.
     Other(String),
     /// It can't be obtained or read.
@@ -51,7 +51,7 @@ pub enum ChartState {
 }
 
 /// Returns the charts that differ from the recorded ones, by the catalogue's name.
-pub async fn differing_charts(
+pub(crate) async fn differing_charts(
     store: &Store,
     known: &IdentifiedReleases<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -85,7 +85,7 @@ async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionS
 }
 
 /// Returns other owners of releases, by the catalogue's name.
-pub async fn other_owners(
+pub(crate) async fn other_owners(
     cluster: &Reader,
     known: &IdentifiedReleases<'_>,
 ) -> anyhow::Result<BTreeMap<String, String>> {

@@ -19,7 +19,7 @@ use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 /// The changes of one release; empty if it would not change.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Effects {
+pub(crate) struct Effects {
     /// Values that would change for templates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
@@ -32,7 +32,7 @@ pub struct Effects {
 }
 
 /// The inputs of the comparison.
-pub struct EffectsQuery<'a> {
+pub(crate) struct EffectsQuery<'a> {
     pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
     pub known: &'a IdentifiedReleases<'a>,
@@ -44,7 +44,7 @@ pub struct EffectsQuery<'a> {
 
 impl EffectsQuery<'_> {
     /// Returns the effects on every release that can be adopted, by the catalogue's name.
-    pub async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
+    pub(crate) async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
         let secrets = secret_texts(self.described);
         let mut effects_by_name = BTreeMap::new();
         for (name, found) in &self.known.releases {

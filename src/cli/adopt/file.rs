@@ -14,7 +14,7 @@ use osdpl_values::yaml;
 const PRIVATE: u32 = 0o600;
 
 /// The file to write.
-pub struct DescriptionFile<'a> {
+pub(crate) struct DescriptionFile<'a> {
     pub name: &'a str,
     pub namespace: &'a str,
     pub described: &'a Description,
@@ -25,7 +25,7 @@ pub struct DescriptionFile<'a> {
 impl DescriptionFile<'_> {
     /// Writes everything, Secrets first, so that `kubectl apply` creates them before the resource that references them.
     #[allow(clippy::disallowed_methods, reason = "the command line writes the file that its user names")]
-    pub fn save(&self, file: &Path) -> anyhow::Result<()> {
+    pub(crate) fn save(&self, file: &Path) -> anyhow::Result<()> {
         let mut open = std::fs::OpenOptions::new();
         let mut target = open.write(true).create(true).truncate(true).mode(PRIVATE).open(file)?;
         // An existing file keeps its mode when it is opened.
@@ -35,7 +35,7 @@ impl DescriptionFile<'_> {
     }
 
     /// Returns the resource as YAML, with the Secrets if requested.
-    pub fn text(&self, with_secrets: bool) -> anyhow::Result<String> {
+    pub(crate) fn text(&self, with_secrets: bool) -> anyhow::Result<String> {
         let mut text = String::new();
         if with_secrets {
             for secret in self.secrets() {

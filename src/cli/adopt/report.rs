@@ -19,7 +19,7 @@ use release::ReleaseReport;
 /// The report of `osdpl adopt`.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AdoptReport {
+pub(crate) struct AdoptReport {
     pub releases: Vec<ReleaseReport>,
     /// Releases that do not exist but that others need: the spec pauses them.
     pub installs: Vec<String>,
@@ -42,13 +42,13 @@ pub struct AdoptReport {
 
 /// A release that is not part of the description.
 #[derive(Serialize)]
-pub struct IgnoredRelease {
+pub(crate) struct IgnoredRelease {
     pub release: String,
     pub why: String,
 }
 
 /// The data of the report, by the catalogue's names of releases.
-pub struct Observations {
+pub(crate) struct Observations {
     pub owners: BTreeMap<String, String>,
     pub charts: BTreeMap<String, ChartState>,
     pub effects: BTreeMap<String, Effects>,
@@ -61,7 +61,7 @@ pub struct Observations {
 }
 
 impl AdoptReport {
-    pub fn new(known: &IdentifiedReleases<'_>, described: &Description, mut observations: Observations) -> Self {
+    pub(crate) fn new(known: &IdentifiedReleases<'_>, described: &Description, mut observations: Observations) -> Self {
         let releases = known
             .releases
             .iter()
@@ -88,7 +88,7 @@ impl AdoptReport {
     }
 
     /// Returns the report as text; `file` is the written file.
-    pub fn table(&self, file: Option<&Path>) -> String {
+    pub(crate) fn table(&self, file: Option<&Path>) -> String {
         let mut text = String::new();
         for release in &self.releases {
             let ReleaseReport { name, release: key, chart, .. } = release;

@@ -14,7 +14,7 @@ const UNCHANGEABLE: &str = "never";
 /// A password of the existing cloud that is a default of upstream's charts.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Warning {
+pub(crate) struct Warning {
     /// The release, by the catalogue's name.
     pub release: String,
     /// The path in its values.
@@ -28,7 +28,7 @@ pub struct Warning {
 }
 
 /// Returns all warnings, except those about passwords that can never change.
-pub fn password_warnings(shipped: &Shipped, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Warning> {
+pub(crate) fn password_warnings(shipped: &Shipped, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Warning> {
     let rotation = |service: &str, name: &str| {
         let credential = catalog.services.get(service).and_then(|service| service.credentials.get(name));
         credential.map(|credential| credential.rotation.clone()).unwrap_or_default()
@@ -48,7 +48,7 @@ pub fn password_warnings(shipped: &Shipped, spec: &OpenStackDeploymentSpec, cata
 }
 
 /// Returns the warnings as text; empty if there are none.
-pub fn format(warnings: &[Warning]) -> String {
+pub(crate) fn format(warnings: &[Warning]) -> String {
     let mut text = String::new();
     if !warnings.is_empty() {
         let _ = writeln!(

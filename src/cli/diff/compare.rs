@@ -19,7 +19,11 @@ use osdpl_operator::controller::collect_secrets;
 use osdpl_values::{Path, Values, changed_paths};
 
 /// Compares the releases, or only the named ones.
-pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Renderer>) -> anyhow::Result<DiffReport> {
+pub(crate) async fn compare_all(
+    live: &Live,
+    only: &[String],
+    renderer: Option<&Renderer>,
+) -> anyhow::Result<DiffReport> {
     let Live { client, deployment, preview, .. } = live;
     let scrub = |text: &str| preview.scrubber.scrub(text);
     let findings =

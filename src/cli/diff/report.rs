@@ -11,7 +11,7 @@ use osdpl_core::difference::Difference;
 
 /// The changes that a reconciliation would make.
 #[derive(Default, Serialize)]
-pub struct DiffReport {
+pub(crate) struct DiffReport {
     pub namespace: String,
     pub name: String,
     /// The releases that differ from their desired state, by the catalogue's names.
@@ -42,7 +42,7 @@ fn is_zero(count: &usize) -> bool {
 
 /// The differences of one release.
 #[derive(Serialize)]
-pub struct ReleaseDiff {
+pub(crate) struct ReleaseDiff {
     /// The helm release as `namespace/name`.
     pub release: String,
     #[serde(flatten)]
@@ -59,7 +59,7 @@ pub struct ReleaseDiff {
 /// The action for a release.
 #[derive(PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It does not exist yet.
     Installed,
     /// It is no longer desired.
@@ -81,7 +81,7 @@ pub enum Outcome {
 
 impl DiffReport {
     /// Whether everything could be compared.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         let is_incomplete = |release: &ReleaseDiff| {
             release.unrendered.is_some()
                 || matches!(release.outcome, Outcome::Refused { .. } | Outcome::Unreadable { .. })
@@ -90,12 +90,12 @@ impl DiffReport {
     }
 
     /// Whether anything differs.
-    pub fn differs(&self) -> bool {
+    pub(crate) fn differs(&self) -> bool {
         !self.releases.is_empty()
     }
 
     /// Returns the differences as text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for finding in &self.findings {
             let _ = writeln!(text, "{finding}");

@@ -22,7 +22,7 @@ use osdpl_values::{self as values, Layer, Path, trace};
 const REDACTED: &str = "<redacted>";
 
 /// The value to explain, and its context.
-pub struct Query<'a> {
+pub(crate) struct Query<'a> {
     pub cloud: &'a Cloud,
     pub catalog: &'a Catalog,
     pub locations: &'a LocationFinder<'a>,
@@ -32,7 +32,7 @@ pub struct Query<'a> {
 /// The explanation of a value of a release.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Explanation {
+pub(crate) struct Explanation {
     pub release: String,
     pub path: String,
     /// The value that helm gets, with secrets replaced; absent if it gets none, so that the chart's default applies.
@@ -52,7 +52,7 @@ pub struct Explanation {
 /// The value of one entry of `spec.nodes.overrides`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OnNodes {
+pub(crate) struct OnNodes {
     /// The nodes, by name or by label.
     pub nodes: String,
     #[serde(flatten)]
@@ -62,7 +62,7 @@ pub struct OnNodes {
 /// The value of one layer.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LayerValue {
+pub(crate) struct LayerValue {
     /// `values/services/nova.yaml:88 (releases.nova.values)`, or the field of the resource.
     #[serde(rename = "place")]
     pub location: String,
@@ -83,7 +83,7 @@ pub struct LayerValue {
 /// The key of the chart at the path.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Chart {
+pub(crate) struct Chart {
     pub name: String,
     /// Whether its values have the key or allow any.
     pub known: bool,
@@ -103,14 +103,14 @@ pub struct Chart {
 
 impl Explanation {
     /// Whether any layer sets the value, at least for some nodes.
-    pub fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         !self.layers.is_empty() || !self.nodes.is_empty()
     }
 }
 
 impl Query<'_> {
     /// Explains the value for one release.
-    pub fn explain(&self, release: &str) -> anyhow::Result<Explanation> {
+    pub(crate) fn explain(&self, release: &str) -> anyhow::Result<Explanation> {
         let Self { cloud, catalog, path, .. } = *self;
         let layers = layers(release, &cloud.spec, catalog, &cloud.selection, &cloud.facts).map_err(|problems| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -228,7 +228,7 @@ impl Chart {
     }
 
     /// Adds the key and the default from the chart's files.
-    pub fn read(self, chart: &charts::Chart, catalog: &Catalog, path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(self, chart: &charts::Chart, catalog: &Catalog, path: &Path) -> anyhow::Result<Self> {
         let defaults = chart.default_values()?;
         let tree: KeyTree = serde_json::from_str(&keys::to_json(&defaults, &chart.reads()?)?)?;
         let default = defaults.as_object().and_then(|defaults| values::get(defaults, path)).cloned();

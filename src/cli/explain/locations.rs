@@ -9,7 +9,7 @@ use osdpl_values::yaml::{self, LocatedNode};
 use osdpl_values::{Origin, Path};
 
 /// Finds the locations of values in the files of the catalogue and of the resource.
-pub struct LocationFinder<'a> {
+pub(crate) struct LocationFinder<'a> {
     /// The files of the catalogue.
     pub files: &'a Files,
     /// The `ConfigMap` and key of each file that was added to the catalogue.
@@ -20,7 +20,7 @@ pub struct LocationFinder<'a> {
 
 /// The location of a value.
 #[derive(Debug, Default)]
-pub struct ValueLocation {
+pub(crate) struct ValueLocation {
     /// `values/services/nova.yaml:88 (releases.nova.values)`, or the field of the resource.
     pub location: String,
     /// The reason, if the catalogue states it.
@@ -32,7 +32,7 @@ pub struct ValueLocation {
 impl LocationFinder<'_> {
     /// Returns where the layer of this origin sets `path` of `release`; `unset` is the index of the entry that removes
     /// it, if any.
-    pub fn find(
+    pub(crate) fn find(
         &self,
         origin: &Origin,
         release: &str,

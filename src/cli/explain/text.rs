@@ -9,7 +9,7 @@ use crate::parent_effect::ParentEffect;
 use osdpl_values::yaml;
 
 /// Returns the explanations as text.
-pub fn format(explanations: &[Explanation]) -> String {
+pub(crate) fn format(explanations: &[Explanation]) -> String {
     explanations.iter().map(explain_one).collect::<Vec<_>>().join("\n")
 }
 

@@ -8,7 +8,7 @@ use osdpl_operator::controller::Preview;
 
 /// The label changes of one node.
 #[derive(Serialize)]
-pub struct NodeLabels {
+pub(crate) struct NodeLabels {
     pub name: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gains: Vec<String>,
@@ -19,7 +19,7 @@ pub struct NodeLabels {
 /// An action other than the steps of releases and the labels of nodes.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ActionOutput {
+pub(crate) struct ActionOutput {
     pub action: String,
     pub reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct ActionOutput {
 
 /// Returns the actions other than the steps of releases and the labels of nodes. A Secret is described by its name and
 /// keys only.
-pub fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
+pub(crate) fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
     let others = preview.actions.iter().filter(|planned| {
         !matches!(planned.action, Action::Release { .. } | Action::LabelNode { .. } | Action::AddFinalizer)
     });
@@ -49,7 +49,7 @@ pub fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
 }
 
 /// Returns the nodes whose labels would change.
-pub fn node_labels(preview: &Preview) -> Vec<NodeLabels> {
+pub(crate) fn node_labels(preview: &Preview) -> Vec<NodeLabels> {
     let labels = |(name, change): (&String, &LabelChange)| NodeLabels {
         name: name.clone(),
         gains: change.gains.clone(),

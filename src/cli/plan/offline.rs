@@ -7,7 +7,7 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Desired;
 
 /// Returns the plan with all releases in dependency order.
-pub fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> PlanReport {
+pub(crate) fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> PlanReport {
     let depths = desired.depths();
     let mut names: Vec<_> = desired.releases.keys().map(String::as_str).collect();
     names.sort_by_key(|name| depths[name]);

@@ -19,7 +19,7 @@ const DETACH: &str = "deletionPolicy is Detach: deleting the resource uninstalls
 /// The report of a plan.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PlanReport {
+pub(crate) struct PlanReport {
     pub namespace: String,
     pub name: String,
     /// Whether no cluster was queried.
@@ -50,7 +50,7 @@ pub struct PlanReport {
 /// The step of one release.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ReleasePlan {
+pub(crate) struct ReleasePlan {
     pub name: String,
     /// The helm release as `namespace/name`.
     pub release: String,
@@ -77,7 +77,7 @@ pub struct ReleasePlan {
 /// The kind of a step.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub(crate) enum Kind {
     Do,
     #[default]
     Wait,
@@ -87,7 +87,7 @@ pub enum Kind {
 
 /// The changes that wait for approval.
 #[derive(Serialize)]
-pub struct Approval {
+pub(crate) struct Approval {
     pub releases: Vec<String>,
     /// The argument of `osdpl approve`; absent if it can't be determined here.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ pub struct Approval {
 }
 
 impl PlanReport {
-    pub fn new(
+    pub(crate) fn new(
         deployment: &OpenStackDeployment,
         live: Option<&OpenStackDeployment>,
         preview: &Preview,
@@ -178,7 +178,7 @@ impl PlanReport {
     }
 
     /// Returns the plan as text.
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let mut text = String::new();
         for finding in &self.findings {
             let _ = writeln!(text, "{finding}");

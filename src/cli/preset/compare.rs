@@ -12,7 +12,7 @@ use osdpl_core::desired::{Desired, DesiredRelease, Selection, redact};
 use osdpl_values::{changed_paths, get};
 
 /// The cloud that results from presets.
-pub struct Cloud {
+pub(crate) struct Cloud {
     pub presets: Vec<String>,
     pub selection: Selection,
     pub desired: Desired,
@@ -21,7 +21,7 @@ pub struct Cloud {
 /// The differences between two clouds.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Comparison {
+pub(crate) struct Comparison {
     pub before: Vec<String>,
     pub after: Vec<String>,
     pub services: Services,
@@ -43,14 +43,14 @@ pub struct Comparison {
 
 /// Services that only one of the clouds has.
 #[derive(Serialize)]
-pub struct Services {
+pub(crate) struct Services {
     pub added: Vec<String>,
     pub removed: Vec<String>,
 }
 
 impl Comparison {
     /// Compares two clouds; `document` is the resource of both, if there is one.
-    pub fn of(before: &Cloud, after: &Cloud, document: Option<&Document>) -> Self {
+    pub(crate) fn of(before: &Cloud, after: &Cloud, document: Option<&Document>) -> Self {
         // A service without releases for these features (ovn on ovs) counts as absent.
         let services = |cloud: &Cloud| -> BTreeSet<String> {
             let installed = cloud.desired.releases.values().map(|release| &release.service);
@@ -91,7 +91,7 @@ impl Comparison {
     }
 
     /// Returns the comparison as text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let (before, after) = (self.before.join(","), self.after.join(","));
         let mut text = String::new();
         let mut add_line = |title: &str, names: &[String]| {

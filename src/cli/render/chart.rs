@@ -19,7 +19,7 @@ use osdpl_operator::helm::pull::reference;
 const FOLDER: &str = "charts";
 
 /// The charts of a cloud.
-pub struct Charts<'a> {
+pub(crate) struct Charts<'a> {
     store: Store,
     /// Whether charts were given, so that archives can be copied.
     is_local: bool,
@@ -28,7 +28,7 @@ pub struct Charts<'a> {
 }
 
 /// The chart of one release, as used by a command.
-pub struct PreparedChart {
+pub(crate) struct PreparedChart {
     pub reference: ChartReference,
     /// The description of the chart.
     pub description: String,
@@ -38,14 +38,14 @@ pub struct PreparedChart {
 
 impl<'a> Charts<'a> {
     /// Opens the charts of a cloud.
-    pub async fn new(options: &ChartOptions, cloud: &'a Cloud) -> anyhow::Result<Self> {
+    pub(crate) async fn new(options: &ChartOptions, cloud: &'a Cloud) -> anyhow::Result<Self> {
         let is_local = options.source().is_some();
         let store = if is_local { options.open().await? } else { options.open_without_pull()? };
         Ok(Self { store, is_local, spec: &cloud.spec, catalog: &cloud.catalog })
     }
 
     /// Returns the chart of a release; a given chart is checked against the lock and copied into the folder.
-    pub async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<PreparedChart> {
+    pub(crate) async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<PreparedChart> {
         let (request, digest) = chart_of_release(&self.store, self.spec, self.catalog, name)
             .with_context(|| format!("the catalogue has no release {name}"))?;
         if !self.is_local {

@@ -13,7 +13,7 @@ use anyhow::{Context as _, bail};
 const GROUP_AND_OTHERS: u32 = 0o077;
 
 /// A folder to write to.
-pub struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     is_private: bool,
 }
@@ -21,7 +21,7 @@ pub struct Folder {
 impl Folder {
     /// Opens the folder and creates it if needed. A private folder must belong to the user and be inaccessible to
     /// others.
-    pub fn open(path: &Path, is_private: bool) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path, is_private: bool) -> anyhow::Result<Self> {
         let folder = Self { path: path.to_owned(), is_private };
         if !is_private {
             create_folder(path)?;
@@ -42,12 +42,12 @@ impl Folder {
     }
 
     /// Opens a folder below this one.
-    pub fn below(&self, name: &str) -> anyhow::Result<Self> {
+    pub(crate) fn below(&self, name: &str) -> anyhow::Result<Self> {
         Self::open(&self.path.join(name), self.is_private)
     }
 
     /// Writes a file and replaces an existing one.
-    pub fn write(&self, name: &str, content: &[u8], is_program: bool) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, name: &str, bytes: &[u8], is_program: bool) -> anyhow::Result<()> {
         let path = self.path.join(name);
         let context = || format!("writing {}", path.display());
         let mode = match (self.is_private, is_program) {
@@ -59,11 +59,11 @@ impl Folder {
         // An existing file would keep its mode, and a link would be followed.
         self.remove(name)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).with_context(context)?;
-        file.write_all(content).with_context(context)
+        file.write_all(bytes).with_context(context)
     }
 
     /// Returns the text of a file, if it exists and is text.
-    pub fn read(&self, name: &str) -> anyhow::Result<Option<String>> {
+    pub(crate) fn read(&self, name: &str) -> anyhow::Result<Option<String>> {
         let path = self.path.join(name);
         match fs::read_to_string(&path) {
             Ok(text) => Ok(Some(text)),
@@ -73,12 +73,12 @@ impl Folder {
     }
 
     /// Whether anything of that name exists, including a broken link.
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         fs::symlink_metadata(self.path.join(name)).is_ok()
     }
 
     /// Removes a file if it exists.
-    pub fn remove(&self, name: &str) -> anyhow::Result<()> {
+    pub(crate) fn remove(&self, name: &str) -> anyhow::Result<()> {
         let path = self.path.join(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {

@@ -14,7 +14,7 @@ use osdpl_operator::controller::build_upgrade;
 use osdpl_operator::helm::program::STORAGE_DRIVER;
 
 /// The script's name.
-pub const NAME: &str = "install.sh";
+pub(crate) const NAME: &str = "install.sh";
 
 /// The head of the script: it selects releases and refuses values without credentials.
 const HEAD: &str = r#"set -eu
@@ -45,7 +45,7 @@ const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HE
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
 /// The cluster of the credentials, identified by a namespace that everyone who can read them can see.
-pub struct ClusterIdentity {
+pub(crate) struct ClusterIdentity {
     /// The resource's namespace.
     pub namespace: String,
     /// Its UID.
@@ -74,7 +74,7 @@ impl ClusterIdentity {
 ///
 /// # Errors
 /// If a file that osdpl has not written would be overwritten; nothing is removed then.
-pub fn clear(folder: &Folder, selected: &[&str], with_manifests: bool) -> anyhow::Result<Vec<String>> {
+pub(crate) fn clear(folder: &Folder, selected: &[&str], with_manifests: bool) -> anyhow::Result<Vec<String>> {
     let text = folder.read(NAME)?.filter(|text| text.starts_with(BEGIN));
     let recorded: Vec<&str> = text.iter().flat_map(|text| releases(text)).collect();
     let had_manifests = text.as_ref().is_some_and(|text| text.contains(MANIFESTS));
@@ -107,7 +107,7 @@ fn unfinished(names: &[&str], with_manifests: bool) -> String {
 }
 
 /// Returns the name of the file with the manifests of a release.
-pub fn manifest(name: &str) -> String {
+pub(crate) fn manifest(name: &str) -> String {
     format!("{name}.manifest.yaml")
 }
 
@@ -119,7 +119,7 @@ fn releases(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Builds a script.
-pub struct Script<'a> {
+pub(crate) struct Script<'a> {
     cloud: &'a Cloud,
     secrets: Secrets,
     with_manifests: bool,
@@ -129,12 +129,19 @@ pub struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    pub fn new(cloud: &'a Cloud, secrets: Secrets, with_manifests: bool) -> Self {
+    pub(crate) fn new(cloud: &'a Cloud, secrets: Secrets, with_manifests: bool) -> Self {
         Self { cloud, secrets, with_manifests, names: Vec::new(), depth: None, body: String::new() }
     }
 
     /// Adds a release; the caller adds them in the order of their depth.
-    pub fn add(&mut self, name: &str, release: &DesiredRelease, depth: usize, values: &str, chart: &PreparedChart) {
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        release: &DesiredRelease,
+        depth: usize,
+        values: &str,
+        chart: &PreparedChart,
+    ) {
         let body = &mut self.body;
         if self.depth.replace(depth) != Some(depth) {
             let _ = writeln!(body, "\n# ---- depth {depth}: {} ----", describe_depth(depth));
@@ -162,7 +169,7 @@ impl<'a> Script<'a> {
     }
 
     /// Returns the script.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let Cloud { namespace, name, helm, cluster, .. } = self.cloud;
         let (major, resource) = (helm.major, comment(&format!("{namespace}/{name}")));
         let mut text = format!("{BEGIN}{resource}: the commands of osdpl for helm {major}, in dependency order.\n");

@@ -9,7 +9,7 @@ use osdpl_values::{Path, Values, merge};
 /// A cloud and the expectations about it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub(crate) struct Case {
     /// A sentence that describes the expectation.
     pub name: String,
     /// The resource's file, relative to the file of cases.
@@ -28,7 +28,7 @@ pub struct Case {
 /// One expectation: exactly one field in addition to `release` and `path`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
-pub struct Expectation {
+pub(crate) struct Expectation {
     /// The release, by the catalogue's name.
     pub release: Option<String>,
     /// A path in its values.
@@ -61,12 +61,12 @@ fn value_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Va
 
 impl Case {
     /// Whether it changes the spec of its resource.
-    pub fn changes(&self) -> bool {
+    pub(crate) fn changes(&self) -> bool {
         !self.presets.is_empty() || !self.with.is_empty()
     }
 
     /// Applies the changes of the case to a spec.
-    pub fn apply(&self, mut spec: Values) -> Values {
+    pub(crate) fn apply(&self, mut spec: Values) -> Values {
         merge(&mut spec, self.with.clone());
         if !self.presets.is_empty() {
             let mut all = spec.get("presets").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -82,7 +82,7 @@ impl Expectation {
     ///
     /// # Errors
     /// Describes the problem.
-    pub fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let Self { release, path, equals, at_least, at_most, matches, exists, holds, wanted, refused, warns } = self;
         let about_value =
             [equals.is_some(), at_least.is_some(), at_most.is_some(), matches.is_some(), exists.is_some()];

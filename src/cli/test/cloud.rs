@@ -19,13 +19,13 @@ use osdpl_values::expr::{Expression, Scope};
 use osdpl_values::{Path, Values, get};
 
 /// A loaded catalogue with its schemas.
-pub struct LoadedCatalog {
+pub(crate) struct LoadedCatalog {
     pub catalog: Catalog,
     pub schemas: Schemas,
 }
 
 /// The resource of a case.
-pub struct Resource {
+pub(crate) struct Resource {
     /// The resource with the changes of the case.
     pub object: Value,
     /// The file of the resource; `None` if the case contains the spec.
@@ -36,7 +36,7 @@ pub struct Resource {
 
 impl Resource {
     /// Creates a resource from a spec in the case itself.
-    pub fn from_spec(spec: &Values) -> Self {
+    pub(crate) fn from_spec(spec: &Values) -> Self {
         let object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
             "metadata": {"name": "cloud", "namespace": "openstack"}, "spec": spec,
@@ -51,7 +51,7 @@ impl Resource {
 }
 
 /// A cloud, resolved with placeholder credentials.
-pub struct Cloud {
+pub(crate) struct Cloud {
     loaded: Rc<LoadedCatalog>,
     resource: Resource,
     spec: Option<OpenStackDeploymentSpec>,
@@ -63,7 +63,7 @@ pub struct Cloud {
 
 impl Cloud {
     /// Resolves this resource.
-    pub fn new(resource: Resource, loaded: Rc<LoadedCatalog>) -> Self {
+    pub(crate) fn new(resource: Resource, loaded: Rc<LoadedCatalog>) -> Self {
         let LoadedCatalog { catalog, schemas } = &*loaded;
         let (object, others) = (&resource.object, resource.others());
         let input = ReviewInput { catalog, schemas, beside: others, site: &ClusterInfo::default(), now: None };
@@ -79,7 +79,7 @@ impl Cloud {
     }
 
     /// Returns the errors of the resource, with their lines if the case does not change it.
-    pub fn refusals(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn refusals(&self) -> impl Iterator<Item = String> {
         let document = self.resource.document.as_ref().filter(|_| !self.resource.is_changed);
         let errors = self.findings.iter().filter(|finding| finding.level == Level::Error);
         errors.map(move |finding| {
@@ -97,7 +97,7 @@ impl Cloud {
     ///
     /// # Errors
     /// Describes what is wrong with the expectation itself.
-    pub fn check(&self, expectation: &Expectation) -> anyhow::Result<Option<String>> {
+    pub(crate) fn check(&self, expectation: &Expectation) -> anyhow::Result<Option<String>> {
         let Expectation { refused, warns, wanted, holds, .. } = expectation;
         if let Some(text) = refused {
             return Ok(missing_message("to be refused", text, self.messages(Level::Error)));

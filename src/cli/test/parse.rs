@@ -8,7 +8,7 @@ use osdpl_core::catalog::did_you_mean;
 use osdpl_values::yaml::{self, redact_literals};
 
 /// A problem of a case and its location.
-pub struct CaseProblem {
+pub(crate) struct CaseProblem {
     /// The keys of the field, below the case.
     pub keys: Vec<String>,
     /// The problem, and what to do.
@@ -59,7 +59,7 @@ const EXPECTED: [(&str, FieldType); 11] = [
 ///
 /// # Errors
 /// Describes the first problem.
-pub fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result<Case, CaseProblem> {
+pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result<Case, CaseProblem> {
     let begin = first_line(lines, begin);
     let case_lines = &lines[begin..first_line(lines, end).max(begin)];
     if let Ok((case,)) = yaml::parse::<(Case,)>("", &case_lines.join("\n")) {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// The results of all cases.
 #[derive(Serialize)]
-pub struct TestReport {
+pub(crate) struct TestReport {
     pub cases: Vec<CaseResult>,
     pub passed: usize,
     pub failed: usize,
@@ -17,7 +17,7 @@ pub struct TestReport {
 
 /// The result of one case.
 #[derive(Serialize)]
-pub struct CaseResult {
+pub(crate) struct CaseResult {
     /// The location, such as `values.yaml:12`.
     #[serde(rename = "place")]
     pub location: String,
@@ -31,34 +31,34 @@ pub struct CaseResult {
 }
 
 #[derive(Serialize)]
-pub struct Failure {
+pub(crate) struct Failure {
     #[serde(rename = "place")]
     pub location: String,
     pub message: String,
 }
 
 impl CaseResult {
-    pub fn new(location: String, name: String, failures: Vec<(String, String)>) -> Self {
+    pub(crate) fn new(location: String, name: String, failures: Vec<(String, String)>) -> Self {
         let failures: Vec<Failure> =
             failures.into_iter().map(|(location, message)| Failure { location, message }).collect();
         Self { location, name, passed: failures.is_empty(), problem: None, failures }
     }
 
     /// Returns the result of an invalid file or case.
-    pub fn invalid(location: String, name: String, error: &anyhow::Error) -> Self {
+    pub(crate) fn invalid(location: String, name: String, error: &anyhow::Error) -> Self {
         Self { location, name, passed: false, problem: Some(format!("{error:#}")), failures: Vec::new() }
     }
 }
 
 impl TestReport {
-    pub fn new(cases: Vec<CaseResult>) -> Self {
+    pub(crate) fn new(cases: Vec<CaseResult>) -> Self {
         let passed = cases.iter().filter(|case| case.passed).count();
         let invalid = cases.iter().filter(|case| case.problem.is_some()).count();
         Self { passed, failed: cases.len() - passed - invalid, invalid, cases }
     }
 
     /// Returns the results as text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for case in &self.cases {
             let word = match (case.passed, &case.problem) {
@@ -80,7 +80,7 @@ impl TestReport {
     }
 
     /// Returns the results as `JUnit` XML.
-    pub fn junit(&self) -> String {
+    pub(crate) fn junit(&self) -> String {
         let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         let (all, failed, invalid) = (self.cases.len(), self.failed, self.invalid);
         let _ = writeln!(text, "<testsuite name=\"osdpl\" tests=\"{all}\" failures=\"{failed}\" errors=\"{invalid}\">");

@@ -9,7 +9,7 @@ use super::parse::{self, CaseProblem};
 use osdpl_values::yaml::{self, LocatedNode};
 
 /// A file of cases.
-pub struct Suite {
+pub(crate) struct Suite {
     /// The resource of cases that name none, relative to this file.
     pub file: Option<String>,
     /// The cases; an invalid one does not affect the others.
@@ -22,7 +22,7 @@ pub struct Suite {
 
 /// An invalid case.
 #[derive(Debug)]
-pub struct InvalidCase {
+pub(crate) struct InvalidCase {
     /// Its name, if it has one.
     pub name: String,
     /// The problem with its location.
@@ -39,7 +39,7 @@ struct CaseFile<T> {
 
 impl Suite {
     /// Parses a file of cases.
-    pub fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
+    pub(crate) fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
         let is_blank = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
         if text.lines().all(is_blank) {
             bail!("{name}: it is empty; write cases below `cases` (deploy/tests.yaml has one of each kind)");
@@ -81,7 +81,7 @@ impl Suite {
     ///
     /// # Errors
     /// Describes the problem with its location.
-    pub fn check(&self, index: usize, case: &Case) -> anyhow::Result<()> {
+    pub(crate) fn check(&self, index: usize, case: &Case) -> anyhow::Result<()> {
         let location = self.location(index, None);
         match (&case.file, &case.spec) {
             (Some(_), Some(_)) => bail!("{location}: it has both `file` and `spec`; take one out"),
@@ -110,7 +110,7 @@ impl Suite {
     }
 
     /// Returns the location of a case, or of one of its expectations: `values.yaml:12`.
-    pub fn location(&self, case: usize, expectation: Option<usize>) -> String {
+    pub(crate) fn location(&self, case: usize, expectation: Option<usize>) -> String {
         let case = case.to_string();
         let number = expectation.map(|number| number.to_string());
         let keys_below = number.iter().flat_map(|number| ["expect", number]);

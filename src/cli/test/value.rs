@@ -10,7 +10,7 @@ use osdpl_values::expr;
 use osdpl_values::{Path, Values, get};
 
 /// A value to check.
-pub struct CheckedValue<'a> {
+pub(crate) struct CheckedValue<'a> {
     /// The release, by the catalogue's name.
     pub name: &'a str,
     pub release: &'a DesiredRelease,
@@ -35,7 +35,7 @@ enum Found {
 
 impl CheckedValue<'_> {
     /// Describes how the value differs from the expectation; `None` if it meets it.
-    pub fn failure(&self, expectation: &Expectation) -> Option<String> {
+    pub(crate) fn failure(&self, expectation: &Expectation) -> Option<String> {
         let Expectation { equals, at_least, at_most, matches, exists, .. } = expectation;
         let all = self.found();
         let found = match &all {

@@ -9,7 +9,7 @@ use osdpl_lint::rule::{self as rule, Document, split_documents};
 
 /// The documents of all arguments.
 #[derive(Default)]
-pub struct Inputs {
+pub(crate) struct Inputs {
     /// All documents, in the order of the arguments.
     pub documents: Vec<Document>,
     /// The text of each file by name.
@@ -28,7 +28,7 @@ struct Argument {
 
 impl Inputs {
     /// Reads files, folders, and standard input for `-`; unreadable files are reported with the findings.
-    pub fn read(paths: &[PathBuf]) -> Self {
+    pub(crate) fn read(paths: &[PathBuf]) -> Self {
         let mut inputs = Self::default();
         for path in paths {
             let (first, mut unreadable) = (inputs.documents.len(), Vec::new());
@@ -49,12 +49,12 @@ impl Inputs {
     }
 
     /// Whether everything could be read.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.arguments.iter().all(|argument| argument.unreadable.is_empty())
     }
 
     /// Returns the arguments in the form of the report.
-    pub fn arguments(&self) -> impl Iterator<Item = rule::Argument<'_>> {
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = rule::Argument<'_>> {
         self.arguments.iter().map(|Argument { path, documents, unreadable }| {
             let documents = &self.documents[documents.clone()];
             rule::Argument { place: display_name(path), documents, is_folder: path.is_dir(), unread: unreadable }

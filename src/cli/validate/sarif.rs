@@ -9,7 +9,7 @@ use osdpl_lint::rule::{Report, rules};
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// Returns the report as a SARIF log with one run.
-pub fn log(report: &Report) -> Value {
+pub(crate) fn log(report: &Report) -> Value {
     let rules: Vec<Value> =
         rules().map(|(id, about)| json!({ "id": id, "shortDescription": { "text": about } })).collect();
     json!({

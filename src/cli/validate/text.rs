@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use osdpl_lint::rule::Report;
 
 /// Returns the report as text.
-pub fn format(report: &Report) -> String {
+pub(crate) fn format(report: &Report) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         let (file, line, level, rule) = (finding.file(), finding.line(), finding.level.as_str(), finding.rule);

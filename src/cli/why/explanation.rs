@@ -12,7 +12,7 @@ use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
 /// The lines about the requested subject, and the objects to inspect.
-pub struct Explanation {
+pub(crate) struct Explanation {
     lines: Vec<String>,
     chains: Vec<Chain>,
     inspect: Vec<CauseObject>,
@@ -28,7 +28,7 @@ impl Default for Explanation {
 
 impl Explanation {
     /// Explains everything that is not ready, by root cause.
-    pub fn of_all(preview: &Preview) -> Self {
+    pub(crate) fn of_all(preview: &Preview) -> Self {
         let mut explanation = Self::default();
         let observation = preview.tasks.observe();
         let (mut explained, mut inspect) = (BTreeSet::new(), Vec::new());
@@ -57,7 +57,7 @@ impl Explanation {
     }
 
     /// Explains one subject.
-    pub fn of_subject(subject: &Subject<'_>, preview: &Preview) -> Self {
+    pub(crate) fn of_subject(subject: &Subject<'_>, preview: &Preview) -> Self {
         let mut explanation = Self::default();
         match subject {
             Subject::Releases(names) => names.iter().for_each(|name| explanation.release(name, preview)),
@@ -69,7 +69,7 @@ impl Explanation {
     }
 
     /// Explains a pod that is not ready.
-    pub fn of_pod(namespace: &str, name: &str, chain: &Chain) -> Self {
+    pub(crate) fn of_pod(namespace: &str, name: &str, chain: &Chain) -> Self {
         let mut explanation = Self::default();
         let pod = CauseObject { kind: "Pod".into(), namespace: namespace.into(), name: name.into() };
         explanation.chain(chain);
@@ -79,28 +79,28 @@ impl Explanation {
     }
 
     /// Explains a pod that waits for nothing, or that belongs to no release.
-    pub fn of_ready_pod(name: &str, phase: &str) -> Self {
+    pub(crate) fn of_ready_pod(name: &str, phase: &str) -> Self {
         let state = if phase == "Succeeded" { "is completed" } else { "is ready, or does not belong to a release" };
         Self { lines: vec![format!("pod {name} {state} ({phase})")], ..Self::default() }
     }
 
     /// Whether everything requested is ready.
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.is_ready
     }
 
     /// Returns the lines.
-    pub fn lines(&self) -> &[String] {
+    pub(crate) fn lines(&self) -> &[String] {
         &self.lines
     }
 
     /// Returns the chains of the explanation.
-    pub fn chains(&self) -> &[Chain] {
+    pub(crate) fn chains(&self) -> &[Chain] {
         &self.chains
     }
 
     /// Returns the objects to inspect, each once.
-    pub fn objects_to_inspect(&self) -> Vec<&CauseObject> {
+    pub(crate) fn objects_to_inspect(&self) -> Vec<&CauseObject> {
         let mut objects: Vec<&CauseObject> = Vec::new();
         for object in &self.inspect {
             if !objects.contains(&object) {
@@ -111,7 +111,7 @@ impl Explanation {
     }
 
     /// Returns the explanation as text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = self.lines.join("\n") + "\n";
         let objects = self.objects_to_inspect();
         if !objects.is_empty() {
@@ -238,7 +238,7 @@ fn workload_object(workload: &Workload) -> CauseObject {
 }
 
 /// Returns the command that shows an object.
-pub fn command(object: &CauseObject) -> String {
+pub(crate) fn command(object: &CauseObject) -> String {
     let CauseObject { kind, namespace, name } = object;
     match (kind.as_str(), namespace.as_str()) {
         ("Release", namespace) => format!("helm -n {namespace} status {name}"),

@@ -7,7 +7,7 @@ use osdpl_core::observed::{ObservedCronJob, ObservedJob, Workload};
 use osdpl_operator::controller::Preview;
 
 /// The subject of an explanation.
-pub enum Subject<'a> {
+pub(crate) enum Subject<'a> {
     /// These releases, by their names in the catalogue.
     Releases(Vec<&'a str>),
     /// These workloads, under this name.
@@ -19,18 +19,18 @@ pub enum Subject<'a> {
 }
 
 /// The names of a cloud.
-pub struct Names<'a> {
+pub(crate) struct Names<'a> {
     catalog: &'a Catalog,
     preview: &'a Preview,
 }
 
 impl<'a> Names<'a> {
-    pub fn new(catalog: &'a Catalog, preview: &'a Preview) -> Self {
+    pub(crate) fn new(catalog: &'a Catalog, preview: &'a Preview) -> Self {
         Self { catalog, preview }
     }
 
     /// Finds a service, release, component, workload, Job or `CronJob`, in this order.
-    pub fn find(&self, name: &str) -> Option<Subject<'a>> {
+    pub(crate) fn find(&self, name: &str) -> Option<Subject<'a>> {
         let releases: Vec<&str> = self.releases().filter(|release| self.service(release) == Some(name)).collect();
         if !releases.is_empty() {
             return Some(Subject::Releases(releases));
@@ -52,7 +52,7 @@ impl<'a> Names<'a> {
     }
 
     /// Returns every name that [`Self::find`] knows.
-    pub fn all(&self) -> Vec<String> {
+    pub(crate) fn all(&self) -> Vec<String> {
         let releases = self.releases().flat_map(|name| [Some(name), self.service(name)]).flatten().map(str::to_owned);
         let workloads = self.workloads().flat_map(|workload| [workload.component.to_string(), workload.name.clone()]);
         let crons = self.crons().flat_map(|cron| [cron.component.to_string(), cron.name.clone()]);
@@ -62,7 +62,7 @@ impl<'a> Names<'a> {
     }
 
     /// Returns the namespaces of the releases.
-    pub fn namespaces(&self) -> BTreeSet<&'a str> {
+    pub(crate) fn namespaces(&self) -> BTreeSet<&'a str> {
         self.preview.plan.decisions.values().map(|decision| decision.key.namespace.as_str()).collect()
     }
 
@@ -94,6 +94,6 @@ impl<'a> Names<'a> {
 }
 
 /// Returns the workloads of a component of all releases.
-pub fn workloads_of_component<'a>(preview: &'a Preview, component: &Component) -> Vec<&'a Workload> {
+pub(crate) fn workloads_of_component<'a>(preview: &'a Preview, component: &Component) -> Vec<&'a Workload> {
     preview.observed.workloads.iter().filter(|workload| workload.component == *component).collect()
 }

@@ -8,7 +8,7 @@ use osdpl_core::cause::{Chain, Link};
 
 /// The explanation.
 #[derive(Serialize)]
-pub struct WhyReport<'a> {
+pub(crate) struct WhyReport<'a> {
     ready: bool,
     lines: &'a [String],
     chains: Vec<ChainJson<'a>>,

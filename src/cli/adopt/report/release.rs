@@ -11,7 +11,7 @@ use osdpl_core::observed::ComparisonResult;
 /// The report about one release.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ReleaseReport {
+pub(crate) struct ReleaseReport {
     pub name: String,
     pub release: String,
     pub chart: String,
@@ -28,7 +28,12 @@ pub struct ReleaseReport {
 }
 
 impl ReleaseReport {
-    pub fn new(name: &str, found: &InstalledRelease, described: &Description, observations: &mut Observations) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        found: &InstalledRelease,
+        described: &Description,
+        observations: &mut Observations,
+    ) -> Self {
         let chart = &found.source.chart;
         Self {
             name: name.to_owned(),
@@ -43,13 +48,13 @@ impl ReleaseReport {
     }
 
     /// Whether adopting it would change nothing.
-    pub fn is_unchanged(&self) -> bool {
+    pub(crate) fn is_unchanged(&self) -> bool {
         let Effects { values, objects, unrendered } = &self.effects;
         self.changes.is_empty() && values.is_empty() && objects.is_empty() && unrendered.is_none()
     }
 
     /// Returns one sentence about the adoption.
-    pub fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let overrides = match self.overrides {
             0 => String::new(),
             1 => " (1 value of its own)".to_owned(),
@@ -74,7 +79,7 @@ impl ReleaseReport {
     }
 
     /// Returns one line for each value and each object.
-    pub fn details(&self) -> Vec<String> {
+    pub(crate) fn details(&self) -> Vec<String> {
         if self.owner.is_some() {
             return Vec::new();
         }

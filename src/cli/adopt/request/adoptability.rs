@@ -9,7 +9,7 @@ use osdpl_core::release::{Maker, RecordMeta, Status};
 use osdpl_operator::cluster::Reader;
 
 /// Whether a release can be adopted.
-pub enum Adoptability {
+pub(crate) enum Adoptability {
     /// Another tool created it, and it can be adopted.
     Adoptable,
     /// osdpl already manages it, even if another tool created this newest revision.
@@ -21,7 +21,7 @@ pub enum Adoptability {
 }
 
 /// The state of the cluster that the check needs.
-pub struct AdoptionCheck<'a> {
+pub(crate) struct AdoptionCheck<'a> {
     cluster: &'a Reader,
     deployment: &'a OpenStackDeployment,
     selection: &'a Selection,
@@ -31,7 +31,7 @@ pub struct AdoptionCheck<'a> {
 
 impl<'a> AdoptionCheck<'a> {
     /// Reads helm's records.
-    pub async fn new(
+    pub(crate) async fn new(
         cluster: &'a Reader,
         deployment: &'a OpenStackDeployment,
         selection: &'a Selection,
@@ -46,7 +46,7 @@ impl<'a> AdoptionCheck<'a> {
     }
 
     /// Returns whether the release of this name can be adopted.
-    pub async fn adoptability(&self, name: &str) -> anyhow::Result<Adoptability> {
+    pub(crate) async fn adoptability(&self, name: &str) -> anyhow::Result<Adoptability> {
         let Some(key) = self.selection.releases.get(name) else {
             return Ok(Adoptability::Absent(format!(
                 "it is not part of {}; enable its service in the resource, with the release's name and namespace if they differ",
