@@ -46,9 +46,9 @@ test: lint
 test-charts:
 	@test -n "$$CHARTS" || { echo 'test-charts needs OpenStack-Helm packaged by helm: make test-charts CHARTS=DIR' >&2; exit 2; }
 	$(CARGO) test --workspace --test deploy -- upstream rbac --include-ignored
-	$(CARGO) test --workspace --test operator whole:: -- --ignored --test-threads 1 --skip others::
+	$(CARGO) test --workspace --test operator all_services:: -- --ignored --test-threads 1 --skip other_projects::
 	$(CARGO) test --workspace --test operator adopt:: -- --ignored
-	@if ls "$$CHARTS" | grep -q '^rook-ceph'; then $(CARGO) test --workspace --test operator whole::others:: -- --ignored; \
+	@if ls "$$CHARTS" | grep -q '^rook-ceph'; then $(CARGO) test --workspace --test operator all_services::other_projects:: -- --ignored; \
 	else echo 'CHARTS has no charts of other projects: skipped their tests'; fi
 
 ## make bench       compare the operator with plain helm: time, memory, latency; CHARTS=DIR for real charts

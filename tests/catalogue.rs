@@ -57,7 +57,9 @@ fn built_in_catalogue_matches_the_tested_one() {
     let given = files();
     assert!(built_in.values().all(|text| matches!(text, Text::BuiltIn { .. })));
     assert!(given.values().all(|text| matches!(text, Text::UserProvided(_))));
-    let texts = |files: &Files| files.iter().map(|(path, text)| (path.clone(), text.as_written().into_owned())).collect::<Vec<_>>();
+    let texts = |files: &Files| {
+        files.iter().map(|(path, text)| (path.clone(), text.as_written().into_owned())).collect::<Vec<_>>()
+    };
     assert_eq!(texts(&built_in), texts(&given));
 }
 
@@ -76,7 +78,7 @@ fn every_credential_is_set_and_can_be_restored() {
 }
 
 #[test]
-fn minimal_resource_is_a_whole_cloud() {
+fn minimal_resource_is_a_complete_cloud() {
     let desired = resolved(&catalogue(), &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     assert!(desired.findings.is_empty(), "{:?}", desired.findings);

@@ -192,9 +192,9 @@ async fn same_digests(folder: &Path) {
             );
             fs::remove_dir_all(copied.path()).unwrap();
             let wanted = ChartRequest::locked(name);
-            let ours = store(folder).obtain(&wanted).await.unwrap();
-            let theirs = store(packaged.path()).obtain(&wanted).await.unwrap();
-            assert_eq!(ours.digest, theirs.digest, "{name}, helm {major}");
+            let local = store(folder).obtain(&wanted).await.unwrap();
+            let downloaded = store(packaged.path()).obtain(&wanted).await.unwrap();
+            assert_eq!(local.digest, downloaded.digest, "{name}, helm {major}");
         }
     }
 }

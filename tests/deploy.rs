@@ -2,10 +2,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
-#[path = "deploy/alike.rs"]
-mod alike;
-#[path = "deploy/by_hand.rs"]
-mod by_hand;
 #[path = "deploy/ceph.rs"]
 mod ceph;
 #[path = "deploy/chart.rs"]
@@ -13,18 +9,18 @@ mod chart;
 #[path = "catalogue/clouds.rs"]
 #[allow(dead_code, reason = "another test uses the rest")]
 mod clouds;
+#[path = "deploy/consistency.rs"]
+mod consistency;
 #[path = "deploy/crd.rs"]
 mod crd;
 #[path = "deploy/docs.rs"]
 mod docs;
-#[path = "deploy/expected.rs"]
-mod expected;
 #[path = "deploy/explain.rs"]
 mod explain;
 #[path = "deploy/image.rs"]
 mod image;
-#[path = "deploy/judged.rs"]
-mod judged;
+#[path = "deploy/invalid_resources.rs"]
+mod invalid_resources;
 #[path = "deploy/offline.rs"]
 mod offline;
 #[path = "deploy/operator.rs"]
@@ -35,6 +31,8 @@ mod rbac;
 mod reference;
 #[path = "deploy/render.rs"]
 mod render;
+#[path = "deploy/render_out.rs"]
+mod render_out;
 #[path = "deploy/rules.rs"]
 mod rules;
 #[path = "deploy/runbook.rs"]
@@ -43,10 +41,12 @@ mod runbook;
 mod samples;
 #[path = "deploy/server.rs"]
 mod server;
-#[path = "deploy/table.rs"]
-mod table;
+#[path = "deploy/test_command.rs"]
+mod test_command;
 #[path = "deploy/upstream.rs"]
 mod upstream;
+#[path = "deploy/validation.rs"]
+mod validation;
 
 use std::path::{Path, PathBuf};
 

@@ -79,13 +79,13 @@ fn names(folder: &str) -> Vec<String> {
 
 /// Returns the clouds that are stored completely, each with the clouds that are compared with it.
 fn families() -> Vec<(Cloud, Vec<Cloud>)> {
-    let whole = [&["compute"][..], &["storage"], &["storage", "ha"]];
+    let complete = [&["compute"][..], &["storage"], &["storage", "ha"]];
     let releases: Vec<String> = names("values/openstack").into_iter().filter(|release| release != RELEASE).collect();
     let family = |presets: &&[&str]| {
         let others = releases.iter().map(|release| Cloud::of(presets, release)).collect();
         (Cloud::of(presets, RELEASE), others)
     };
-    let mut families: Vec<(Cloud, Vec<Cloud>)> = whole.iter().map(family).collect();
+    let mut families: Vec<(Cloud, Vec<Cloud>)> = complete.iter().map(family).collect();
     let is_other = |preset: &String| preset != "compute" && preset != "storage";
     let presets = names("presets").into_iter().filter(is_other);
     let of_preset = |preset: String| {
@@ -108,7 +108,7 @@ fn has_services(preset: &str) -> bool {
 }
 
 fn all() -> impl Iterator<Item = Cloud> {
-    families().into_iter().flat_map(|(whole, others)| others.into_iter().chain([whole]))
+    families().into_iter().flat_map(|(base, others)| others.into_iter().chain([base]))
 }
 
 /// Returns the values of each release in the output of `osdpl render`.
@@ -153,11 +153,11 @@ fn golden(name: &str, text: &str) {
 
 #[test]
 fn values_of_every_cloud_match_the_golden_files() {
-    for (whole, others) in families() {
-        let rendered = whole.osdpl(&["render"]);
-        golden(&format!("values_{}", whole.name), &rendered);
+    for (base, others) in families() {
+        let rendered = base.osdpl(&["render"]);
+        golden(&format!("values_{}", base.name), &rendered);
         let before = releases(&rendered);
-        assert!(before.contains_key("mariadb"), "what is printed is read back: {:?}", before.keys());
+        assert!(before.contains_key("mariadb"), "the output is read: {:?}", before.keys());
         for cloud in others {
             let difference = difference(&before, &releases(&cloud.osdpl(&["render"])));
             golden(&format!("values_{}", cloud.name), &difference);
@@ -173,7 +173,7 @@ fn golden_files_are_small_and_used() {
     let mut bytes = 0;
     for entry in std::fs::read_dir(root().join("tests/golden")).unwrap().map(Result::unwrap) {
         let name = entry.file_name().into_string().unwrap();
-        assert!(expected.contains(&name), "no cloud is called so any more: remove tests/golden/{name}");
+        assert!(expected.contains(&name), "no cloud has this name; remove tests/golden/{name}");
         bytes += entry.metadata().unwrap().len();
     }
     assert!(bytes <= 2 << 20, "{bytes} bytes");

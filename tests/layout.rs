@@ -148,8 +148,8 @@ fn no_file_contains_a_path_of_one_machine() {
         let Ok(text) = std::fs::read_to_string(root().join(&file)) else { continue };
         for (line, text) in text.lines().enumerate() {
             let begins = |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || "._-}>/*".contains(c));
-            let named = folders.iter().any(|folder| text.match_indices(folder.as_str()).any(|(at, _)| begins(at)));
-            found.extend(named.then(|| format!("{file}:{}: {text}", line + 1)));
+            let has_path = folders.iter().any(|folder| text.match_indices(folder.as_str()).any(|(at, _)| begins(at)));
+            found.extend(has_path.then(|| format!("{file}:{}: {text}", line + 1)));
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));

@@ -1,12 +1,12 @@
 //! `osdpl adopt`: describes an existing cloud, and adopts its releases.
 
-mod ask;
 mod ceph;
+mod discover;
 mod effects;
-mod look;
-mod shown;
+mod file;
+mod report;
+mod request;
 mod warnings;
-mod written;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,29 +16,32 @@ use anyhow::{Context, bail};
 use clap::Args;
 use kube::Client;
 
-use super::common::{CatalogOption, ClusterOption};
+use super::chart_options::ChartOptions;
+use super::common::CatalogOption;
+use super::connect::ClusterOption;
 use super::manifests::Renderer;
 use super::output::{self, Format};
-use super::place::ChartsOption;
+use discover::HelmReleases;
 use effects::EffectsQuery;
-use look::HelmReleases;
-use osdpl_core::adopt::{CloudInventory, IdentifiedReleases, find_default_credentials, identify_releases};
+use file::DescriptionFile;
+use osdpl_core::adopt::{
+    CloudInventory, IdentifiedReleases, find_default_credentials, identify_releases, main_namespace,
+};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::placeholder;
 use osdpl_operator::cluster::Reader;
-use shown::{AdoptReport, Observations};
-use written::DescriptionFile;
+use report::{AdoptReport, Observations};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Releases to adopt, by the catalogue's names; their resource must be in the cluster. Without any, the cloud is
     /// described.
     releases: Vec<String>,
     /// Adopt every release that exists.
     #[arg(long, conflicts_with = "releases")]
     all: bool,
-    /// The namespace of the releases and of the resource; default: all are searched, and the resource is placed beside
-    /// most releases.
+    /// The namespace of the releases and of the resource; default: all are searched, and the resource gets the
+    /// namespace of most releases.
     #[arg(long, short)]
     namespace: Option<String>,
     /// Search all namespaces.
@@ -61,28 +64,30 @@ pub struct Arguments {
     #[command(flatten)]
     catalog: CatalogOption,
     #[command(flatten)]
-    place: ChartsOption,
+    chart_options: ChartOptions,
 }
 
 impl Arguments {
-    pub async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         if self.all || !self.releases.is_empty() {
             return self.request_adoption().await;
         }
         let client = self.cluster.client().await?;
         let cluster = Reader::new(client.clone());
-        let helm = look::find_releases(&cluster, self.namespace.as_deref()).await?;
-        let (home, catalog) = self.home(&client, &helm).await?;
-        let known = self.known(&helm, &catalog)?;
+        let helm = discover::find_releases(&cluster, self.namespace.as_deref()).await?;
+        let (namespace, catalog) = self.namespace_and_catalog(&client, &helm).await?;
+        let known = self.identify(&helm, &catalog)?;
         let name = self.name.clone().unwrap_or_else(|| "cloud".into());
         let placeholders = |selection: &_| placeholder::facts(&catalog, selection);
-        let ceph = ceph::detect(&client, &known, (&home, &name)).await.context("looking for the cloud's Ceph")?;
+        let ceph = ceph::detect(&client, &known, (&namespace, &name)).await.context("looking for the cloud's Ceph")?;
         let storage = ceph.as_ref().and_then(|ceph| ceph.storage.as_ref());
-        let cloud = CloudInventory::new((&home, &name), &known, &catalog, &placeholders).with_storage(storage);
+        let cloud = CloudInventory::new((&namespace, &name), &known, &catalog, &placeholders).with_storage(storage);
         let described = cloud.describe();
-        let owners = look::owners(&cluster, &known).await?;
-        let charts = match self.place.source() {
-            Some(_) => look::charts(&self.place.open().await?, &known, &described.spec, &catalog).await,
+        let owners = discover::other_owners(&cluster, &known).await?;
+        let charts = match self.chart_options.source() {
+            Some(_) => {
+                discover::differing_charts(&self.chart_options.open().await?, &known, &described.spec, &catalog).await
+            }
             None => BTreeMap::new(),
         };
         let effects = EffectsQuery {
@@ -94,37 +99,42 @@ impl Arguments {
             renderer: self.renderer(&client).await,
         };
         let effects = effects.all().await?;
-        let written = DescriptionFile {
+        let file = DescriptionFile {
             name: &name,
-            namespace: &home,
+            namespace: &namespace,
             described: &described,
             note: ceph.as_ref().map(|ceph| &*ceph.note),
         };
-        let seen = Observations {
+        let observations = Observations {
             owners,
             charts,
             effects,
-            has_charts: self.place.source().is_some(),
-            shipped: warnings::of(&find_default_credentials(&known, &catalog), &described.spec, &catalog),
+            has_charts: self.chart_options.source().is_some(),
+            shipped: warnings::password_warnings(
+                &find_default_credentials(&known, &catalog),
+                &described.spec,
+                &catalog,
+            ),
             ceph: ceph.as_ref().map(|ceph| ceph.note.clone()),
         };
-        let shown = AdoptReport::new(&known, &described, seen);
-        self.print(&written, &shown)?;
+        self.print(&file, &AdoptReport::new(&known, &described, observations))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the namespace of the existing cloud, and the catalogue there.
-    async fn home(&self, client: &Client, helm: &HelmReleases) -> anyhow::Result<(String, Catalog)> {
-        let home = |catalog: &Catalog| {
-            self.namespace.clone().or_else(|| osdpl_core::adopt::main_namespace(&helm.found, catalog))
-        };
-        let Some(home) = home(&self.catalog.load()?) else { bail!("{}", self.describe_missing(helm)) };
-        let catalog = self.catalog.load_from(client, &home, None).await?;
-        Ok((home, catalog))
+    /// Returns the namespace of the existing cloud, and the catalogue with the additions there.
+    async fn namespace_and_catalog(&self, client: &Client, helm: &HelmReleases) -> anyhow::Result<(String, Catalog)> {
+        let catalog = self.catalog.load()?;
+        let namespace = self.namespace.clone().or_else(|| main_namespace(&helm.found, &catalog));
+        let Some(namespace) = namespace else { bail!("{}", self.describe_missing(helm)) };
+        let catalog = self.catalog.load_from(client, &namespace, None).await?;
+        Ok((namespace, catalog))
     }
 
     /// Returns the releases that the catalogue knows, and the others.
-    fn known<'a>(&self, helm: &'a HelmReleases, catalog: &Catalog) -> anyhow::Result<IdentifiedReleases<'a>> {
+    ///
+    /// # Errors
+    /// If it knows none.
+    fn identify<'a>(&self, helm: &'a HelmReleases, catalog: &Catalog) -> anyhow::Result<IdentifiedReleases<'a>> {
         let mut known = identify_releases(&helm.found, catalog);
         if known.releases.is_empty() {
             bail!("{}", self.describe_missing(helm));
@@ -135,37 +145,37 @@ impl Arguments {
 
     /// Returns the error if there is nothing to describe.
     fn describe_missing(&self, helm: &HelmReleases) -> String {
-        let place =
+        let scope =
             self.namespace.as_ref().map_or_else(|| "this cluster".to_owned(), |name| format!("namespace {name}"));
-        let elsewhere = if self.namespace.is_some() { "; without -n every namespace is searched" } else { "" };
+        let hint = if self.namespace.is_some() { "; leave out -n to search every namespace" } else { "" };
         if helm.others.is_empty() {
             return format!(
-                "no release in {place} uses a chart of the catalogue (`osdpl catalog`); check with `helm list -A`{elsewhere}"
+                "no release in {scope} uses a chart of the catalogue (`osdpl catalog`); check with `helm list -A`{hint}"
             );
         }
         let others: Vec<String> = helm.others.iter().map(|(key, why)| format!("  {key}: {why}")).collect();
-        format!("no release in {place} can be adopted{elsewhere}:\n{}", others.join("\n"))
+        format!("no release in {scope} can be adopted{hint}:\n{}", others.join("\n"))
     }
 
     /// Returns the renderer, or why manifests can't be rendered: values are compared anyway.
     async fn renderer(&self, client: &Client) -> Result<Renderer, String> {
-        if self.place.source().is_none() {
+        if self.chart_options.source().is_none() {
             return Err("no charts are given (--charts)".into());
         }
-        let renderer = Renderer::open(&self.place).await.map_err(|error| format!("{error:#}"))?;
+        let renderer = Renderer::open(&self.chart_options).await.map_err(|error| format!("{error:#}"))?;
         renderer.for_cluster(client).await.map_err(|error| format!("{error:#}"))
     }
 
-    fn print(&self, written: &DescriptionFile<'_>, shown: &AdoptReport) -> anyhow::Result<()> {
-        if let Some(file) = &self.out {
-            written.save(file).with_context(|| format!("writing {}", file.display()))?;
+    fn print(&self, file: &DescriptionFile<'_>, report: &AdoptReport) -> anyhow::Result<()> {
+        if let Some(path) = &self.out {
+            file.save(path).with_context(|| format!("writing {}", path.display()))?;
         }
         match (self.output, &self.out) {
-            (Format::Json, _) => output::line(serde_json::to_string_pretty(shown)?),
-            (Format::Text, Some(file)) => output::print(shown.table(Some(file))),
+            (Format::Json, _) => output::line(serde_json::to_string_pretty(report)?),
+            (Format::Text, Some(path)) => output::print(report.table(Some(path))),
             (Format::Text, None) => {
-                eprint!("{}", shown.table(None));
-                output::print(written.text(self.show_secrets)?);
+                eprint!("{}", report.table(None));
+                output::print(file.text(self.show_secrets)?);
             }
         }
         Ok(())

@@ -8,20 +8,21 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use super::common::{Target, readable};
+use super::common::Target;
+use super::connect::readable;
 use super::output;
 use osdpl_core::api::{APPROVE, OpenStackDeployment};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// The hash printed by `osdpl plan`; refused if other changes are pending by now. Default: whatever is pending now.
+    /// The hash printed by `osdpl plan`; refused if other changes are pending by now. Default: the changes that are pending now.
     hash: Option<String>,
 }
 
 impl Arguments {
-    pub async fn run(mut self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(mut self) -> anyhow::Result<ExitCode> {
         // With `osdpl approve HASH` the name argument is the hash.
         let is_hash = |text: &String| text.len() == 12 && text.chars().all(|c| c.is_ascii_hexdigit());
         if self.hash.is_none() && self.target.name.as_ref().is_some_and(is_hash) {
@@ -30,14 +31,14 @@ impl Arguments {
         let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
         let status = deployment.status.clone().unwrap_or_default();
-        let Some(waiting) = status.approval else { bail!("nothing waits for approval") };
-        if self.hash.as_ref().is_some_and(|hash| *hash != waiting) {
-            bail!("other changes are pending by now ({waiting}); review them with `osdpl plan` first");
+        let Some(pending) = status.approval else { bail!("nothing waits for approval") };
+        if self.hash.as_ref().is_some_and(|hash| *hash != pending) {
+            bail!("other changes are pending by now ({pending}); review them with `osdpl plan` first");
         }
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {APPROVE: waiting}}}));
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {APPROVE: pending}}}));
         api.patch(&deployment.name_any(), &PatchParams::default(), &patch).await.map_err(readable)?;
-        output::line(format_args!("approved {waiting}"));
+        output::line(format_args!("approved {pending}"));
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -11,14 +11,15 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, ValueEnum};
 use serde_json::{Map, Value};
 
-use super::added::{OnInvalid, in_cluster, in_file};
-use super::common::{CatalogOption, ClusterOption};
+use super::additions::{OnInvalid, read_cluster, read_file};
+use super::common::CatalogOption;
+use super::connect::ClusterOption;
 use super::output::{self, Format};
 use crate::reference::{Kind, Reference, pages};
 use osdpl_core::files::built_in;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// What to list; default: everything.
     #[arg(value_parser = KindParser)]
     kind: Option<KindArgument>,
@@ -75,7 +76,7 @@ impl TypedValueParser for KindParser {
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<KindArgument, clap::Error> {
         EnumValueParser::<KindArgument>::new().parse_ref(command, arg, value).map_err(|mut error| {
-            if let Some(hint) = value.to_str().and_then(kind_of) {
+            if let Some(hint) = value.to_str().and_then(suggest_command) {
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
             }
             error
@@ -90,22 +91,22 @@ impl TypedValueParser for KindParser {
 }
 
 /// Returns the command that describes the entry of the built-in catalogue with this name.
-fn kind_of(name: &str) -> Option<String> {
+fn suggest_command(name: &str) -> Option<String> {
     let reference = Reference::read(&built_in()).ok()?;
     let kind = Kind::ALL.into_iter().find(|kind| reference.list(*kind).iter().any(|line| line.name == name))?;
     Some(format!("`catalog {} {name}` describes it", kind.name()))
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        let (added, wrong) = match (&self.file, &self.namespace) {
-            (Some(file), _) => (in_file(file)?, OnInvalid::Fail),
-            (None, Some(namespace)) => (in_cluster(&self.cluster.client().await?, namespace).await, OnInvalid::Warn),
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
+        let (additions, on_invalid) = match (&self.file, &self.namespace) {
+            (Some(file), _) => (read_file(file, None)?, OnInvalid::Fail),
+            (None, Some(namespace)) => (read_cluster(&self.cluster.client().await?, namespace).await, OnInvalid::Warn),
             (None, None) => (Vec::new(), OnInvalid::Fail),
         };
-        let reference = Reference::read(&self.catalog.extended(&added, wrong)?.files)?;
+        let reference = Reference::read(&self.catalog.extended(&additions, on_invalid)?.files)?;
         match (&self.markdown, self.kind, &self.name) {
-            (Some(folder), _, _) => write(folder, &reference)?,
+            (Some(folder), _, _) => write_pages(folder, &reference)?,
             (None, Some(kind), Some(name)) => {
                 let described = reference.describe(kind.kind(), name)?;
                 match self.output {
@@ -116,8 +117,8 @@ impl Arguments {
             (None, kind, _) => {
                 let kinds = kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind.kind()]);
                 match self.output {
-                    Format::Text => output::print(listed(&reference, &kinds)),
-                    Format::Json => output::line(serde_json::to_string_pretty(&facts(&reference, &kinds)?)?),
+                    Format::Text => output::print(list_text(&reference, &kinds)),
+                    Format::Json => output::line(serde_json::to_string_pretty(&list_json(&reference, &kinds)?)?),
                 }
             }
         }
@@ -125,7 +126,8 @@ impl Arguments {
     }
 }
 
-fn listed(reference: &Reference, kinds: &[Kind]) -> String {
+/// Returns the names and descriptions of all entries as text.
+fn list_text(reference: &Reference, kinds: &[Kind]) -> String {
     let mut text = String::new();
     for kind in kinds {
         let lines = reference.list(*kind);
@@ -143,20 +145,21 @@ fn listed(reference: &Reference, kinds: &[Kind]) -> String {
     text
 }
 
-fn facts(reference: &Reference, kinds: &[Kind]) -> serde_json::Result<Value> {
+/// Returns the names and descriptions of all entries as JSON.
+fn list_json(reference: &Reference, kinds: &[Kind]) -> serde_json::Result<Value> {
     let lists = kinds.iter().map(|kind| Ok((kind.name().to_owned(), serde_json::to_value(reference.list(*kind))?)));
     Ok(Value::Object(lists.collect::<serde_json::Result<Map<_, _>>>()?))
 }
 
 /// Writes the pages and removes those of entries that no longer exist.
 #[allow(clippy::disallowed_methods, reason = "the command line writes into the folder that its user names")]
-fn write(folder: &Path, reference: &Reference) -> anyhow::Result<()> {
+fn write_pages(folder: &Path, reference: &Reference) -> anyhow::Result<()> {
     let pages = pages(reference)?;
     for kind in Kind::ALL {
-        let below = folder.join(kind.name());
-        std::fs::create_dir_all(&below)
-            .with_context(|| format!("{}: can't be created or written; name another folder", below.display()))?;
-        for entry in std::fs::read_dir(&below)? {
+        let subfolder = folder.join(kind.name());
+        std::fs::create_dir_all(&subfolder)
+            .with_context(|| format!("{}: can't be created or written; name another folder", subfolder.display()))?;
+        for entry in std::fs::read_dir(&subfolder)? {
             let path = entry?.path();
             let name = path.file_name().map(|name| format!("{}/{}", kind.name(), name.to_string_lossy()));
             if path.extension().is_some_and(|extension| extension == "md")

@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 
+use super::chart_options::{ChartOptions, read_lock};
 use super::output;
-use super::place::{ChartsOption, read_lock};
 use osdpl_operator::charts::{
     Chart, ChartRequest, Error, Lock, LockEntry, Pull, Source, Store, UPSTREAM, keys, write_atomically,
 };
 
 /// Lock, pull and list the charts.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -26,16 +26,16 @@ pub struct Arguments {
 enum Command {
     /// Write the lock (version and digest of each chart) and each chart's key tree
     Lock(LockArguments),
-    /// Fill a folder with charts, for an image or an air-gapped site
+    /// Fill a folder with charts, for an image or an air-gapped cluster
     Pull(PullArguments),
     /// Show the charts: name, version, digest, source
-    List(ChartsOption),
+    List(ChartOptions),
 }
 
 #[derive(Debug, clap::Args)]
 struct LockArguments {
     #[command(flatten)]
-    place: ChartsOption,
+    chart_options: ChartOptions,
     /// The folder to write `lock.yaml` and `keys/` to; an existing lock selects the charts and versions
     #[arg(long, value_name = "FOLDER", default_value = "values")]
     out: PathBuf,
@@ -47,26 +47,26 @@ struct LockArguments {
     keys_only: bool,
     /// The charts, as NAME or NAME@VERSION; default: those of the lock
     #[arg(value_name = "CHART")]
-    charts: Vec<Named>,
+    charts: Vec<ChartArgument>,
 }
 
 #[derive(Debug, clap::Args)]
 struct PullArguments {
     #[command(flatten)]
-    place: ChartsOption,
+    chart_options: ChartOptions,
     /// The folder to fill
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
     /// The charts, as NAME or NAME@VERSION; default: those of the lock
     #[arg(value_name = "CHART")]
-    charts: Vec<Named>,
+    charts: Vec<ChartArgument>,
 }
 
-/// NAME or NAME@VERSION.
+/// A chart as NAME or NAME@VERSION.
 #[derive(Clone, Debug)]
-struct Named(ChartRequest);
+struct ChartArgument(ChartRequest);
 
-impl FromStr for Named {
+impl FromStr for ChartArgument {
     type Err = std::convert::Infallible;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -81,11 +81,11 @@ impl Arguments {
     ///
     /// # Errors
     /// If any chart failed (after the others were processed), or if nothing can be done at all.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Lock(arguments) => arguments.run().await,
             Command::Pull(arguments) => arguments.run().await,
-            Command::List(place) => place.list().await,
+            Command::List(options) => options.list().await,
         }
     }
 }
@@ -93,43 +93,43 @@ impl Arguments {
 impl LockArguments {
     async fn run(self) -> anyhow::Result<()> {
         let file = self.out.join("lock.yaml");
-        let before = if file.exists() { read_lock(&file)? } else { Lock::default() };
+        let mut lock = if file.exists() { read_lock(&file)? } else { Lock::default() };
         // A new lock accepts the current charts, so the old digests must not be checked.
-        let mut open = before.clone();
-        open.charts.values_mut().for_each(|pinned| pinned.digest = None);
-        let pull = self.place.puller().await?;
-        let store = self.place.store(open, Arc::clone(&pull));
-        let mut after = before;
-        let mut outcome = Outcome::default();
-        for wanted in wanted(&store, &self.charts)? {
-            let got = self.lock_one(&store, pull.as_ref(), wanted).await;
-            if let Some((chart, keys)) = outcome.note(got) {
+        let mut unpinned = lock.clone();
+        unpinned.charts.values_mut().for_each(|pinned| pinned.digest = None);
+        let pull = self.chart_options.puller().await?;
+        let store = self.chart_options.store(unpinned, Arc::clone(&pull));
+        let mut results = Results::default();
+        for request in requests(&store, &self.charts)? {
+            let locked = self.lock_one(&store, pull.as_ref(), request).await;
+            if let Some((chart, keys)) = results.record(locked) {
                 output::line(format_args!("{} {} {} {keys}", chart.name, chart.version, chart.digest));
-                after.charts.insert(chart.name.clone(), pinned(&chart, store.source()));
+                lock.charts.insert(chart.name.clone(), lock_entry(&chart, store.source()));
             }
         }
         if !self.keys_only {
-            write(&file, &after.to_yaml())?;
+            write(&file, &lock.to_yaml())?;
         }
-        outcome.finish("locked")
+        results.finish("locked")
     }
 
-    async fn lock_one(&self, store: &Store, pull: &dyn Pull, wanted: ChartRequest) -> anyhow::Result<(Chart, String)> {
-        let wanted = self.newest(store, pull, wanted).await?;
-        let chart = store.obtain(&wanted).await?;
+    async fn lock_one(&self, store: &Store, pull: &dyn Pull, request: ChartRequest) -> anyhow::Result<(Chart, String)> {
+        let request = self.newest(store, pull, request).await?;
+        let chart = store.obtain(&request).await?;
         let keys = self.write_keys(&chart)?;
         Ok((chart, keys))
     }
 
-    async fn newest(&self, store: &Store, pull: &dyn Pull, wanted: ChartRequest) -> anyhow::Result<ChartRequest> {
-        let Source::Repository { url } = store.source() else { return Ok(wanted) };
-        let is_locked = store.lock().charts.contains_key(&wanted.name);
-        if wanted.version.is_some() || (is_locked && !self.newest) {
-            return Ok(wanted);
+    /// Selects the newest version in the repository, unless the argument or the lock names a version.
+    async fn newest(&self, store: &Store, pull: &dyn Pull, request: ChartRequest) -> anyhow::Result<ChartRequest> {
+        let Source::Repository { url } = store.source() else { return Ok(request) };
+        let is_locked = store.lock().charts.contains_key(&request.name);
+        if request.version.is_some() || (is_locked && !self.newest) {
+            return Ok(request);
         }
-        let newest = pull.newest(url, &wanted.name).await;
-        let newest = newest.map_err(|failure| anyhow::anyhow!("chart {} from {url}: {failure}", wanted.name))?;
-        Ok(ChartRequest { version: Some(newest), ..wanted })
+        let newest = pull.newest(url, &request.name).await;
+        let newest = newest.map_err(|failure| anyhow::anyhow!("chart {} from {url}: {failure}", request.name))?;
+        Ok(ChartRequest { version: Some(newest), ..request })
     }
 
     fn write_keys(&self, chart: &Chart) -> anyhow::Result<String> {
@@ -139,7 +139,7 @@ impl LockArguments {
     }
 }
 
-fn pinned(chart: &Chart, source: &Source) -> LockEntry {
+fn lock_entry(chart: &Chart, source: &Source) -> LockEntry {
     let repository = match source {
         Source::Repository { url } if url != UPSTREAM => Some(url.clone()),
         Source::Repository { .. } | Source::Folder(_) => None,
@@ -149,52 +149,52 @@ fn pinned(chart: &Chart, source: &Source) -> LockEntry {
 
 impl PullArguments {
     async fn run(self) -> anyhow::Result<()> {
-        let store = self.place.open().await?;
-        let mut outcome = Outcome::default();
-        for wanted in wanted(&store, &self.charts)? {
-            let got = store.obtain(&wanted).await.map_err(anyhow::Error::from).and_then(|chart| {
+        let store = self.chart_options.open().await?;
+        let mut results = Results::default();
+        for request in requests(&store, &self.charts)? {
+            let pulled = store.obtain(&request).await.map_err(anyhow::Error::from).and_then(|chart| {
                 let file = self.to.join(format!("{}-{}.tgz", chart.name, chart.version));
                 let mut archive = std::fs::File::open(&chart.path).with_context(|| chart.path.display().to_string())?;
                 write_atomically(&file, |to| std::io::copy(&mut archive, to).map(drop))
                     .with_context(|| format!("cannot write {}: check free space and permissions", file.display()))?;
                 Ok((file, chart))
             });
-            if let Some((file, chart)) = outcome.note(got) {
+            if let Some((file, chart)) = results.record(pulled) {
                 output::line(format_args!("{} {} ({})", file.display(), chart.digest, chart.pin));
             }
         }
-        outcome.finish("pulled")
+        results.finish("pulled")
     }
 }
 
-impl ChartsOption {
+impl ChartOptions {
     async fn list(self) -> anyhow::Result<()> {
         // For a repository the lock has all the data, so no helm is needed.
         let store = self.open_without_pull()?;
         let mut rows = vec![["NAME", "VERSION", "DIGEST", "FROM", "LOCK"].map(str::to_owned)];
-        let mut outcome = Outcome::default();
+        let mut results = Results::default();
         for (name, _) in store.list_charts()? {
             if let (Source::Repository { url }, Some(pinned)) = (store.source(), store.lock().charts.get(&name)) {
                 let LockEntry { version, digest, repository } = pinned.clone();
                 let digest = digest.map_or_else(|| "-".to_owned(), |digest| digest.to_string());
                 rows.push([name, version, digest, repository.unwrap_or_else(|| url.clone()), "as locked".to_owned()]);
-                outcome.done += 1;
+                results.done += 1;
                 continue;
             }
-            let got = store.obtain(&ChartRequest::locked(&name)).await;
-            if let Some(Chart { version, digest, origin, pin, .. }) = outcome.note(got) {
+            let chart = store.obtain(&ChartRequest::locked(&name)).await;
+            if let Some(Chart { version, digest, origin, pin, .. }) = results.record(chart) {
                 rows.push([name, version, digest.to_string(), origin, pin.to_string()]);
             }
         }
         output::print(table(&rows));
-        outcome.finish("read")
+        results.finish("read")
     }
 }
 
-/// Returns the named charts, else those of the lock, else all installable ones of the source.
-fn wanted(store: &Store, named: &[Named]) -> Result<Vec<ChartRequest>, Error> {
-    if !named.is_empty() {
-        return Ok(named.iter().map(|Named(wanted)| wanted.clone()).collect());
+/// Returns the charts of the arguments, or else those of the lock, or else all installable ones of the source.
+fn requests(store: &Store, arguments: &[ChartArgument]) -> Result<Vec<ChartRequest>, Error> {
+    if !arguments.is_empty() {
+        return Ok(arguments.iter().map(|ChartArgument(request)| request.clone()).collect());
     }
     if !store.lock().charts.is_empty() {
         return Ok(store.lock().charts.keys().map(ChartRequest::locked).collect());
@@ -214,17 +214,18 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
 
 /// Counts the results for several charts: one failure does not stop the others.
 #[derive(Default)]
-struct Outcome {
+struct Results {
     done: usize,
     failed: usize,
 }
 
-impl Outcome {
-    fn note<T, E: Into<anyhow::Error>>(&mut self, got: Result<T, E>) -> Option<T> {
-        match got {
-            Ok(got) => {
+impl Results {
+    /// Counts a result, and prints the error of a failure.
+    fn record<T, E: Into<anyhow::Error>>(&mut self, result: Result<T, E>) -> Option<T> {
+        match result {
+            Ok(value) => {
                 self.done += 1;
-                Some(got)
+                Some(value)
             }
             Err(error) => {
                 self.failed += 1;
@@ -234,6 +235,7 @@ impl Outcome {
         }
     }
 
+    /// Returns an error if a chart failed, or if there was none.
     fn finish(self, verb: &str) -> anyhow::Result<()> {
         match self {
             Self { done: 0, failed: 0 } => {

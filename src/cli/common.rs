@@ -1,24 +1,20 @@
-//! Options and helpers that subcommands share: the catalogue, the resource and files.
+//! Options that subcommands share: the catalogue and the resource.
 
-use std::fmt::Display;
-use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use kube::api::{ListParams, ObjectList};
 use kube::{Api, ResourceExt};
 
-pub use super::connect::{ClusterOption, is_configured, readable};
-pub use super::document::Document;
+use super::connect::{ClusterOption, readable};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Catalog, Files, did_you_mean};
 use osdpl_core::files;
 
 /// The option that selects the catalogue.
 #[derive(Args, Clone, Debug)]
-pub struct CatalogOption {
+pub(crate) struct CatalogOption {
     /// A folder with values/ and presets/ instead of the built-in catalogue.
     #[arg(long, env = "OSDPL_CATALOG", value_name = "DIR", value_parser = folder)]
     pub catalog: Option<PathBuf>,
@@ -34,25 +30,26 @@ fn folder(name: &str) -> Result<PathBuf, String> {
 }
 
 impl CatalogOption {
-    pub fn load(&self) -> anyhow::Result<Catalog> {
+    /// Loads the catalogue without additions.
+    pub(crate) fn load(&self) -> anyhow::Result<Catalog> {
         files::load_catalog(self.catalog.as_deref()).with_context(|| self.error_context())
     }
 
-    /// Returns the context for errors of the catalogue, whose places are relative to its folder.
-    pub fn error_context(&self) -> String {
+    /// Returns the context for errors of the catalogue, whose paths are relative to its folder.
+    pub(crate) fn error_context(&self) -> String {
         let folder = self.catalog.as_ref().map(|folder| format!(" in {}", folder.display())).unwrap_or_default();
         format!("the catalogue{folder} is invalid")
     }
 
     /// Returns the files of the catalogue.
-    pub fn texts(&self) -> anyhow::Result<Files> {
+    pub(crate) fn texts(&self) -> anyhow::Result<Files> {
         Ok(files::read_files(self.catalog.as_deref())?)
     }
 }
 
 /// The arguments that select a resource of the cluster.
 #[derive(Args, Clone, Debug)]
-pub struct Target {
+pub(crate) struct Target {
     /// The resource's name; default: the only one there is.
     pub name: Option<String>,
     /// Its namespace; default: all are searched.
@@ -62,9 +59,9 @@ pub struct Target {
     pub cluster: ClusterOption,
 }
 
-/// The same as options, for commands with other positional arguments.
+/// The options that select a resource of the cluster, for commands with other positional arguments.
 #[derive(Args, Clone, Debug)]
-pub struct ResourceOption {
+pub(crate) struct ResourceOption {
     /// The resource's name in the cluster; default: the only one there is.
     #[arg(long)]
     pub name: Option<String>,
@@ -82,7 +79,11 @@ impl From<&ResourceOption> for Target {
 }
 
 impl Target {
-    pub async fn find(&self, client: &kube::Client) -> anyhow::Result<OpenStackDeployment> {
+    /// Finds the resource in the cluster.
+    ///
+    /// # Errors
+    /// If there is none, or if there are several.
+    pub(crate) async fn find(&self, client: &kube::Client) -> anyhow::Result<OpenStackDeployment> {
         let all = match &self.namespace {
             Some(namespace) => list(Api::namespaced(client.clone(), namespace)).await,
             None => match list(Api::all(client.clone())).await {
@@ -94,9 +95,9 @@ impl Target {
             },
         };
         let all = all.map_err(readable).context("reading OpenStackDeployments")?;
-        let fits =
+        let has_name =
             |deployment: &OpenStackDeployment| self.name.as_ref().is_none_or(|name| *name == deployment.name_any());
-        let mut found: Vec<_> = all.items.into_iter().filter(fits).collect();
+        let mut found: Vec<_> = all.items.into_iter().filter(has_name).collect();
         match (found.len(), found.pop()) {
             (1, Some(deployment)) => Ok(deployment),
             (0, _) => bail!("there is no such OpenStackDeployment; see `kubectl get osdpl -A`"),
@@ -110,58 +111,10 @@ async fn list(api: Api<OpenStackDeployment>) -> kube::Result<ObjectList<OpenStac
 }
 
 /// Returns the error for a release that the catalogue does not have.
-pub fn unknown(catalog: &Catalog, release: &str) -> anyhow::Error {
+pub(crate) fn unknown_release(catalog: &Catalog, release: &str) -> anyhow::Error {
     let known = catalog.services.values().flat_map(|service| service.releases.keys());
     let hint = did_you_mean(release, known.map(String::as_str));
     anyhow::anyhow!(
-        "the catalogue has no release {release:?}{hint}; releases go by the catalogue's names, see `osdpl plan`"
+        "the catalogue has no release {release:?}{hint}; use the catalogue's names, which `osdpl plan` lists"
     )
-}
-
-/// Returns the display name of a file.
-pub fn display_name(path: &Path) -> String {
-    if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() }
-}
-
-/// Whether an error was caused by an unreadable file or folder.
-pub fn is_read_error(error: &anyhow::Error) -> bool {
-    let is_of_catalogue = |error: &files::Error| matches!(error, files::Error::Read { .. });
-    error.chain().any(|error| error.is::<ReadError>() || error.downcast_ref().is_some_and(is_of_catalogue))
-}
-
-/// A file that can't be read; every command then exits with code 2.
-#[derive(Debug, thiserror::Error)]
-#[error("reading {place}: {why}")]
-pub struct ReadError {
-    place: String,
-    /// The reason, and what to do.
-    pub why: String,
-}
-
-impl ReadError {
-    pub fn new(place: impl Display, error: &std::io::Error) -> Self {
-        let why = match error.kind() {
-            ErrorKind::NotFound => "there is no such file; name an existing one".to_owned(),
-            ErrorKind::PermissionDenied => "permission denied; get permission to read it".to_owned(),
-            ErrorKind::IsADirectory => "it is a folder; name a file in it".to_owned(),
-            ErrorKind::InvalidData => "it is not UTF-8 text; save it as UTF-8".to_owned(),
-            _ => format!("{error}; name a readable one"),
-        };
-        Self { place: place.to_string(), why }
-    }
-}
-
-/// Reads a file, or standard input for `-`, which can be read more than once.
-#[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
-pub fn read(path: &Path) -> Result<String, ReadError> {
-    static INPUT: OnceLock<String> = OnceLock::new();
-    if path != Path::new("-") {
-        return std::fs::read_to_string(path).map_err(|error| ReadError::new(path.display(), &error));
-    }
-    if let Some(text) = INPUT.get() {
-        return Ok(text.clone());
-    }
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(|error| ReadError::new("standard input", &error))?;
-    Ok(INPUT.get_or_init(|| text).clone())
 }

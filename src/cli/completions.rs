@@ -8,16 +8,16 @@ use clap_complete::Shell;
 use super::output;
 
 /// The name of the program that kubectl calls for completions of the plugin `kubectl-osdpl`; a link to this program.
-pub const KUBECTL: &str = "kubectl_complete-osdpl";
+pub(crate) const KUBECTL: &str = "kubectl_complete-osdpl";
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The shell to complete for.
     shell: Shell,
 }
 
 impl Arguments {
-    pub fn run(&self, mut root: Command) -> ExitCode {
+    pub(crate) fn run(&self, mut root: Command) -> ExitCode {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut root, "osdpl", &mut script);
         output::print(String::from_utf8_lossy(&script));
@@ -27,7 +27,7 @@ impl Arguments {
 
 /// Prints completions in the format of cobra, which kubectl uses: one candidate and its description per line, then a
 /// directive.
-pub fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
+pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
     // This adds the `help` subcommands and global options.
     root.build();
     let Some((prefix, before)) = words.split_last() else { return ExitCode::SUCCESS };
@@ -36,7 +36,7 @@ pub fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
         command = command.find_subcommand(word).unwrap_or(command);
     }
     let option = before.last().and_then(|word| find_option(command, word));
-    let (candidates, files) = match option.filter(|option| option.get_action().takes_values()) {
+    let (candidates, takes_files) = match option.filter(|option| option.get_action().takes_values()) {
         Some(option) => (values(option), takes_file(option)),
         None if prefix.starts_with('-') => (options(command), false),
         None => names(command),
@@ -45,7 +45,7 @@ pub fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
         output::line(format_args!("{candidate}\t{about}"));
     }
     // Directive 4 disables file completion; 0 allows it if there is no candidate.
-    output::line(if files { ":0" } else { ":4" });
+    output::line(if takes_files { ":0" } else { ":4" });
     ExitCode::SUCCESS
 }
 
@@ -74,11 +74,15 @@ fn options(command: &Command) -> Candidates {
     visible.filter_map(|option| Some((format!("--{}", option.get_long()?), help(option.get_help())))).collect()
 }
 
-/// Returns the subcommands, or else the values of positional arguments, and whether these are files.
+/// Returns the subcommands, or else the values of positional arguments, and whether files are completed.
 fn names(command: &Command) -> (Candidates, bool) {
-    let below = command.get_subcommands().filter(|command| !command.is_hide_set());
-    let below: Candidates = below.map(|found| (found.get_name().to_owned(), help(found.get_about()))).collect();
-    if below.is_empty() { (command.get_positionals().flat_map(values).collect(), false) } else { (below, false) }
+    let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let subcommands: Candidates = visible.map(|found| (found.get_name().to_owned(), help(found.get_about()))).collect();
+    if subcommands.is_empty() {
+        (command.get_positionals().flat_map(values).collect(), false)
+    } else {
+        (subcommands, false)
+    }
 }
 
 /// Returns only the first line, because each line is one candidate.

@@ -10,21 +10,21 @@ use clap::Args;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use super::common::ReadError;
+use super::input::ReadError;
 use osdpl_core::catalog::did_you_mean;
 use osdpl_values::yaml;
 
-/// The API server of this process, and the option that selects another.
+/// The API server that this process uses, and the options that select another one.
 static SERVER: OnceLock<(String, &str)> = OnceLock::new();
 
 /// Remembers the API server for the messages of [`readable`].
-pub fn remember_server(config: &Config, named_by: &'static str) {
-    let _ = SERVER.set((config.cluster_url.to_string().trim_end_matches('/').to_owned(), named_by));
+pub(crate) fn remember_server(config: &Config, options: &'static str) {
+    let _ = SERVER.set((config.cluster_url.to_string().trim_end_matches('/').to_owned(), options));
 }
 
 /// The options that select a cluster; kubectl does not pass its own options to plugins.
 #[derive(Args, Clone, Debug)]
-pub struct ClusterOption {
+pub(crate) struct ClusterOption {
     /// The kubeconfig file; default: KUBECONFIG or ~/.kube/config, as for kubectl.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -35,12 +35,12 @@ pub struct ClusterOption {
 
 impl ClusterOption {
     /// Whether an option or KUBECONFIG selects a cluster.
-    pub fn is_named(&self) -> bool {
+    pub(crate) fn is_selected(&self) -> bool {
         self.kubeconfig.is_some() || self.context.is_some() || from_environment().is_some()
     }
 
     /// Returns a client for the cluster that kubectl would use.
-    pub async fn client(&self) -> anyhow::Result<kube::Client> {
+    pub(crate) async fn client(&self) -> anyhow::Result<kube::Client> {
         let config = self.config().await?;
         remember_server(&config, "--kubeconfig, --context");
         kube::Client::try_from(config).map_err(readable)
@@ -49,9 +49,9 @@ impl ClusterOption {
     async fn config(&self) -> anyhow::Result<Config> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         if let Some(file) = &self.kubeconfig {
-            let read = Kubeconfig::read_from(file).map_err(|error| unreadable(file, error))?;
-            let found = Config::from_custom_kubeconfig(read.clone(), &options).await;
-            return found.map_err(|error| unusable(&file.display().to_string(), &read, &error));
+            let kubeconfig = Kubeconfig::read_from(file).map_err(|error| unreadable(file, error))?;
+            let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await;
+            return config.map_err(|error| unusable(&file.display().to_string(), &kubeconfig, &error));
         }
         let inferred = match &self.context {
             Some(_) => Config::from_kubeconfig(&options).await.ok(),
@@ -82,37 +82,37 @@ impl ClusterOption {
             }
         }
         match (Kubeconfig::read(), Config::from_kubeconfig(options).await) {
-            (Ok(read), Err(error)) => unusable(&names(&existing), &read, &error),
+            (Ok(kubeconfig), Err(error)) => unusable(&names(&existing), &kubeconfig, &error),
             (Err(error), _) => anyhow!("the kubeconfig {} can't be used: {error}; correct it", names(&existing)),
-            (Ok(_), Ok(_)) => anyhow!("the kubeconfig {} changed just now; try again", names(&existing)),
+            (Ok(_), Ok(_)) => anyhow!("the kubeconfig {} changed while it was read; try again", names(&existing)),
         }
     }
 }
 
 /// Returns the error for a kubeconfig that was read but selects no cluster.
-fn unusable(place: &str, read: &Kubeconfig, error: &KubeconfigError) -> anyhow::Error {
-    let names = || read.contexts.iter().map(|context| context.name.as_str());
+fn unusable(name: &str, kubeconfig: &Kubeconfig, error: &KubeconfigError) -> anyhow::Error {
+    let names = || kubeconfig.contexts.iter().map(|context| context.name.as_str());
     let all = names().collect::<Vec<_>>().join(", ");
     let existing = if all.is_empty() { "it has none".to_owned() } else { format!("it has {all}") };
     match error {
         KubeconfigError::CurrentContextNotSet => {
-            anyhow!("the kubeconfig {place} has no current context: name one with --context; {existing}")
+            anyhow!("the kubeconfig {name} has no current context: name one with --context; {existing}")
         }
-        KubeconfigError::LoadContext(name) => {
-            let hint = did_you_mean(name, names());
-            anyhow!("the kubeconfig {place} has no context {name:?}{hint}; {existing}: name one with --context")
+        KubeconfigError::LoadContext(context) => {
+            let hint = did_you_mean(context, names());
+            anyhow!("the kubeconfig {name} has no context {context:?}{hint}; {existing}: name one with --context")
         }
         other => {
-            anyhow!("the kubeconfig {place} can't be used: {other}; correct it, or name another with --kubeconfig")
+            anyhow!("the kubeconfig {name} can't be used: {other}; correct it, or name another with --kubeconfig")
         }
     }
 }
 
 /// Whether a cluster is configured, reachable or not: by a kubeconfig, which may be invalid, or by the pod's
 /// environment.
-pub fn is_configured() -> bool {
+pub(crate) fn is_configured() -> bool {
     let in_files = match Kubeconfig::read() {
-        Ok(read) => !read.clusters.is_empty(),
+        Ok(kubeconfig) => !kubeconfig.clusters.is_empty(),
         Err(_) => kubeconfig_files().0.iter().any(|file| file.exists()),
     };
     in_files || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
@@ -136,14 +136,14 @@ fn kubeconfig_files() -> (Vec<PathBuf>, &'static str) {
 /// Returns the error for a file that is not a kubeconfig. Never contains its content, which may have tokens.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
 fn unreadable(file: &Path, error: KubeconfigError) -> anyhow::Error {
-    let place = file.display().to_string();
+    let name = file.display().to_string();
     match error {
-        KubeconfigError::ReadConfig(error, _) => ReadError::new(format_args!("the kubeconfig {place}"), &error).into(),
+        KubeconfigError::ReadConfig(error, _) => ReadError::new(format_args!("the kubeconfig {name}"), &error).into(),
         other => {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             let message = other.to_string();
-            let why = yaml::parse_value(&place, &text).err().map_or_else(
-                || format!("{place}: {}", message.lines().next().unwrap_or_default()),
+            let why = yaml::parse_value(&name, &text).err().map_or_else(
+                || format!("{name}: {}", message.lines().next().unwrap_or_default()),
                 |error| error.to_string(),
             );
             anyhow!("this is not a kubeconfig: {why}; correct it, or name another with --kubeconfig")
@@ -152,7 +152,7 @@ fn unreadable(file: &Path, error: KubeconfigError) -> anyhow::Error {
 }
 
 /// Returns the message of the API server or, if it does not respond, which server that is and why.
-pub fn readable(error: kube::Error) -> anyhow::Error {
+pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
     match error {
         // This is the API server's response for an unknown kind.
         kube::Error::Api(status) if status.message.trim() == "404 page not found" => anyhow!(
@@ -160,14 +160,14 @@ pub fn readable(error: kube::Error) -> anyhow::Error {
         ),
         kube::Error::Api(status) => anyhow!("{}", status.message),
         error @ (kube::Error::Service(_) | kube::Error::HyperError(_)) => {
-            let Some((server, named_by)) = SERVER.get() else { return error.into() };
+            let Some((server, options)) = SERVER.get() else { return error.into() };
             let mut root = error.source();
             while let Some(source) = root.and_then(std::error::Error::source) {
                 root = Some(source);
             }
             let why = root.map_or_else(|| error.to_string(), ToString::to_string);
             anyhow!(
-                "the API server at {server} does not answer: {why}; check that it runs, and that it is the right one ({named_by})"
+                "the API server at {server} does not answer: {why}; check that it runs, and that it is the right one ({options})"
             )
         }
         other => other.into(),

@@ -14,7 +14,7 @@ enum Kind {
 }
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Print only the definition of this kind.
     #[arg(value_enum, value_name = "KIND")]
     kind: Option<Kind>,
@@ -23,7 +23,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let catalog = self.catalog.load()?;
         if self.kind != Some(Kind::Nodemaintenance) {
             output::print(osdpl_core::api::crd_yaml(&catalog)?);

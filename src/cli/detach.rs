@@ -9,14 +9,15 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::common::{CatalogOption, ResourceOption, Target, readable, unknown};
+use super::common::{CatalogOption, ResourceOption, Target, unknown_release};
+use super::connect::readable;
 use super::output;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::select;
 
 #[derive(Args)]
 #[command(group(ArgGroup::new("what").args(["releases", "all"]).required(true)))]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Releases to unmanage, by the catalogue's names.
     releases: Vec<String>,
     /// Detach the whole cloud: the resource is deleted, and everything it created keeps running.
@@ -29,7 +30,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         let client = self.resource.cluster.client().await?;
         let deployment = Target::from(&self.resource).find(&client).await?;
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
@@ -37,7 +38,7 @@ impl Arguments {
         if releases.is_empty() && !self.all {
             return Ok(ExitCode::SUCCESS);
         }
-        let spec = if self.all { json!({"deletionPolicy": "Detach"}) } else { unmanaged(&releases) };
+        let spec = if self.all { json!({"deletionPolicy": "Detach"}) } else { unmanage_patch(&releases) };
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &namespace);
         let patch = Patch::Merge(json!({"spec": spec}));
         api.patch(&name, &PatchParams::default(), &patch).await.map_err(readable)?;
@@ -53,7 +54,7 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the requested releases that are still managed, each with its service, and prints the others.
+    /// Returns the requested releases that are still managed, each with its service, and prints which are not.
     async fn managed_releases(
         &self,
         client: &Client,
@@ -64,7 +65,7 @@ impl Arguments {
         let selection = select(&name, &namespace, &deployment.spec, &catalog);
         let mut managed = Vec::new();
         for release in &self.releases {
-            let Some((service, _)) = catalog.release(release) else { return Err(unknown(&catalog, release)) };
+            let Some((service, _)) = catalog.release(release) else { return Err(unknown_release(&catalog, release)) };
             if !selection.releases.contains_key(release) {
                 bail!("{release} is not part of {name}, so there is nothing to unmanage; see `osdpl plan`");
             }
@@ -79,8 +80,8 @@ impl Arguments {
     }
 }
 
-/// Returns the spec that unmanages these releases, each given with its service.
-fn unmanaged(releases: &[(String, String)]) -> Value {
+/// Returns the change of the spec that unmanages these releases, each given with its service.
+fn unmanage_patch(releases: &[(String, String)]) -> Value {
     let mut services = json!({});
     for (service, release) in releases {
         services[service.as_str()]["releases"][release.as_str()]["managed"] = false.into();

@@ -1,7 +1,7 @@
 //! `osdpl diff`: compares the releases recorded by helm with the desired state.
 
-mod look;
-mod shown;
+mod compare;
+mod report;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,16 +9,15 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 
+use super::chart_options::ChartOptions;
 use super::common::{CatalogOption, ResourceOption};
-use super::live::{Live, LiveQuery};
+use super::live::{Live, LiveQuery, superseded_by};
 use super::manifests::Renderer;
 use super::output::{self, Format};
-use super::place::ChartsOption;
-use super::plan::superseded_by;
-use shown::DiffReport;
+use report::DiffReport;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The resource's file, as if it were applied; default: the cluster's resource. `-` for standard input.
     #[arg(long, short, conflicts_with = "name")]
     file: Option<PathBuf>,
@@ -35,15 +34,15 @@ pub struct Arguments {
     #[command(flatten)]
     catalog: CatalogOption,
     #[command(flatten)]
-    place: ChartsOption,
+    chart_options: ChartOptions,
 }
 
 /// The exit code if something can't be compared: 1 means differences, as for `kubectl diff`.
 const UNREADABLE: u8 = 2;
 
 impl Arguments {
-    /// Exits with 0 without differences, 1 with differences, 2 if something can't be compared.
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    /// Prints the differences. Exits with 0 without differences, 1 with differences, 2 if something can't be compared.
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         Ok(self.print_diff().await.unwrap_or_else(|error| {
             eprintln!("osdpl: {error:#}");
             ExitCode::from(UNREADABLE)
@@ -51,12 +50,12 @@ impl Arguments {
     }
 
     async fn print_diff(&self) -> anyhow::Result<ExitCode> {
-        let shown = Box::pin(self.compare()).await?;
+        let report = Box::pin(self.compare()).await?;
         match self.output {
-            Format::Text => output::print(shown.text()),
-            Format::Json => output::line(serde_json::to_string_pretty(&shown)?),
+            Format::Text => output::print(report.text()),
+            Format::Json => output::line(serde_json::to_string_pretty(&report)?),
         }
-        Ok(match (shown.is_whole(), shown.differs()) {
+        Ok(match (report.is_complete(), report.differs()) {
             (false, _) => ExitCode::from(UNREADABLE),
             (true, true) => ExitCode::FAILURE,
             (true, false) => ExitCode::SUCCESS,
@@ -65,26 +64,27 @@ impl Arguments {
 
     async fn compare(&self) -> anyhow::Result<DiffReport> {
         // Fail early: without charts nothing can be rendered.
-        let renderer = if self.manifests { Some(Renderer::open(&self.place).await?) } else { None };
+        let renderer = if self.manifests { Some(Renderer::open(&self.chart_options).await?) } else { None };
         let (resource, file) = (&self.resource, self.file.as_deref());
-        let live = LiveQuery { resource, file, catalog: &self.catalog, place: &self.place }.load().await?;
-        self.known(&live)?;
+        let live =
+            LiveQuery { resource, file, catalog: &self.catalog, chart_options: &self.chart_options }.load().await?;
+        self.check_releases(&live)?;
         let renderer = match renderer {
             Some(renderer) => Some(renderer.for_cluster(&live.client).await?),
             None => None,
         };
-        let mut shown = look::compare_all(&live, &self.releases, renderer.as_ref()).await?;
+        let mut report = compare::compare_all(&live, &self.releases, renderer.as_ref()).await?;
         match superseded_by(&live.client, live.current.as_ref()).await {
-            Ok(note) => shown.notes.extend(note),
+            Ok(note) => report.notes.extend(note),
             Err(error) => {
-                shown.unknown.push(format!("whether another OpenStackDeployment takes precedence: {error:#}"));
+                report.unknown.push(format!("whether another OpenStackDeployment takes precedence: {error:#}"));
             }
         }
-        Ok(shown)
+        Ok(report)
     }
 
     /// Checks that each named release is desired or running.
-    fn known(&self, live: &Live) -> anyhow::Result<()> {
+    fn check_releases(&self, live: &Live) -> anyhow::Result<()> {
         let decisions = &live.preview.plan.decisions;
         let Some(unknown) = self.releases.iter().find(|name| !decisions.contains_key(*name)) else { return Ok(()) };
         let names = decisions.keys().map(String::as_str);

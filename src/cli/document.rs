@@ -1,4 +1,4 @@
-//! Reads the resource of a file and the objects beside it.
+//! Reads the resource of a file, and the other objects of the file.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use anyhow::{anyhow, bail};
 use serde_json::{Map, Value};
 
-use super::common::{display_name, read};
+use super::input::{display_name, read};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::finding::Finding;
 use osdpl_lint::validate::{
@@ -16,41 +16,41 @@ use osdpl_lint::validate::{
 use osdpl_values::yaml::redact_literals;
 
 /// A resource that was read from a file.
-pub struct Document {
+pub(crate) struct Document {
     location: Location,
     /// The resource as written in the file.
     object: Value,
     /// The namespace of the resource if it names none.
     namespace: Option<String>,
     /// The other objects of the file, for example Secrets and `ConfigMap`s that the resource references.
-    pub beside: Vec<Value>,
+    pub others: Vec<Value>,
 }
 
 /// The location of an object.
 struct Location {
     /// The file's display name.
-    place: String,
-    read: Rc<ParsedDocument>,
+    file: String,
+    document: Rc<ParsedDocument>,
     /// The keys of the object in the document; empty if the document is the object.
-    at: Vec<String>,
+    keys: Vec<String>,
     /// The number of lines of the file before the document.
-    before: u64,
+    lines_before: u64,
 }
 
 impl Location {
     /// Returns the location of a field, or of its nearest parent: `cloud.yaml:12`.
     fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
-        format!("{}:{}", self.place, self.number(keys))
+        format!("{}:{}", self.file, self.number(keys))
     }
 
     /// Returns the line of a field, or of its nearest parent.
     fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
-        self.read.nearest(self.at.iter().map(String::as_str).chain(keys)) + self.before
+        self.document.nearest(self.keys.iter().map(String::as_str).chain(keys)) + self.lines_before
     }
 
-    fn describe(&self, judged: &Finding) -> String {
-        let keys = keys_of_field(&judged.location.field);
-        format!("{}: {}: {}", self.line(keys.iter().map(String::as_str)), judged.field(), judged.text())
+    fn describe(&self, finding: &Finding) -> String {
+        let keys = keys_of_field(&finding.location.field);
+        format!("{}: {}: {}", self.line(keys.iter().map(String::as_str)), finding.field(), finding.text())
     }
 }
 
@@ -60,45 +60,46 @@ impl Document {
     /// # Errors
     /// If there are several resources, or if any document of the file is not valid YAML: the resource might reference
     /// it.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
-        Self::named(path, None)
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        Self::read_named(path, None)
     }
 
     /// Reads the resource of this name, if one is given.
     ///
     /// # Errors
     /// As [`Self::read`], and if there is none of this name.
-    pub fn named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
-        Self::of(&display_name(path), &read(path)?, name)
+    pub(crate) fn read_named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
+        Self::parse(&display_name(path), &read(path)?, name)
     }
 
-    pub(super) fn of(place: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
-        let (mut resources, mut beside, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
-        for document in split_documents(place, text) {
-            let before = document.before;
-            let read = match document.content {
+    /// Parses the text of a file.
+    pub(super) fn parse(file: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
+        let (mut resources, mut others, mut mistakes) = (Vec::new(), Vec::new(), Vec::new());
+        for document in split_documents(file, text) {
+            let lines_before = document.before;
+            let parsed = match document.content {
                 Content::Invalid(error) => {
-                    bail!("{place}:{}: {}; correct the YAML", error.line + before, error.message)
+                    bail!("{file}:{}: {}; correct the YAML", error.line + lines_before, error.message)
                 }
-                Content::Object(read) => Rc::new(read),
+                Content::Object(parsed) => Rc::new(parsed),
             };
-            for (at, object) in objects(&read.value) {
-                let location =
-                    Location { place: place.to_owned(), read: Rc::clone(&read), at: keys_of_field(&at), before };
+            for (field, object) in objects(&parsed.value) {
+                let (file, keys) = (file.to_owned(), keys_of_field(&field));
+                let location = Location { file, document: Rc::clone(&parsed), keys, lines_before };
                 if is_deployment(object) {
                     resources.push((location, object.clone()));
                 } else {
-                    wrong.extend(likely_mistake(object).map(|judged| location.describe(&judged)));
-                    beside.push(object.clone());
+                    mistakes.extend(likely_mistake(object).map(|finding| location.describe(&finding)));
+                    others.push(object.clone());
                 }
             }
         }
-        let (location, object) = select(place, name, resources)?.ok_or_else(|| missing(place, &wrong, &beside))?;
-        Ok(Self { location, object, namespace: None, beside })
+        let (location, object) = select(file, name, resources)?.ok_or_else(|| missing(file, &mistakes, &others))?;
+        Ok(Self { location, object, namespace: None, others })
     }
 
     /// Sets the default namespace, as `kubectl -n` does for a file.
-    pub fn within(self, namespace: Option<String>) -> Self {
+    pub(crate) fn with_namespace(self, namespace: Option<String>) -> Self {
         Self { namespace, ..self }
     }
 
@@ -106,20 +107,20 @@ impl Document {
     ///
     /// # Errors
     /// If it can't be parsed anyway, or names another namespace than the requested one.
-    pub fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
+    pub(crate) fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         let object = self.object();
         // The API server owns the rest of the metadata, and the operator owns the status.
-        let own = ["name", "namespace", "labels", "annotations"];
-        let metadata: Value = own.map(|key| (key.to_owned(), object["metadata"][key].clone())).into_iter().collect();
+        let fields = ["name", "namespace", "labels", "annotations"];
+        let metadata: Value = fields.map(|key| (key.to_owned(), object["metadata"][key].clone())).into_iter().collect();
         let status = object.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
-        let unread = |field: &'static str| {
+        let parse_error = |field: &'static str| {
             move |error: serde_json::Error| {
                 let why = redact_literals(&error.to_string());
                 anyhow!("{}: {field}: can't be parsed: {why}; correct it", self.line([field]))
             }
         };
-        let spec = read_spec(&object).map_err(unread("spec"))?;
-        let metadata = serde_json::from_value(metadata).map_err(unread("metadata"))?;
+        let spec = read_spec(&object).map_err(parse_error("spec"))?;
+        let metadata = serde_json::from_value(metadata).map_err(parse_error("metadata"))?;
         let deployment = OpenStackDeployment { metadata, spec, status };
         if let (Some(own), Some(requested)) = (&deployment.metadata.namespace, &self.namespace)
             && own != requested
@@ -131,81 +132,81 @@ impl Document {
     }
 
     /// Returns the resource as written, with its default name and namespace.
-    pub fn object(&self) -> Value {
+    pub(crate) fn object(&self) -> Value {
         let mut object = self.object.clone();
         let metadata =
             object.as_object_mut().map(|object| object.entry("metadata").or_insert_with(|| Map::new().into()));
         if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
-            let mut give = |key: &str, value: &str| {
+            let mut set_default = |key: &str, value: &str| {
                 if metadata.get(key).is_none_or(Value::is_null) {
                     metadata.insert(key.into(), value.into());
                 }
             };
-            give("name", "cloud");
-            give("namespace", self.namespace.as_deref().unwrap_or("openstack"));
+            set_default("name", "cloud");
+            set_default("namespace", self.namespace.as_deref().unwrap_or("openstack"));
         }
         object
     }
 
     /// Returns the namespace of the resource.
-    pub fn namespace(&self) -> String {
+    pub(crate) fn namespace(&self) -> String {
         self.object()["metadata"]["namespace"].as_str().unwrap_or_default().to_owned()
     }
 
     /// Returns the display name of the file.
-    pub fn file(&self) -> &str {
-        &self.location.place
+    pub(crate) fn file(&self) -> &str {
+        &self.location.file
     }
 
     /// Returns the location of a field, or of its nearest parent: `cloud.yaml:12`.
-    pub fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
+    pub(crate) fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         self.location.line(keys)
     }
 
     /// Returns the line of a field, or of its nearest parent.
-    pub fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
+    pub(crate) fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.location.number(keys)
     }
 }
 
 /// Returns the selected resource; `None` if there is no resource at all.
 fn select(
-    place: &str,
+    file: &str,
     name: Option<&str>,
     mut resources: Vec<(Location, Value)>,
 ) -> anyhow::Result<Option<(Location, Value)>> {
-    let named = |object: &Value| object["metadata"]["name"].as_str().unwrap_or("cloud").to_owned();
-    let available = resources.iter().map(|(_, object)| named(object)).collect::<Vec<_>>().join(", ");
+    let name_of = |object: &Value| object["metadata"]["name"].as_str().unwrap_or("cloud").to_owned();
+    let available = resources.iter().map(|(_, object)| name_of(object)).collect::<Vec<_>>().join(", ");
     let count = resources.len();
     if let Some(name) = name {
-        resources.retain(|(_, object)| named(object) == name);
+        resources.retain(|(_, object)| name_of(object) == name);
     }
     match (resources.len(), name) {
         (0, Some(name)) if count > 0 => {
             bail!(
-                "{place} contains no OpenStackDeployment named {name}, only {available}; name that one, or leave the name out"
+                "{file} contains no OpenStackDeployment named {name}, only {available}; name that one, or leave the name out"
             )
         }
         (0 | 1, _) => Ok(resources.pop()),
         (_, Some(name)) => {
-            bail!("{place} contains several OpenStackDeployments named {name}; give each a file of its own")
+            bail!("{file} contains several OpenStackDeployments named {name}; give each a file of its own")
         }
         (count, None) => {
             bail!(
-                "{place} contains {count} OpenStackDeployments ({available}), and only one can be used at a time; give each a file of its own, or name one if the command takes a name"
+                "{file} contains {count} OpenStackDeployments ({available}), and only one can be used at a time; give each a file of its own, or name one if the command takes a name"
             )
         }
     }
 }
 
 /// Returns the error for a file without a resource.
-fn missing(place: &str, wrong: &[String], beside: &[Value]) -> anyhow::Error {
-    if !wrong.is_empty() {
-        return anyhow!("{}", wrong.join("\n"));
+fn missing(file: &str, mistakes: &[String], others: &[Value]) -> anyhow::Error {
+    if !mistakes.is_empty() {
+        return anyhow!("{}", mistakes.join("\n"));
     }
-    let available = describe_kinds(&beside.iter().collect::<Vec<_>>());
+    let available = describe_kinds(&others.iter().collect::<Vec<_>>());
     anyhow!(
-        "{place} contains no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): {available}; name the file that contains yours"
+        "{file} contains no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): {available}; name the file that contains yours"
     )
 }
 
@@ -230,7 +231,7 @@ mod tests {
             (format!("{secret}---\na: [1\n"), "c.yaml:5: unclosed bracket '['; correct the YAML".to_owned()),
             (format!("{CLOUD}---\n{CLOUD}"), "c.yaml contains 2 OpenStackDeployments".to_owned()),
         ] {
-            let error = Document::of("c.yaml", &text, None).err().map(|error| error.to_string()).unwrap_or_default();
+            let error = Document::parse("c.yaml", &text, None).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(error.contains(&expected), "{error}\n{expected}");
         }
     }
@@ -240,7 +241,7 @@ mod tests {
         let other = CLOUD.replace("{name: cloud}", "{name: other}");
         let both = format!("{CLOUD}---\n{other}");
         let name = |text: &str, name: &str| {
-            let document = Document::of("c.yaml", text, Some(name))?;
+            let document = Document::parse("c.yaml", text, Some(name))?;
             document.deployment().map(|deployment| deployment.metadata.name.unwrap())
         };
         assert_eq!(name(&both, "other").unwrap(), "other");
@@ -248,15 +249,15 @@ mod tests {
         assert!(error.ends_with("named third, only cloud, other; name that one, or leave the name out"), "{error}");
         let item = CLOUD.trim_end().replace('\n', "\n  ");
         let list = format!("apiVersion: v1\nkind: List\nitems:\n- {item}\n- apiVersion: v1\n  kind: Secret\n");
-        let found = Document::of("c.yaml", &list, None).unwrap();
-        assert_eq!((found.line(["spec"]).as_str(), found.beside.len()), ("c.yaml:7", 1));
+        let found = Document::parse("c.yaml", &list, None).unwrap();
+        assert_eq!((found.line(["spec"]).as_str(), found.others.len()), ("c.yaml:7", 1));
         assert!(found.deployment().is_ok());
     }
 
     #[test]
     fn suggests_the_correct_kind() {
         let wrong = CLOUD.replace("OpenStackDeployment", "OpenstackDeployment");
-        let error = Document::of("c.yaml", &wrong, None).err().unwrap().to_string();
+        let error = Document::parse("c.yaml", &wrong, None).err().unwrap().to_string();
         assert!(
             error.starts_with("c.yaml:2: kind: there is no kind \"OpenstackDeployment\" of osdpl, did you mean"),
             "{error}"
@@ -265,23 +266,23 @@ mod tests {
 
     #[test]
     fn checks_the_requested_namespace() {
-        let within = |text: &str, namespace: Option<&str>| {
-            let document = Document::of("c.yaml", text, None).unwrap().within(namespace.map(str::to_owned));
+        let namespace_of = |text: &str, namespace: Option<&str>| {
+            let document = Document::parse("c.yaml", text, None).unwrap().with_namespace(namespace.map(str::to_owned));
             document.deployment().map(|deployment| deployment.metadata.namespace.unwrap())
         };
-        assert_eq!(within(CLOUD, None).unwrap(), "openstack");
-        assert_eq!(within(CLOUD, Some("prod")).unwrap(), "prod");
+        assert_eq!(namespace_of(CLOUD, None).unwrap(), "openstack");
+        assert_eq!(namespace_of(CLOUD, Some("prod")).unwrap(), "prod");
         let own = CLOUD.replace("{name: cloud}", "{name: cloud, namespace: prod}");
-        assert_eq!(within(&own, Some("prod")).unwrap(), "prod");
-        let error = within(&own, Some("test")).unwrap_err().to_string();
+        assert_eq!(namespace_of(&own, Some("prod")).unwrap(), "prod");
+        let error = namespace_of(&own, Some("test")).unwrap_err().to_string();
         assert_eq!(error, "c.yaml:3: the resource is in namespace prod, and -n names test; take one of them out");
     }
 
     #[test]
     fn keeps_lines_of_the_file() {
         let text = format!("# mine\n---\nkind: Secret\napiVersion: v1\n---\n{CLOUD}");
-        let found = Document::of("c.yaml", &text, None).unwrap();
-        assert_eq!((found.beside.len(), found.line(["spec"]).as_str()), (1, "c.yaml:9"));
+        let found = Document::parse("c.yaml", &text, None).unwrap();
+        assert_eq!((found.others.len(), found.line(["spec"]).as_str()), (1, "c.yaml:9"));
         assert_eq!(found.deployment().unwrap().metadata.name.as_deref(), Some("cloud"));
     }
 }

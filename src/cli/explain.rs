@@ -1,8 +1,8 @@
 //! `osdpl explain`: explains where a value comes from.
 
-mod answer;
-mod places;
-mod shown;
+mod explanation;
+mod locations;
+mod text;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,21 +11,22 @@ use anyhow::{Context, bail};
 use clap::Args;
 use kube::ResourceExt;
 
-use super::added::{OnInvalid, in_cluster, in_file_within};
-use super::common::{CatalogOption, Document, ResourceOption, Target};
+use super::additions::{OnInvalid, read_cluster, read_file};
+use super::chart_options::ChartOptions;
+use super::common::{CatalogOption, ResourceOption, Target};
+use super::document::Document;
 use super::offline::{Offline, report};
 use super::output::{self, Format};
-use super::place::ChartsOption;
-use answer::{Explanation, Query};
+use explanation::{Explanation, Query};
+use locations::LocationFinder;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, ExtendedCatalog, did_you_mean};
 use osdpl_core::desired::{Desired, Facts, Selection};
 use osdpl_operator::controller::{ChartSource, chart_of_release, preview};
 use osdpl_values::Path;
-use places::Places;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// A release and a path in its values (`nova conf.nova.DEFAULT.debug`); with only a path, every release that has
     /// it.
     #[arg(required = true, num_args = 1..=2, value_name = "[RELEASE] PATH")]
@@ -41,38 +42,38 @@ pub struct Arguments {
     #[command(flatten)]
     catalog: CatalogOption,
     #[command(flatten)]
-    place: ChartsOption,
+    chart_options: ChartOptions,
 }
 
-/// A cloud, as far as it is needed to explain its values.
+/// The parts of a cloud that explain its values.
 struct Cloud {
     name: String,
     spec: OpenStackDeploymentSpec,
     selection: Selection,
     facts: Facts,
     desired: Desired,
-    /// Whether no cluster was queried: credentials and Ceph are placeholders.
+    /// Whether the cloud was resolved from a file only: credentials and Ceph are placeholders.
     is_offline: bool,
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        let document = self.file.as_deref().map(Document::read).transpose().inspect_err(|_| self.report())?;
-        let document = document.map(|document| document.within(self.resource.namespace.clone()));
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
+        let document = self.file.as_deref().map(Document::read).transpose().inspect_err(|_| self.print_findings())?;
+        let document = document.map(|document| document.with_namespace(self.resource.namespace.clone()));
         let live = if document.is_none() { Some(self.find().await?) } else { None };
-        let extended = self.extended(live.as_ref()).await.inspect_err(|_| self.report());
-        let ExtendedCatalog { catalog, files: texts, .. } = extended?;
+        let extended = self.extended(live.as_ref()).await.inspect_err(|_| self.print_findings());
+        let ExtendedCatalog { catalog, files, .. } = extended?;
         let catalog = std::sync::Arc::new(catalog);
         let cloud = match (&document, live) {
-            (Some(document), _) => offline(document, &catalog).inspect_err(|_| self.report())?,
-            (None, live) => self.read_cluster(live.context("no resource was read")?, &catalog).await?,
+            (Some(document), _) => load_offline(document, &catalog).inspect_err(|_| self.print_findings())?,
+            (None, live) => self.load_live(live.context("no resource was read")?, &catalog).await?,
         };
         let (release, path) = match self.target.as_slice() {
-            [release, path] => (Some(known(release, &cloud)?), Path::parse(path)?),
+            [release, path] => (Some(check_release(release, &cloud)?), Path::parse(path)?),
             arguments => (None, Path::parse(&arguments.concat())?),
         };
-        let places = Places { texts: &texts, added: &catalog.added, document: document.as_ref() };
-        let query = Query { cloud: &cloud, catalog: &catalog, places: &places, path: &path };
+        let locations = LocationFinder { files: &files, added: &catalog.added, document: document.as_ref() };
+        let query = Query { cloud: &cloud, catalog: &catalog, locations: &locations, path: &path };
         let mut explanations: Vec<Explanation> = match release {
             Some(release) => vec![query.explain(release)?],
             None => cloud.desired.releases.keys().map(|name| query.explain(name)).collect::<Result<_, _>>()?,
@@ -82,7 +83,7 @@ impl Arguments {
         }
         if let Some(list) = list_of(&path).filter(|_| !explanations.iter().any(Explanation::is_set)) {
             bail!(
-                "{path} is an entry of a list, and helm replaces lists as a whole: a single entry can't be explained; use {list}"
+                "{path} is an entry of a list, and helm replaces complete lists: a single entry can't be explained; use {list}"
             );
         }
         if explanations.is_empty() {
@@ -95,29 +96,30 @@ impl Arguments {
             }
             bail!("no layer sets {path} of any release; name a release to see the keys of its chart");
         }
-        self.defaults(&mut explanations, (&cloud.spec, &catalog), &path).await?;
+        self.add_defaults(&mut explanations, (&cloud.spec, &catalog), &path).await?;
         match self.output {
-            Format::Text => output::print(shown::text(&explanations)),
+            Format::Text => output::print(text::format(&explanations)),
             Format::Json => output::line(serde_json::to_string_pretty(&explanations)?),
         }
         let unknown = explanations.iter().all(|explanation| !explanation.is_set() && !explanation.chart.known);
         Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Loads the catalogue with the additions of `ConfigMap`s beside the resource, in its file or in its cluster.
+    /// Loads the catalogue with the additions of `ConfigMap`s in the namespace of the resource: in its file, or in its
+    /// cluster.
     async fn extended(&self, live: Option<&(kube::Client, OpenStackDeployment)>) -> anyhow::Result<ExtendedCatalog> {
-        let (added, wrong) = match (&self.file, live) {
-            (Some(file), _) => (in_file_within(file, self.resource.namespace.as_deref())?, OnInvalid::Fail),
+        let (additions, on_invalid) = match (&self.file, live) {
+            (Some(file), _) => (read_file(file, self.resource.namespace.as_deref())?, OnInvalid::Fail),
             (None, Some((client, deployment))) => {
-                (in_cluster(client, &deployment.namespace().unwrap_or_default()).await, OnInvalid::Warn)
+                (read_cluster(client, &deployment.namespace().unwrap_or_default()).await, OnInvalid::Warn)
             }
             (None, None) => (Vec::new(), OnInvalid::Warn),
         };
-        self.catalog.extended(&added, wrong)
+        self.catalog.extended(&additions, on_invalid)
     }
 
     /// Prints the findings about the file as JSON, in the form of `osdpl validate`; the text form is printed anyway.
-    fn report(&self) {
+    fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         // A file that can't be read has no findings.
         if let Ok(Some(report)) = report(file, &self.catalog, self.resource.namespace.as_deref())
@@ -135,19 +137,19 @@ impl Arguments {
     }
 
     /// Loads the resource of the cluster with what the operator knows about it.
-    async fn read_cluster(
+    async fn load_live(
         &self,
         (client, deployment): (kube::Client, OpenStackDeployment),
         catalog: &std::sync::Arc<Catalog>,
     ) -> anyhow::Result<Cloud> {
         // A separate layer rewrites the charts' own images.
-        let charts = match self.place.source() {
-            Some(_) => Some(ChartSource::new(self.place.open().await?, &std::sync::Arc::default())),
+        let charts = match self.chart_options.source() {
+            Some(_) => Some(ChartSource::new(self.chart_options.open().await?, &std::sync::Arc::default())),
             None => None,
         };
         let preview = preview(&client, catalog, &deployment, Some(&deployment), charts.as_ref()).await?;
-        for unseen in &preview.unseen {
-            eprintln!("unknown: {unseen}");
+        for unknown in &preview.unseen {
+            eprintln!("unknown: {unknown}");
         }
         let (spec, selection) = (preview.spec, preview.selection);
         Ok(Cloud {
@@ -160,21 +162,21 @@ impl Arguments {
         })
     }
 
-    /// Reads the charts' own defaults if charts are given.
-    async fn defaults(
+    /// Adds the charts' own defaults if charts are given.
+    async fn add_defaults(
         &self,
         explanations: &mut [Explanation],
         (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
         path: &Path,
     ) -> anyhow::Result<()> {
-        if self.place.source().is_none() {
+        if self.chart_options.source().is_none() {
             return Ok(());
         }
-        let store = self.place.open().await?;
+        let store = self.chart_options.open().await?;
         for explanation in explanations {
-            let Some((wanted, _)) = chart_of_release(&store, spec, catalog, &explanation.release) else { continue };
-            let context = || format!("the keys of chart {}", wanted.name);
-            let chart = store.obtain(&wanted).await.with_context(context)?;
+            let Some((request, _)) = chart_of_release(&store, spec, catalog, &explanation.release) else { continue };
+            let context = || format!("the keys of chart {}", request.name);
+            let chart = store.obtain(&request).await.with_context(context)?;
             explanation.chart = explanation.chart.clone().read(&chart, catalog, path).with_context(context)?;
         }
         Ok(())
@@ -182,7 +184,7 @@ impl Arguments {
 }
 
 /// Resolves a file with placeholder credentials.
-fn offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
+fn load_offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
     let Offline { deployment, selection, facts, desired, .. } = Offline::resolve_leniently(document, catalog)?;
     Ok(Cloud { name: deployment.name_any(), spec: deployment.spec, selection, facts, desired, is_offline: true })
 }
@@ -190,15 +192,16 @@ fn offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
 /// Returns the list that a path points into: `jobs` of `jobs[0]`.
 fn list_of(path: &Path) -> Option<Path> {
     let keys = path.keys();
-    let (at, name) = keys.iter().enumerate().find_map(|(at, key)| {
+    let (position, name) = keys.iter().enumerate().find_map(|(position, key)| {
         let (name, index) = key.strip_suffix(']')?.split_once('[')?;
         let is_index = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
-        is_index.then_some((at, name)).filter(|_| !name.is_empty())
+        is_index.then_some((position, name)).filter(|_| !name.is_empty())
     })?;
-    Some(keys[..at].iter().map(String::as_str).chain([name]).collect())
+    Some(keys[..position].iter().map(String::as_str).chain([name]).collect())
 }
 
-fn known<'a>(release: &'a str, cloud: &Cloud) -> anyhow::Result<&'a str> {
+/// Returns the release if it is part of the cloud.
+fn check_release<'a>(release: &'a str, cloud: &Cloud) -> anyhow::Result<&'a str> {
     let names = || cloud.desired.releases.keys().map(String::as_str);
     if names().any(|name| name == release) {
         return Ok(release);

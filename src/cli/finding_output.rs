@@ -10,7 +10,7 @@ use osdpl_lint::validate::keys_of_field;
 
 /// A finding about the spec.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct FindingOutput {
+pub(crate) struct FindingOutput {
     /// The file of the resource, if it is in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
@@ -25,7 +25,7 @@ pub struct FindingOutput {
 
 impl FindingOutput {
     /// Converts a finding about a resource; `document` is the resource's, if it was read from a file.
-    pub fn of(finding: &Finding, document: Option<&Document>) -> Self {
+    pub(crate) fn of(finding: &Finding, document: Option<&Document>) -> Self {
         let keys = keys_of_field(&finding.location.field);
         Self {
             file: document.map(|document| document.file().to_owned()),
@@ -38,7 +38,7 @@ impl FindingOutput {
 
     /// Scrubs the message.
     #[must_use]
-    pub fn scrubbed(self, scrub: impl Fn(&str) -> String) -> Self {
+    pub(crate) fn scrubbed(self, scrub: impl Fn(&str) -> String) -> Self {
         Self { message: scrub(&self.message), ..self }
     }
 }

@@ -10,12 +10,13 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use super::common::{ClusterOption, Target, readable};
+use super::common::Target;
+use super::connect::{ClusterOption, readable};
 use super::output;
 use osdpl_core::api::{FORGET_NODES_ANNOTATION, OpenStackDeployment};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Nodes that were deleted and will not come back.
     #[arg(required = true)]
     nodes: Vec<String>,
@@ -30,7 +31,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         let client = self.cluster.client().await?;
         let nodes: Api<Node> = Api::all(client.clone());
         for node in &self.nodes {
@@ -41,8 +42,9 @@ impl Arguments {
         }
         let target = Target { name: self.name, namespace: self.namespace, cluster: self.cluster };
         let deployment = target.find(&client).await?;
-        let known = deployment.annotations().get(FORGET_NODES_ANNOTATION).into_iter().flat_map(|text| text.split(','));
-        let all: BTreeSet<&str> = known.chain(self.nodes.iter().map(String::as_str)).collect();
+        let requested =
+            deployment.annotations().get(FORGET_NODES_ANNOTATION).into_iter().flat_map(|text| text.split(','));
+        let all: BTreeSet<&str> = requested.chain(self.nodes.iter().map(String::as_str)).collect();
         let value = all.into_iter().collect::<Vec<_>>().join(",");
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
         let patch = Patch::Merge(json!({"metadata": {"annotations": {FORGET_NODES_ANNOTATION: value}}}));

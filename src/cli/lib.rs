@@ -4,11 +4,13 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod added;
+mod additions;
 mod adopt;
 mod approve;
 mod catalog;
+mod chart_options;
 mod charts;
+mod cluster_info_options;
 mod common;
 mod completions;
 mod connect;
@@ -16,25 +18,25 @@ mod crd;
 mod detach;
 mod diff;
 mod document;
+mod duration;
 mod explain;
 mod finding_output;
 mod forget;
+mod input;
 mod live;
 mod manifests;
 mod offline;
 mod operator;
 mod output;
 mod parent_effect;
-mod place;
 mod plan;
 mod preset;
 pub mod reference;
 mod render;
-mod site;
-mod span;
 mod status;
 mod test;
 mod validate;
+mod value_change;
 mod wait;
 mod why;
 
@@ -72,8 +74,8 @@ enum Command {
     /// Print the values of each release, or write them with the helm commands that use them; no cluster needed.
     ///
     /// With --out the folder contains one values file per release, and install.sh, which runs the operator's own helm
-    /// commands in dependency order. With --credentials the values are real: install.sh then does by hand what the
-    /// operator would do, and what it installed is in sync. Exits with code 1 if the resource is refused, 2 if a file
+    /// commands in dependency order. With --credentials the values are real: install.sh then runs the same
+    /// commands as the operator, and the operator finds the releases in sync. Exits with code 1 if the resource is refused, 2 if a file
     /// can't be read.
     Render(render::Arguments),
     /// Explain where a value comes from: the layer that wins, the layers it shadows, and the chart's default.
@@ -84,7 +86,7 @@ enum Command {
     /// unknown names, and with code 2 if a file can't be read. Other errors of the resource are noted, and the value is
     /// explained anyway.
     Explain(explain::Arguments),
-    /// Show what the operator would do now, and why the rest waits.
+    /// Show what the operator would do now, and why other releases wait.
     ///
     /// Against the cluster it reads what the operator reads, with your permissions: helm's records and the credentials
     /// (Secrets), workloads, Jobs and pods, and, where permitted, Services, volume claims, StorageClasses and nodes. It
@@ -125,7 +127,7 @@ enum Command {
     Forget(forget::Arguments),
     /// Show the cloud: releases, components, and what it waits for.
     Status(status::Arguments),
-    /// Explain why something is not ready: the whole chain to its root cause, and the objects to inspect.
+    /// Explain why something is not ready: the complete chain to its root cause, and the objects to inspect.
     ///
     /// It reads what `plan` reads, with your permissions, and exits with code 2 if something is not ready.
     Why(why::Arguments),
@@ -148,7 +150,7 @@ pub fn main() -> ExitCode {
         return completions::kubectl(Arguments::command(), &arguments);
     }
     // This subcommand is internal: neither help nor completions list it.
-    let outcome = if arguments_os.next().is_some_and(|word| word == osdpl_operator::helm::exec::SUBCOMMAND) {
+    let result = if arguments_os.next().is_some_and(|word| word == osdpl_operator::helm::exec::SUBCOMMAND) {
         operator::ExecArguments::parse_from(std::env::args_os().skip(1)).run()
     } else {
         let name = if program_name.ends_with("kubectl-osdpl") { "kubectl osdpl" } else { "osdpl" };
@@ -157,9 +159,9 @@ pub fn main() -> ExitCode {
         let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         runtime().map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(run(arguments.command)))
     };
-    outcome.unwrap_or_else(|error| {
+    result.unwrap_or_else(|error| {
         eprintln!("osdpl: {error:#}");
-        if common::is_read_error(&error) { ExitCode::from(UNREADABLE) } else { ExitCode::FAILURE }
+        if input::is_read_error(&error) { ExitCode::from(UNREADABLE) } else { ExitCode::FAILURE }
     })
 }
 
@@ -190,7 +192,7 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 }
 
 /// Prints why a command failed.
-fn failed(error: &anyhow::Error) -> ExitCode {
+fn print_failure(error: &anyhow::Error) -> ExitCode {
     eprintln!("osdpl: {error:#}");
     ExitCode::FAILURE
 }
@@ -213,8 +215,8 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Forget(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,
         // Exit code 2 describes the cloud's state for these commands.
-        Command::Why(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| failed(&error))),
-        Command::Wait(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| failed(&error))),
+        Command::Why(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| print_failure(&error))),
+        Command::Wait(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| print_failure(&error))),
         Command::Charts(arguments) => arguments.run().await.map(|()| ExitCode::SUCCESS),
         Command::Completions(arguments) => Ok(arguments.run(Arguments::command())),
     }

@@ -3,27 +3,29 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kube::{Client, ResourceExt};
+use anyhow::Context;
+use kube::{Api, Client, ResourceExt};
 
-use super::common::{CatalogOption, Document, ResourceOption, Target};
+use super::chart_options::ChartOptions;
+use super::common::{CatalogOption, ResourceOption, Target};
+use super::connect::readable;
+use super::document::Document;
 use super::offline::well_formed;
-use super::place::ChartsOption;
-use super::plan::{after_apply, find_live};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_operator::controller::{ChartSource, Preview, preview};
 
-/// The cloud to load, and with which catalogue and charts.
-pub struct LiveQuery<'a> {
+/// The cloud to load, and its catalogue and charts.
+pub(crate) struct LiveQuery<'a> {
     pub resource: &'a ResourceOption,
     /// The resource's file, as if it were applied; default: the cluster's resource.
     pub file: Option<&'a Path>,
     pub catalog: &'a CatalogOption,
-    pub place: &'a ChartsOption,
+    pub chart_options: &'a ChartOptions,
 }
 
 /// The loaded cloud.
-pub struct Live {
+pub(crate) struct Live {
     pub client: Client,
     pub deployment: OpenStackDeployment,
     /// The resource in the cluster, if it exists.
@@ -35,11 +37,11 @@ pub struct Live {
 }
 
 impl LiveQuery<'_> {
-    /// Reads what the operator reads and writes nothing.
-    pub async fn load(self) -> anyhow::Result<Live> {
+    /// Loads the cloud. It reads the same objects as the operator, and writes nothing.
+    pub(crate) async fn load(self) -> anyhow::Result<Live> {
         let client = self.resource.cluster.client().await?;
         let (deployment, live, catalog, document) = if let Some(file) = self.file {
-            let document = Document::read(file)?.within(self.resource.namespace.clone());
+            let document = Document::read(file)?.with_namespace(self.resource.namespace.clone());
             let catalog = self.catalog.load_from(&client, &document.namespace(), self.file).await?;
             let file = well_formed(&document, &catalog)?;
             let live = find_live(&client, &file).await?;
@@ -49,12 +51,52 @@ impl LiveQuery<'_> {
             let catalog = self.catalog.load_from(&client, &live.namespace().unwrap_or_default(), None).await?;
             (live.clone(), Some(live), catalog, None)
         };
-        let source = match self.place.source() {
-            Some(_) => Some(ChartSource::new(self.place.open().await?, &Arc::default())),
+        let source = match self.chart_options.source() {
+            Some(_) => Some(ChartSource::new(self.chart_options.open().await?, &Arc::default())),
             None => None,
         };
         let catalog = Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), source.as_ref()).await?;
         Ok(Live { client, deployment, current: live, catalog, preview, document })
     }
+}
+
+/// Returns the cluster's resource that the file would change.
+pub(crate) async fn find_live(
+    client: &Client,
+    file: &OpenStackDeployment,
+) -> anyhow::Result<Option<OpenStackDeployment>> {
+    let namespace = file.namespace().unwrap_or_default();
+    let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &namespace);
+    let name = file.name_any();
+    api.get_opt(&name)
+        .await
+        .map_err(readable)
+        .with_context(|| format!("reading OpenStackDeployment {namespace}/{name}"))
+}
+
+/// Returns the resource as it would be after `kubectl apply --server-side`: with the file's spec and annotations.
+pub(crate) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
+    let Some(live) = live else { return file.clone() };
+    let mut applied = live.clone();
+    applied.spec = file.spec.clone();
+    if live.spec != file.spec {
+        applied.metadata.generation = live.metadata.generation.map(|generation| generation + 1);
+    }
+    let annotations = applied.annotations_mut();
+    annotations.extend(file.annotations().clone());
+    // This annotation describes the previous spec.
+    annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    applied
+}
+
+/// Returns a note if another, older resource takes precedence: there is one cloud per cluster, the oldest.
+pub(crate) async fn superseded_by(
+    client: &Client,
+    live: Option<&OpenStackDeployment>,
+) -> anyhow::Result<Option<String>> {
+    let all: Api<OpenStackDeployment> = Api::all(client.clone());
+    let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
+    let older = osdpl_decide::find_older(&all.items, live);
+    Ok(older.map(|older| format!("nothing is done for this one: {older} is older, and there is one cloud per cluster")))
 }

@@ -1,4 +1,4 @@
-//! Renders releases with helm, and determines what must not be shown of their manifests.
+//! Renders releases with helm, and scrubs secrets from their manifests.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use kube::Client;
 use kube::client::APIGroupDiscovery;
 use serde_json::Value;
 
-use super::common::readable;
-use super::place::ChartsOption;
+use super::chart_options::ChartOptions;
+use super::connect::readable;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::DesiredRelease;
@@ -25,42 +25,43 @@ use osdpl_values::{Values, get, leaves};
 const PLAIN: [&str; 5] = ["images", "dependencies", "manifests", "pod", "labels"];
 
 /// Renders releases.
-pub struct Renderer {
+pub(crate) struct Renderer {
     store: Store,
     program: Program,
     capabilities: Capabilities,
 }
 
 impl Renderer {
-    /// Opens the selected charts, for no cluster in particular.
-    pub async fn open(place: &ChartsOption) -> anyhow::Result<Self> {
-        if place.source().is_none() {
+    /// Opens the selected charts, without a cluster.
+    pub(crate) async fn open(options: &ChartOptions) -> anyhow::Result<Self> {
+        if options.source().is_none() {
             bail!("manifests are rendered from charts: name those of the operator with --charts");
         }
-        let (store, program) = (place.open().await?, place.program().await?);
+        let (store, program) = (options.open().await?, options.program().await?);
         Ok(Self { store, program, capabilities: Capabilities::default() })
     }
 
     /// Sets the version and the APIs of this cluster, which charts may depend on.
-    pub async fn for_cluster(self, client: &Client) -> anyhow::Result<Self> {
+    pub(crate) async fn for_cluster(self, client: &Client) -> anyhow::Result<Self> {
         let version = client.apiserver_version().await.map_err(readable).context("reading the cluster's version")?;
         let groups =
             client.list_api_groups_aggregated().await.map_err(readable).context("listing the cluster's APIs")?;
-        let capabilities = Capabilities { kubernetes: Some(version.git_version), versions: served(&groups.items) };
+        let capabilities =
+            Capabilities { kubernetes: Some(version.git_version), versions: api_versions(&groups.items) };
         Ok(Self { capabilities, ..self })
     }
 
     /// Returns the objects of a release in helm's order.
-    pub async fn objects(
+    pub(crate) async fn objects(
         &self,
         (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
         (name, release): (&str, &DesiredRelease),
         is_upgrade: bool,
         scrubber: &Scrubber,
     ) -> anyhow::Result<Vec<Object>> {
-        let (wanted, digest) =
+        let (request, digest) =
             chart_of_release(&self.store, spec, catalog, name).context("the catalogue does not have it")?;
-        let chart = obtain(&self.store, &wanted, digest).await?;
+        let chart = obtain(&self.store, &request, digest).await?;
         let values = Value::Object(release.values.clone());
         let (release, capabilities) = (&release.key, &self.capabilities);
         let template = Template { release, chart: &chart.path, values: &values, is_upgrade, capabilities };
@@ -72,12 +73,12 @@ impl Renderer {
 }
 
 /// Obtains a chart and checks its digest, if one was added to the catalogue's lock.
-pub async fn obtain(store: &Store, wanted: &ChartRequest, digest: Option<&String>) -> anyhow::Result<Chart> {
-    let chart = store.obtain(wanted).await?;
-    let found = chart.digest.to_string();
-    if let Some(digest) = digest.filter(|digest| **digest != found) {
+pub(crate) async fn obtain(store: &Store, request: &ChartRequest, digest: Option<&String>) -> anyhow::Result<Chart> {
+    let chart = store.obtain(request).await?;
+    let actual = chart.digest.to_string();
+    if let Some(digest) = digest.filter(|digest| **digest != actual) {
         bail!(
-            "chart {} {} has the digest {found}, and the lock that was added to the catalogue has {digest}; correct the one that is wrong",
+            "chart {} {} has the digest {actual}, and the lock that was added to the catalogue has {digest}; correct the one that is wrong",
             chart.name,
             chart.version
         );
@@ -86,18 +87,18 @@ pub async fn obtain(store: &Store, wanted: &ChartRequest, digest: Option<&String
 }
 
 /// Returns the API versions and kinds as helm lists them in `.Capabilities.APIVersions` (its `GetVersionSet`).
-fn served(groups: &[APIGroupDiscovery]) -> Vec<String> {
+fn api_versions(groups: &[APIGroupDiscovery]) -> Vec<String> {
     let mut found = BTreeSet::new();
     for group in groups {
         let name = group.metadata.as_ref().and_then(|metadata| metadata.name.as_deref()).unwrap_or_default();
         for version in &group.versions {
-            let place = format!("{name}/{}", version.version.as_deref().unwrap_or_default());
-            let below = version.resources.iter().flat_map(|resource| &resource.subresources);
-            let below = below.map(|resource| &resource.response_kind);
-            let kinds = version.resources.iter().map(|resource| &resource.response_kind).chain(below);
+            let group_version = format!("{name}/{}", version.version.as_deref().unwrap_or_default());
+            let subresources = version.resources.iter().flat_map(|resource| &resource.subresources);
+            let kinds = version.resources.iter().map(|resource| &resource.response_kind);
+            let kinds = kinds.chain(subresources.map(|resource| &resource.response_kind));
             let kinds = kinds.filter_map(|kind| kind.as_ref()?.kind.as_deref());
-            found.extend(kinds.filter(|kind| !kind.is_empty()).map(|kind| format!("{place}/{kind}")));
-            found.insert(place);
+            found.extend(kinds.filter(|kind| !kind.is_empty()).map(|kind| format!("{group_version}/{kind}")));
+            found.insert(group_version);
         }
     }
     found.into_iter().collect()
@@ -107,20 +108,20 @@ fn served(groups: &[APIGroupDiscovery]) -> Vec<String> {
 /// previous values.
 ///
 /// Scrubbing is expensive and a cloud has hundreds of secrets, so only those in the release's values are included.
-pub fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
+pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
     // A value that is plain now may have been secret in the record.
     let recorded_marks = recorded.map(|values| (values, &release.marked));
     for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
-        // Of objects in lists or texts only the secret parts count, not the whole object.
-        let whole = find_secret_paths(values);
-        let marked = marks.iter().filter(|path| !whole.contains(path));
+        // Secret manifests in lists or texts contain more than secrets: only their secret texts are scrubbed.
+        let manifests = find_secret_paths(values);
+        let marked = marks.iter().filter(|path| !manifests.contains(path));
         found.extend(marked.filter_map(|path| get(values, path)).flat_map(collect_secret_scalars).map(Into::into));
         found.extend(collect_secret_texts(values));
         let all = serde_json::to_string(values).unwrap_or_default();
         // Compare in JSON form.
-        let holds = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));
-        found.extend(secrets.iter().filter(holds).cloned());
+        let is_contained = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));
+        found.extend(secrets.iter().filter(is_contained).cloned());
     }
     // Records have no marks.
     for (path, value) in recorded.into_iter().flat_map(leaves) {
@@ -153,7 +154,7 @@ mod tests {
             "versions": [{"version": "v1", "resources": [scaler, {"resource": "unnamed"}]}, {"version": "v1beta2"}],
         });
         assert_eq!(
-            served(&[serde_json::from_value(group).unwrap()]),
+            api_versions(&[serde_json::from_value(group).unwrap()]),
             [
                 "autoscaling.k8s.io/v1",
                 "autoscaling.k8s.io/v1/Scale",
@@ -171,8 +172,9 @@ mod tests {
         release.secret = vec![osdpl_values::Path::parse("conf.admin").unwrap()];
         release.marked.clone_from(&release.secret);
         let recorded = serde_json::from_value(json!({"conf": {"db_password": 87_654_321}})).unwrap();
-        let shown = scrubber(&release, &[], Some(&recorded)).scrub("a: 12345678, b: 1.2345678e+07, c: 87654321, d: 3");
-        assert_eq!(shown, "a: [redacted], b: [redacted], c: [redacted], d: 3");
+        let scrubbed =
+            scrubber(&release, &[], Some(&recorded)).scrub("a: 12345678, b: 1.2345678e+07, c: 87654321, d: 3");
+        assert_eq!(scrubbed, "a: [redacted], b: [redacted], c: [redacted], d: 3");
     }
 
     #[tokio::test]
@@ -180,10 +182,10 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/charts");
         let store = Store::new(cache.path(), Source::Folder(folder), Lock::default(), Arc::new(NoPull));
-        let wanted = ChartRequest::locked("memcached");
-        let digest = obtain(&store, &wanted, None).await.unwrap().digest.to_string();
-        assert!(obtain(&store, &wanted, Some(&digest)).await.is_ok());
-        let refused = obtain(&store, &wanted, Some(&"sha256:0".to_owned())).await.unwrap_err().to_string();
-        assert!(refused.contains(&digest) && refused.contains("the lock that was added"), "{refused}");
+        let request = ChartRequest::locked("memcached");
+        let digest = obtain(&store, &request, None).await.unwrap().digest.to_string();
+        assert!(obtain(&store, &request, Some(&digest)).await.is_ok());
+        let error = obtain(&store, &request, Some(&"sha256:0".to_owned())).await.unwrap_err().to_string();
+        assert!(error.contains(&digest) && error.contains("the lock that was added"), "{error}");
     }
 }

@@ -1,12 +1,14 @@
-//! Resolves and validates a file without a cluster.
+//! Resolves and validates the resource of a file without a cluster.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::added::{DEFAULT_NAMESPACE, OnInvalid, in_texts_of};
-use super::common::{CatalogOption, display_name, read};
+use super::additions::{OnInvalid, parse_files};
+use super::common::CatalogOption;
 use super::document::Document;
-use super::validate::now;
+use super::input::{display_name, read};
+use k8s_openapi::jiff::Timestamp;
+
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Catalog, ExtendedCatalog, Level};
 use osdpl_core::desired::{Blocked, ChartInfo, Desired, Facts, Finding, Selection};
@@ -14,8 +16,8 @@ use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::validate::{self, Argument, Kind, Report, ReviewInput, Schemas, keys_of_field};
 use osdpl_lint::{Evaluation, Input};
 
-/// A resolved resource of a file with the objects beside it; credentials and Ceph are placeholders.
-pub struct Offline {
+/// The resolved resource of a file; credentials and Ceph are placeholders.
+pub(crate) struct Offline {
     pub deployment: OpenStackDeployment,
     pub selection: Selection,
     pub facts: Facts,
@@ -27,31 +29,37 @@ pub struct Offline {
 /// A refused resource with its findings, which have been printed.
 #[derive(Debug, thiserror::Error)]
 #[error("the resource is refused: {} error(s), see above", errors(.0))]
-pub struct Refused(pub Vec<Finding>);
+pub(crate) struct Refused(pub Vec<Finding>);
 
 fn errors(findings: &[Finding]) -> usize {
     findings.iter().filter(|finding| finding.level == Level::Error).count()
 }
 
 impl Offline {
+    /// Resolves a resource and prints its findings.
+    ///
     /// # Errors
     /// If the resource is refused ([`Refused`]); every finding has been printed.
-    pub fn of(document: &Document, catalog: &Catalog, site: &ClusterInfo) -> anyhow::Result<Self> {
-        Self::resolve(document, catalog, site)?.report_findings(document)
+    pub(crate) fn resolve_strictly(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
+        Self::resolve(document, catalog, &ClusterInfo::default())?.report_findings(document)
     }
 
     /// Resolves the resource again with these charts.
-    pub fn with_charts(mut self, catalog: &Catalog, charts: BTreeMap<String, Result<ChartInfo, Blocked>>) -> Self {
-        let mut before = std::mem::take(&mut self.desired.findings);
+    pub(crate) fn with_charts(
+        mut self,
+        catalog: &Catalog,
+        charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
+    ) -> Self {
+        let mut findings = std::mem::take(&mut self.desired.findings);
         let input = Input::of_resource(&self.deployment, &self.deployment.spec, catalog);
         let resolve_with = |facts: &Facts| input.resolve(&self.selection, facts);
         // Findings about the locked charts may not apply to these.
-        let of_locked = resolve_with(&self.facts).findings;
-        before.retain(|finding| !of_locked.contains(finding));
+        let of_locked_charts = resolve_with(&self.facts).findings;
+        findings.retain(|finding| !of_locked_charts.contains(finding));
         self.facts.charts = charts;
         self.desired = resolve_with(&self.facts);
-        let found = &mut self.desired.findings;
-        found.extend(before.into_iter().filter(|finding| !found.contains(finding)).collect::<Vec<_>>());
+        findings.retain(|finding| !self.desired.findings.contains(finding));
+        self.desired.findings.append(&mut findings);
         self
     }
 
@@ -59,18 +67,18 @@ impl Offline {
     ///
     /// # Errors
     /// If the resource is refused.
-    pub fn report_findings(self, document: &Document) -> anyhow::Result<Self> {
-        refuse(self.desired.findings.clone(), Some(document))?;
+    pub(crate) fn report_findings(self, document: &Document) -> anyhow::Result<Self> {
+        print_and_check(self.desired.findings.clone(), Some(document))?;
         self.report_missing(document);
         Ok(self)
     }
 
-    /// Resolves a resource even if one of its values is refused, which is noted in one line: the other values can be
+    /// Resolves a resource even if its findings contain errors, which it reports in one line: the other values can be
     /// explained anyway.
     ///
     /// # Errors
     /// If it is not well-formed, or selects nothing; every finding has been printed.
-    pub fn resolve_leniently(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
+    pub(crate) fn resolve_leniently(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
         let resolved = Self::resolve(document, catalog, &ClusterInfo::default())?;
         match errors(&resolved.desired.findings) {
             0 => {}
@@ -80,12 +88,13 @@ impl Offline {
         Ok(resolved)
     }
 
+    /// Prints what is missing without a cluster: placeholders, objects that the file does not contain, charts.
     fn report_missing(&self, document: &Document) {
         for placeholder in &self.placeholders {
             eprintln!("placeholder: {placeholder}");
         }
-        for unseen in validate::missing_sources(&self.deployment.spec, &self.selection.namespace, &document.beside) {
-            eprintln!("unknown: {unseen}: its values are left out");
+        for unknown in validate::missing_sources(&self.deployment.spec, &self.selection.namespace, &document.others) {
+            eprintln!("unknown: {unknown}: its values are left out");
         }
         if self.deployment.spec.images.rewrites() {
             let unknown = self.selection.releases.keys().filter(|name| !self.facts.charts.contains_key(*name));
@@ -102,14 +111,14 @@ impl Offline {
     ///
     /// # Errors
     /// If it is not well-formed, or selects nothing; every finding has been printed.
-    pub fn resolve(document: &Document, catalog: &Catalog, site: &ClusterInfo) -> anyhow::Result<Self> {
+    pub(crate) fn resolve(document: &Document, catalog: &Catalog, cluster_info: &ClusterInfo) -> anyhow::Result<Self> {
         let schemas = Schemas::new(catalog)?;
-        let validation = Validation::new(document, catalog, &schemas, site);
+        let validation = Validation::new(document, catalog, &schemas, cluster_info);
         let deployment = validation.deployment()?;
         let (findings, evaluation) = validation.review();
         let is_refused = evaluation.as_ref().is_none_or(|evaluation| evaluation.selection.is_refused());
         let Some(Evaluation { selection, facts, placeholders, desired }) = evaluation.filter(|_| !is_refused) else {
-            return Err(refuse(findings, Some(document))
+            return Err(print_and_check(findings, Some(document))
                 .err()
                 .unwrap_or_else(|| anyhow::anyhow!("the resource is refused")));
         };
@@ -123,40 +132,32 @@ impl Offline {
 ///
 /// # Errors
 /// If it is not well-formed ([`Refused`]); every finding of `osdpl validate` has been printed.
-pub fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
-    let (schemas, site) = (Schemas::new(catalog)?, ClusterInfo::default());
-    Validation::new(document, catalog, &schemas, &site).deployment()
+pub(crate) fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
+    let (schemas, cluster_info) = (Schemas::new(catalog)?, ClusterInfo::default());
+    Validation::new(document, catalog, &schemas, &cluster_info).deployment()
 }
 
 /// Returns the findings of a resource that is not well-formed, one per line; `None` if it is.
-pub fn shape_errors(document: &Document, catalog: &Catalog, schemas: &Schemas) -> Option<String> {
-    let site = ClusterInfo::default();
-    let validation = Validation::new(document, catalog, schemas, &site);
+pub(crate) fn shape_errors(document: &Document, catalog: &Catalog, schemas: &Schemas) -> Option<String> {
+    let cluster_info = ClusterInfo::default();
+    let validation = Validation::new(document, catalog, schemas, &cluster_info);
     (!validation.is_well_formed()).then(|| lines(&mut validation.findings(), Some(document)).join("\n"))
 }
 
 /// The resource of a file with the context for its validation.
 struct Validation<'a> {
     document: &'a Document,
-    validator: ReviewInput<'a>,
+    input: ReviewInput<'a>,
 }
 
 impl<'a> Validation<'a> {
-    fn new(document: &'a Document, catalog: &'a Catalog, schemas: &'a Schemas, site: &'a ClusterInfo) -> Self {
-        Self {
-            document,
-            validator: ReviewInput {
-                catalog,
-                schemas,
-                manifests: &document.beside,
-                cluster_info: site,
-                now: Some(now()),
-            },
-        }
+    fn new(document: &'a Document, catalog: &'a Catalog, schemas: &'a Schemas, cluster_info: &'a ClusterInfo) -> Self {
+        let input = ReviewInput { catalog, schemas, manifests: &document.others, cluster_info, now: Some(now()) };
+        Self { document, input }
     }
 
     fn is_well_formed(&self) -> bool {
-        self.validator.schemas.check(Kind::OpenStackDeployment, &self.document.object()).is_empty()
+        self.input.schemas.check(Kind::OpenStackDeployment, &self.document.object()).is_empty()
     }
 
     /// Returns all findings.
@@ -166,45 +167,50 @@ impl<'a> Validation<'a> {
 
     /// Returns all findings, and the evaluation of the parts that could be parsed.
     fn review(&self) -> (Vec<Finding>, Option<Evaluation>) {
-        self.validator.review(Kind::OpenStackDeployment, &self.document.object())
+        self.input.review(Kind::OpenStackDeployment, &self.document.object())
     }
 
     fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         if !self.is_well_formed() {
-            refuse(self.findings(), Some(self.document))?;
+            print_and_check(self.findings(), Some(self.document))?;
         }
         self.document.deployment()
     }
 }
 
+/// Returns the current time, for the expiry of certificates.
+#[allow(clippy::disallowed_methods, reason = "the command line checks expiry against the system clock")]
+pub(crate) fn now() -> Timestamp {
+    Timestamp::now()
+}
+
 /// Returns the report of `osdpl validate` about a file; `None` if there are no errors.
-pub fn report(file: &Path, option: &CatalogOption, namespace: Option<&str>) -> anyhow::Result<Option<Report>> {
-    let (place, text) = (display_name(file), read(file)?);
-    let documents = validate::split_documents(&place, &text);
-    let added =
-        in_texts_of([(place.as_str(), text.as_str())], namespace.unwrap_or(DEFAULT_NAMESPACE), OnInvalid::Warn)?;
-    let ExtendedCatalog { catalog, rejected: refused, .. } = option.with(&added)?;
+pub(crate) fn report(file: &Path, option: &CatalogOption, namespace: Option<&str>) -> anyhow::Result<Option<Report>> {
+    let (name, text) = (display_name(file), read(file)?);
+    let documents = validate::split_documents(&name, &text);
+    let additions = parse_files([(name.as_str(), text.as_str())], namespace, OnInvalid::Warn)?;
+    let ExtendedCatalog { catalog, rejected, .. } = option.extended_silently(&additions)?;
     let schemas = Schemas::new(&catalog)?;
     let mut report = validate::report(&documents, &catalog, &schemas, &ClusterInfo::default(), Some(now()));
-    report.add_refused(&documents, &refused);
-    report.check_argument(&Argument { name: place, documents: &documents, is_folder: false, unread: &[] });
+    report.add_refused(&documents, &rejected);
+    report.check_argument(&Argument { name, documents: &documents, is_folder: false, unread: &[] });
     Ok(Some(report).filter(|report| report.summary.errors > 0))
 }
 
-/// Prints what the API server would refuse of the resource, and fails if there is anything: its content becomes part of
-/// a script that people run.
-pub fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
-    let refused = Schemas::new(catalog)?.check(Kind::OpenStackDeployment, &document.object());
-    refuse(refused, Some(document))
+/// Prints the errors that the API server would report, and fails if there are any: the resource's content becomes part
+/// of a script that users run.
+pub(crate) fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
+    let findings = Schemas::new(catalog)?.check(Kind::OpenStackDeployment, &document.object());
+    print_and_check(findings, Some(document))
 }
 
 /// Prints the findings, and fails if there is an error.
-pub fn report_findings(desired: &Desired) -> anyhow::Result<()> {
-    refuse(desired.findings.clone(), None)
+pub(crate) fn report_findings(desired: &Desired) -> anyhow::Result<()> {
+    print_and_check(desired.findings.clone(), None)
 }
 
 /// Prints findings, and fails if there is an error.
-fn refuse(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Result<()> {
+fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Result<()> {
     for line in lines(&mut findings, document) {
         eprintln!("{line}");
     }
@@ -219,8 +225,8 @@ fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
     }
     let line = |finding: &Finding| {
         let keys = keys_of_field(&finding.location.field);
-        let place = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
-        format!("{}{}: {finding}", place.unwrap_or_default(), finding.level.as_str())
+        let location = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
+        format!("{}{}: {finding}", location.unwrap_or_default(), finding.level.as_str())
     };
     findings.iter().map(line).collect()
 }
@@ -240,7 +246,7 @@ mod tests {
             "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {{name: c}}\nspec:\n  openstackRelease: '2026.1'\n  presets: [small]\n  \
              publicDomain: cloud\n  images: {{digests: {{'quay.io/given/front:9': '{digest}'}}}}\n"
         );
-        let document = Document::of("c.yaml", &text, None).unwrap();
+        let document = Document::parse("c.yaml", &text, None).unwrap();
         let resolved = Offline::resolve(&document, &catalog, &ClusterInfo::default()).unwrap();
         let fields = |offline: &Offline| {
             let mut fields: Vec<_> =
@@ -264,7 +270,7 @@ mod tests {
     fn reports_all_findings_of_malformed_files_in_line_order() {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let fields = |text: &str| {
-            let document = Document::of("c.yaml", text, None).unwrap();
+            let document = Document::parse("c.yaml", text, None).unwrap();
             let refused: Refused = well_formed(&document, &catalog).unwrap_err().downcast().unwrap();
             refused.0.into_iter().map(|finding| finding.location.field).collect::<Vec<_>>()
         };
@@ -286,7 +292,7 @@ mod tests {
             .replace("maybe", "true")
             .replace("  foo: 1\n", "")
             .replace("enb", "enab");
-        let document = Document::of("c.yaml", &well_formed_text, None).unwrap();
+        let document = Document::parse("c.yaml", &well_formed_text, None).unwrap();
         assert_eq!(well_formed(&document, &catalog).unwrap().spec.presets, ["smal"], "names are checked elsewhere");
     }
 }

@@ -15,7 +15,8 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::common::{CatalogOption, readable};
+use super::common::CatalogOption;
+use super::connect::readable;
 use super::connect::remember_server;
 use osdpl_client::HttpConfig;
 use osdpl_core::catalog::Catalog;
@@ -35,7 +36,7 @@ mod probes;
 mod webhook;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The maximum number of concurrent helm processes; each may take 150 MB while it renders.
     #[arg(long, env = "OSDPL_SLOTS", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=64))]
     slots: u16,
@@ -69,7 +70,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         telemetry::init_logging(!self.plain_logs);
         // First of all: as PID 1, a signal without a handler is ignored.
         let mut signals = Signals::listen()?;
@@ -87,11 +88,11 @@ impl Arguments {
         let operator_pods = OperatorPods::new(instance);
         operator_pods.refresh(&client).await.map_err(readable).context("listing the operator's own pods")?;
         let trigger = Arc::new(Notify::new());
-        // Pod logs are read before the first reconcile pass and shown as scrubbed at that time.
-        let secrets = stored_secrets(&client).await.context("reading the secrets that must not be shown")?;
+        // Pod logs are read before the first reconcile pass, and scrubbed when they are read.
+        let secrets = stored_secrets(&client).await.context("reading the secrets to scrub")?;
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
-        let reach = self.probes.reach()?;
-        let options = self.options((&catalog, &operator_pods), &reach, scrubbing);
+        let http_config = self.probes.http_config()?;
+        let options = self.options((&catalog, &operator_pods), &http_config, scrubbing);
         let tasks = Tasks::spawn(&client, &options, &trigger);
         let metrics = Metrics::default();
         let web = tokio::spawn(web::serve(listener, metrics.clone(), runner.clone(), stop.clone()));
@@ -103,28 +104,28 @@ impl Arguments {
         let context = Arc::new(Context::new(parts, &trigger));
         let webhook = self.webhook.serve(&context, &stop).await?;
         let interval = Duration::from_secs(self.maintenance_poll);
-        let openstack = OpenStackClient::new(reach);
+        let openstack = OpenStackClient::new(http_config);
         let maintenance =
             tokio::spawn(osdpl_maintenance::run(client, context.clone(), openstack, interval, stop.clone()));
-        let mut work = tokio::spawn(controller::run(context, trigger, stop.clone()));
-        let stopped = wait_for_stop(&mut work, signals.next()).await;
+        let mut reconciling = tokio::spawn(controller::run(context, trigger, stop.clone()));
+        let stopped = wait_for_stop(&mut reconciling, signals.next()).await;
         tracing::info!("stopping: ending helm processes, then the last pass");
         stop.cancel();
         runner.shutdown().await;
         refreshing.abort();
         stopped?;
-        work.await?;
+        reconciling.await?;
         maintenance.await?;
         web.await?.context("serving probes and metrics")?;
         webhook.await??;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the options for what to watch, and how.
+    /// Returns the options of the tasks that watch the cluster.
     fn options(
         &self,
         (catalog, operator_pods): (&Catalog, &OperatorPods),
-        reach: &HttpConfig,
+        http_config: &HttpConfig,
         scrubber: watch::Receiver<Arc<Scrubber>>,
     ) -> Options {
         let operator_pods = operator_pods.clone();
@@ -134,7 +135,7 @@ impl Arguments {
             unreadable_kinds: BTreeSet::new(),
             scrubber,
             node_grace: Duration::from_secs(self.node_grace),
-            probing: self.probes.probing(reach),
+            probing: self.probes.probing(http_config),
             tolerated_changes: Some(Arc::new(catalog.tolerated.clone())),
         }
     }
@@ -142,10 +143,10 @@ impl Arguments {
     async fn program(&self) -> anyhow::Result<Program> {
         let home = self.cache.join("helm");
         let program = Program::find(self.helm.clone(), home.clone()).await?;
-        let surroundings =
+        let environment =
             helm::kubeconfig::Environment::from_environment(std::env::var_os("KUBECONFIG").map(PathBuf::from));
         let mount = std::path::Path::new(helm::kubeconfig::SERVICE_ACCOUNT);
-        let kubeconfig = helm::kubeconfig::find_kubeconfig(&surroundings, mount, &home)?;
+        let kubeconfig = helm::kubeconfig::find_kubeconfig(&environment, mount, &home)?;
         Ok(program.with_kubeconfig(kubeconfig))
     }
 
@@ -164,15 +165,15 @@ impl Arguments {
     }
 }
 
-/// Waits for the signal to stop while the work runs.
+/// Waits for the signal to stop while the controller reconciles.
 ///
 /// # Errors
-/// If the work ends by itself: a panic in one pass ends all of them, and the process would otherwise keep answering
+/// If reconciling ends by itself: a panic in one pass ends all of them, and the process would otherwise keep answering
 /// probes without doing anything.
-async fn wait_for_stop(work: &mut JoinHandle<()>, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
+async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
     tokio::select! {
         // The panic message may contain secrets; the hook has printed it already.
-        _ = work => anyhow::bail!(
+        _ = reconciling => anyhow::bail!(
             "reconciling has stopped: a pass panicked, see the message above; the operator exits and will be restarted; please report this"
         ),
         () = stop_signal => Ok(()),
@@ -188,11 +189,11 @@ async fn clients() -> Result<(kube::Client, kube::Client), kube::Error> {
     Ok((client, kube::Client::try_from(config)?))
 }
 
-/// Periodically refreshes what no watch reports: the operator's own pods, and charts in a folder.
+/// Periodically refreshes the state that no watch reports: the operator's own pods, and charts in a folder.
 async fn refresh(operator_pods: OperatorPods, client: kube::Client, charts: Arc<Notify>) {
-    let mut times = tokio::time::interval(Duration::from_secs(30));
+    let mut interval = tokio::time::interval(Duration::from_secs(30));
     loop {
-        times.tick().await;
+        interval.tick().await;
         charts.notify_one();
         if let Err(error) = operator_pods.refresh(&client).await {
             tracing::warn!(%error, "the operator's own pods can't be listed");
@@ -221,14 +222,14 @@ impl Signals {
 
 /// `osdpl exec-helm PARENT PROGRAM ARGUMENTS…`.
 #[derive(clap::Parser)]
-pub struct ExecArguments {
+pub(crate) struct ExecArguments {
     parent: u32,
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     argv: Vec<OsString>,
 }
 
 impl ExecArguments {
-    pub fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match helm::exec::exec_with_parent_death_signal(self.parent, &self.argv) {
             Ok(never) => match never {},
             Err(error) => Err(error.into()),

@@ -10,7 +10,7 @@ const BROKEN_PIPE: i32 = 141;
 const UNWRITABLE: i32 = 2;
 
 /// Prints a text and exits the process if that fails.
-pub fn print(text: impl Display) {
+pub(crate) fn print(text: impl Display) {
     let mut output = std::io::stdout().lock();
     if let Err(error) = write!(output, "{text}").and_then(|()| output.flush()) {
         if error.kind() == ErrorKind::BrokenPipe {
@@ -23,7 +23,7 @@ pub fn print(text: impl Display) {
 
 /// An output format.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// Text for people.
     Text,
     /// JSON for programs.
@@ -31,6 +31,6 @@ pub enum Format {
 }
 
 /// Prints a line.
-pub fn line(text: impl Display) {
+pub(crate) fn line(text: impl Display) {
     print(format_args!("{text}\n"));
 }

@@ -8,7 +8,7 @@ use osdpl_values::{Path, Values, get};
 /// The effect of a parent key on a path that helm gets no value for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ParentEffect {
+pub(crate) enum ParentEffect {
     /// The parent is null and removes everything below.
     Removed,
     /// The parent is not a map and hides everything below.
@@ -16,10 +16,10 @@ pub enum ParentEffect {
 }
 
 /// Returns the effect of a parent key on a path without a value.
-pub fn above(all: &Values, path: &Path) -> Option<ParentEffect> {
+pub(crate) fn parent_effect(all: &Values, path: &Path) -> Option<ParentEffect> {
     (1..path.keys().len()).find_map(|length| {
-        let above: Path = path.keys()[..length].iter().cloned().collect();
-        match get(all, &above)? {
+        let parent: Path = path.keys()[..length].iter().cloned().collect();
+        match get(all, &parent)? {
             Value::Null => Some(ParentEffect::Removed),
             Value::Object(_) => None,
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Some(ParentEffect::Hidden),

@@ -1,33 +1,36 @@
 //! `osdpl plan`: shows what would be done now and why, against the cluster, or from a file only.
 
-pub(super) mod change;
+mod actions;
 mod offline;
-mod shown;
+mod report;
 mod summary;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, ValueEnum};
-use kube::{Api, Client, ResourceExt};
+use kube::ResourceExt;
 use tokio::sync::Notify;
 
-use super::common::{CatalogOption, Document, Target, is_configured, readable};
+use super::chart_options::ChartOptions;
+use super::cluster_info_options::ClusterInfoOptions;
+use super::common::{CatalogOption, Target};
+use super::connect::is_configured;
+use super::document::Document;
 use super::finding_output::FindingOutput;
+use super::live::{after_apply, find_live, superseded_by};
 use super::offline::{Offline, Refused, report, well_formed};
 use super::output;
-use super::place::ChartsOption;
-use super::site::SiteOptions;
-use osdpl_core::api::OpenStackDeployment;
+use super::value_change::DisplayOptions;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::finding::Finding;
 use osdpl_operator::controller::{ChartSource, preview};
-use shown::{DisplayOptions, PlanReport};
+use report::PlanReport;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
     /// Plan for this file's resource instead of the cluster's, as if it were applied; `-` for standard input.
@@ -48,9 +51,9 @@ pub struct Arguments {
     #[command(flatten)]
     catalog: CatalogOption,
     #[command(flatten)]
-    place: ChartsOption,
+    chart_options: ChartOptions,
     #[command(flatten)]
-    site: SiteOptions,
+    cluster_info: ClusterInfoOptions,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -60,38 +63,40 @@ enum Format {
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let name = self.target.name.as_deref();
-        let document = self.file.as_deref().map(|file| Document::named(file, name)).transpose();
-        let document = document.inspect_err(|_| self.report())?;
-        let document = document.map(|document| document.within(self.target.namespace.clone()));
-        let shown = match (&document, &self.file) {
+        let document = self.file.as_deref().map(|file| Document::read_named(file, name)).transpose();
+        let document = document.inspect_err(|_| self.print_findings())?;
+        let document = document.map(|document| document.with_namespace(self.target.namespace.clone()));
+        let report = match (&document, &self.file) {
             (Some(document), Some(file)) if self.is_offline() => {
                 let catalog = self.catalog.load_for(file, self.target.namespace.as_deref());
-                let catalog = catalog.inspect_err(|_| self.report())?;
-                self.new_cloud_report(self.offline(document, &catalog).await, document)?
+                let catalog = catalog.inspect_err(|_| self.print_findings())?;
+                self.new_cloud_report(self.resolve_offline(document, &catalog).await, document)?
             }
             (document, _) => {
-                if self.site.is_set() {
+                if self.cluster_info.is_set() {
                     bail!(
-                        "--nodes, --storage-class, --pod-network and --service-network describe a cluster that is not queried; leave them out, or plan with --offline"
+                        "--nodes, --storage-class, --pod-network and --service-network describe a cluster for a plan without one; leave them out, or plan with --offline"
                     );
                 }
-                self.cluster(document.as_ref()).await.or_else(|error| self.refused(error, document.as_ref()))?
+                self.plan_live(document.as_ref())
+                    .await
+                    .or_else(|error| self.refused_report(error, document.as_ref()))?
             }
         };
         match self.output {
-            Format::Table => output::print(shown.table()),
-            Format::Json => output::line(serde_json::to_string_pretty(&shown)?),
+            Format::Table => output::print(report.table()),
+            Format::Json => output::line(serde_json::to_string_pretty(&report)?),
         }
-        Ok(if shown.refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if report.refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     /// Resolves the file without a cluster, with the given charts.
-    async fn offline(&self, document: &Document, catalog: &Catalog) -> anyhow::Result<Offline> {
-        let mut resolved = Offline::resolve(document, catalog, &self.site.site())?;
-        if self.place.source().is_some() {
-            let charts = ChartSource::new(self.place.open().await?, &Arc::default());
+    async fn resolve_offline(&self, document: &Document, catalog: &Catalog) -> anyhow::Result<Offline> {
+        let mut resolved = Offline::resolve(document, catalog, &self.cluster_info.to_cluster_info())?;
+        if self.chart_options.source().is_some() {
+            let charts = ChartSource::new(self.chart_options.open().await?, &Arc::default());
             let charts = charts.settled(&resolved.deployment.spec, catalog, &resolved.selection).await;
             resolved = resolved.with_charts(catalog, charts);
         }
@@ -105,12 +110,12 @@ impl Arguments {
                 let findings = self.json_findings(&desired.findings, document);
                 Ok(PlanReport { findings, ..offline::new_cloud(&deployment, &desired) })
             }
-            Err(error) => Ok(PlanReport { is_offline: true, ..self.refused(error, Some(document))? }),
+            Err(error) => Ok(PlanReport { is_offline: true, ..self.refused_report(error, Some(document))? }),
         }
     }
 
     /// Returns a refused file as a report for JSON output; passes other errors on.
-    fn refused(&self, error: anyhow::Error, document: Option<&Document>) -> anyhow::Result<PlanReport> {
+    fn refused_report(&self, error: anyhow::Error, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let Refused(findings) = error.downcast()?;
         let Some(document) = document.filter(|_| self.output == Format::Json) else {
             return Err(Refused(findings).into());
@@ -127,27 +132,27 @@ impl Arguments {
         })
     }
 
-    /// Prints the findings as JSON for a file that no plan can be made for; the text form is printed anyway.
-    fn report(&self) {
+    /// Prints the findings of a file without a plan as JSON; the text form is printed anyway.
+    fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         let Ok(Some(report)) = report(file, &self.catalog, self.target.namespace.as_deref()) else { return };
         let findings = report.findings.into_iter().map(FindingOutput::from).collect();
-        let shown = PlanReport { is_offline: self.offline, refused: true, findings, ..PlanReport::default() };
-        if let Ok(text) = serde_json::to_string_pretty(&shown) {
+        let report = PlanReport { is_offline: self.offline, refused: true, findings, ..PlanReport::default() };
+        if let Ok(text) = serde_json::to_string_pretty(&report) {
             output::line(text);
         }
     }
 
     /// Returns the findings for JSON output; the text form was printed already.
     fn json_findings(&self, findings: &[Finding], document: &Document) -> Vec<FindingOutput> {
-        let shown = findings.iter().filter(|_| self.output == Format::Json);
-        shown.map(|finding| FindingOutput::of(finding, Some(document))).collect()
+        let printed = findings.iter().filter(|_| self.output == Format::Json);
+        printed.map(|finding| FindingOutput::of(finding, Some(document))).collect()
     }
 
     /// Whether to plan offline: requested, or no cluster is configured at all. A cluster that is misconfigured or does
     /// not respond is an error.
     fn is_offline(&self) -> bool {
-        if self.offline || self.target.cluster.is_named() {
+        if self.offline || self.target.cluster.is_selected() {
             return self.offline;
         }
         let configured = is_configured();
@@ -159,7 +164,8 @@ impl Arguments {
         !configured
     }
 
-    async fn cluster(&self, document: Option<&Document>) -> anyhow::Result<PlanReport> {
+    /// Returns the plan against the cluster.
+    async fn plan_live(&self, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let client = self.target.cluster.client().await?;
         let (deployment, live, catalog) = match document {
             None => {
@@ -174,60 +180,20 @@ impl Arguments {
                 (after_apply(&file, live.as_ref()), live, catalog)
             }
         };
-        let charts = match self.place.source() {
-            Some(_) => Some(ChartSource::new(self.place.open().await?, &Arc::new(Notify::new()))),
+        let charts = match self.chart_options.source() {
+            Some(_) => Some(ChartSource::new(self.chart_options.open().await?, &Arc::new(Notify::new()))),
             None => None,
         };
         let catalog = Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), charts.as_ref()).await?;
         let options = DisplayOptions { values: self.values, credentials: self.credentials };
-        let mut shown = PlanReport::new(&deployment, live.as_ref(), &preview, document, options);
+        let mut report = PlanReport::new(&deployment, live.as_ref(), &preview, document, options);
         match superseded_by(&client, live.as_ref()).await {
-            Ok(note) => shown.notes.extend(note),
+            Ok(note) => report.notes.extend(note),
             Err(error) => {
-                shown.unknown.push(format!("whether another OpenStackDeployment takes precedence: {error:#}"));
+                report.unknown.push(format!("whether another OpenStackDeployment takes precedence: {error:#}"));
             }
         }
-        Ok(shown)
+        Ok(report)
     }
-}
-
-/// Returns the cluster's resource that the file would change.
-pub(super) async fn find_live(
-    client: &Client,
-    file: &OpenStackDeployment,
-) -> anyhow::Result<Option<OpenStackDeployment>> {
-    let namespace = file.namespace().unwrap_or_default();
-    let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &namespace);
-    let name = file.name_any();
-    api.get_opt(&name)
-        .await
-        .map_err(readable)
-        .with_context(|| format!("reading OpenStackDeployment {namespace}/{name}"))
-}
-
-/// Returns the resource as it would be after `kubectl apply --server-side`: with the file's spec and annotations.
-pub(super) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
-    let Some(live) = live else { return file.clone() };
-    let mut applied = live.clone();
-    applied.spec = file.spec.clone();
-    if live.spec != file.spec {
-        applied.metadata.generation = live.metadata.generation.map(|generation| generation + 1);
-    }
-    let annotations = applied.annotations_mut();
-    annotations.extend(file.annotations().clone());
-    // This annotation describes the previous spec.
-    annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-    applied
-}
-
-/// Returns a note if another, older resource takes precedence: there is one cloud per cluster, the oldest.
-pub(super) async fn superseded_by(
-    client: &Client,
-    live: Option<&OpenStackDeployment>,
-) -> anyhow::Result<Option<String>> {
-    let all: Api<OpenStackDeployment> = Api::all(client.clone());
-    let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
-    let older = osdpl_decide::find_older(&all.items, live);
-    Ok(older.map(|older| format!("nothing is done for this one: {older} is older, and there is one cloud per cluster")))
 }

@@ -1,4 +1,4 @@
-//! `osdpl preset diff A B`: shows what other presets would change, without a cluster.
+//! `osdpl preset diff A B`: shows the changes between presets, without a cluster.
 
 mod compare;
 
@@ -9,7 +9,8 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::common::{CatalogOption, Document};
+use super::common::CatalogOption;
+use super::document::Document;
 use super::offline::well_formed;
 use super::output::{self, Format};
 use compare::{Cloud, Comparison};
@@ -20,7 +21,7 @@ use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::{Evaluation, Input};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -34,10 +35,10 @@ enum Command {
 #[derive(Args)]
 struct Diff {
     /// Comma-separated presets: `compute`.
-    #[arg(value_name = "A", value_parser = listed)]
+    #[arg(value_name = "A", value_parser = parse_presets)]
     before: Presets,
     /// Comma-separated presets in the order of composition: `compute,ha`.
-    #[arg(value_name = "B", value_parser = listed)]
+    #[arg(value_name = "B", value_parser = parse_presets)]
     after: Presets,
     /// The OpenStack release; default: that of the file, or the newest one.
     #[arg(long)]
@@ -56,13 +57,13 @@ struct Diff {
 #[derive(Clone)]
 struct Presets(Vec<String>);
 
-#[expect(clippy::unnecessary_wraps, reason = "the form that arguments are read by")]
-fn listed(text: &str) -> Result<Presets, String> {
+#[expect(clippy::unnecessary_wraps, reason = "clap calls it to parse arguments")]
+fn parse_presets(text: &str) -> Result<Presets, String> {
     Ok(Presets(text.split(',').map(str::to_owned).collect()))
 }
 
 impl Arguments {
-    pub fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         match &self.command {
             Command::Diff(diff) => diff.run(),
         }
@@ -77,8 +78,8 @@ impl Diff {
         };
         let document = self.file.as_deref().map(Document::read).transpose()?;
         let spec = self.spec(document.as_ref(), &catalog)?;
-        let before = cloud(&spec, &self.before.0, &catalog)?;
-        let after = cloud(&spec, &self.after.0, &catalog)?;
+        let before = resolve(&spec, &self.before.0, &catalog)?;
+        let after = resolve(&spec, &self.after.0, &catalog)?;
         let comparison = Comparison::of(&before, &after, document.as_ref());
         match self.output {
             Format::Text => output::print(comparison.text()),
@@ -97,26 +98,28 @@ impl Diff {
         if let Some(release) = &self.release {
             spec.openstack_release.clone_from(release);
         }
-        known("OpenStack release", &spec.openstack_release, catalog.openstack.keys())?;
+        check_name("OpenStack release", &spec.openstack_release, catalog.openstack.keys())?;
         Ok(spec)
     }
 }
 
-fn cloud(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog) -> anyhow::Result<Cloud> {
+/// Resolves the cloud of these presets.
+fn resolve(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog) -> anyhow::Result<Cloud> {
     for preset in presets {
-        known("preset", preset, catalog.presets.keys())?;
+        check_name("preset", preset, catalog.presets.keys())?;
     }
     if let Some((later, earlier, why)) = find_excluded_presets(presets, catalog).first() {
-        bail!("{}: {} can't be beside {}: {why}", presets.join(","), presets[*later], presets[*earlier]);
+        bail!("{}: {} can't be combined with {}: {why}", presets.join(","), presets[*later], presets[*earlier]);
     }
     let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };
-    // Errors are reported among the findings; the rest is compared anyway.
+    // Findings include errors; the values are compared anyway.
     let input = Input::of_spec(&spec, catalog);
     let Evaluation { selection, desired, .. } = input.evaluate_offline(&[], &ClusterInfo::default());
     Ok(Cloud { presets: presets.to_vec(), selection, desired })
 }
 
-fn known<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a String> + Clone) -> anyhow::Result<()> {
+/// Checks that a name exists.
+fn check_name<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a String> + Clone) -> anyhow::Result<()> {
     if names.clone().any(|known| known == name) {
         return Ok(());
     }

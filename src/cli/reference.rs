@@ -171,11 +171,11 @@ impl Reference {
 }
 
 fn folder<T: DeserializeOwned>(files: &Files, kind: Kind) -> Result<BTreeMap<String, T>, Error> {
-    let named = files.iter().filter_map(|(path, text)| {
+    let entries = files.iter().filter_map(|(path, text)| {
         let name = path.strip_prefix(kind.folder())?.strip_suffix(".yaml")?;
         (!name.contains('/')).then_some((name, path, text))
     });
-    named.map(|(name, path, text)| Ok((name.to_owned(), text.read(path)?))).collect()
+    entries.map(|(name, path, text)| Ok((name.to_owned(), text.read(path)?))).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `osdpl render`: prints or writes the values of each release, and the helm commands that use them.
 
 mod chart;
+mod cluster;
 mod folder;
-mod real;
 mod script;
 mod write;
 
@@ -15,16 +15,16 @@ use clap::Args;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::common::{CatalogOption, Document, ResourceOption};
+use super::chart_options::ChartOptions;
+use super::common::{CatalogOption, ResourceOption};
+use super::document::Document;
 use super::manifests::Renderer;
 use super::offline::{Offline, check_schema};
 use super::output;
-use super::place::ChartsOption;
 use folder::Folder;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, did_you_mean};
 use osdpl_core::desired::{Desired, DesiredRelease, layers, redact};
-use osdpl_core::observed::ClusterInfo;
 use osdpl_core::scrub::Scrubber;
 use osdpl_operator::controller::collect_secrets;
 use osdpl_operator::helm::Version;
@@ -37,7 +37,7 @@ use write::manifest;
     mut_arg("kubeconfig", |option| option.requires("credentials")),
     mut_arg("context", |option| option.requires("credentials"))
 )]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The resource's file; `-` for standard input.
     #[arg(long, short, required_unless_present = "credentials", conflicts_with = "name")]
     file: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub struct Arguments {
     #[command(flatten)]
     catalog: CatalogOption,
     #[command(flatten)]
-    place: ChartsOption,
+    chart_options: ChartOptions,
 }
 
 /// A cloud to render.
@@ -80,7 +80,7 @@ struct Cloud {
     jobs: BTreeMap<String, Vec<String>>,
     helm: Version,
     /// The cluster of the credentials, if they are real.
-    home: Option<script::Home>,
+    cluster: Option<script::ClusterIdentity>,
     /// The secrets that must not be shown in manifests.
     secrets: Vec<String>,
     /// The paths of secrets written by users and not placeholders, by release.
@@ -96,7 +96,7 @@ enum Secrets {
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         // Check the folder before reading any credential.
         let folder = match &self.out {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),
@@ -107,23 +107,23 @@ impl Arguments {
         if let Some(file) = self.file.as_ref().filter(|_| self.credentials) {
             check_schema(&Document::read(file)?, &cloud.catalog)?;
         }
-        let chosen = self.chosen(&cloud.desired);
-        let chosen = chosen.map_err(|error| anyhow!(Scrubber::new(&cloud.secrets).scrub(&error.to_string())))?;
-        let renderer = if self.manifests { Some(Renderer::open(&self.place).await?) } else { None };
+        let selected = self.select_releases(&cloud.desired);
+        let selected = selected.map_err(|error| anyhow!(Scrubber::new(&cloud.secrets).scrub(&error.to_string())))?;
+        let renderer = if self.manifests { Some(Renderer::open(&self.chart_options).await?) } else { None };
         match (&self.out, folder) {
             (Some(_), Some(folder)) => {
-                let result = self.write(&folder, &cloud, &chosen, renderer.as_ref()).await;
+                let result = self.write(&folder, &cloud, &selected, renderer.as_ref()).await;
                 result
                     .with_context(|| format!("{folder} is incomplete and may contain real credentials: remove it"))?;
             }
             (Some(folder), None) => {
-                self.write(&Folder::open(folder, false)?, &cloud, &chosen, renderer.as_ref()).await?;
+                self.write(&Folder::open(folder, false)?, &cloud, &selected, renderer.as_ref()).await?;
             }
             (None, _) => {
-                for (name, release) in chosen {
+                for (name, release) in selected {
                     let text = match &renderer {
                         Some(renderer) => manifest(renderer, &cloud, name, release).await?,
-                        None => yaml::write(&self.shown(&cloud, name, release)),
+                        None => yaml::write(&self.printed_values(&cloud, name, release)),
                     };
                     output::print(format_args!("---\n# {name} ({}, chart {})\n{text}", release.key, release.chart));
                 }
@@ -137,14 +137,13 @@ impl Arguments {
         let file = self.file.as_deref().context("name the resource's file with --file")?;
         let namespace = &self.resource.namespace;
         let catalog = self.catalog.load_for(file, namespace.as_deref())?;
-        let document = Document::read(file)?.within(namespace.clone());
-        let Offline { deployment, selection, facts, desired, .. } =
-            Offline::of(&document, &catalog, &ClusterInfo::default())?;
+        let document = Document::read(file)?.with_namespace(namespace.clone());
+        let Offline { deployment, selection, facts, desired, .. } = Offline::resolve_strictly(&document, &catalog)?;
         let jobs = desired.releases.iter().map(|(name, release)| (name.clone(), release.plain_jobs.clone()));
         let jobs = jobs.collect();
         let user_secrets = |(name, release): (&String, &DesiredRelease)| {
             let layers = layers(name, &deployment.spec, &catalog, &selection, &facts).unwrap_or_default();
-            (name.clone(), layers.iter().flat_map(|layer| by_users(layer, &release.secret)).collect())
+            (name.clone(), layers.iter().flat_map(|layer| user_secret_paths(layer, &release.secret)).collect())
         };
         Ok(Cloud {
             user_secrets: desired.releases.iter().map(user_secrets).collect(),
@@ -152,7 +151,7 @@ impl Arguments {
             name: deployment.name_any(),
             jobs,
             helm: Version { major: self.helm_major.unwrap_or(4), minor: 0 },
-            home: None,
+            cluster: None,
             secrets: collect_secrets(&facts).into_iter().map(Into::into).collect(),
             spec: deployment.spec,
             catalog: std::sync::Arc::new(catalog),
@@ -161,25 +160,25 @@ impl Arguments {
     }
 
     /// Returns the selected releases in dependency order; each must have its values.
-    fn chosen<'a>(&self, desired: &'a Desired) -> anyhow::Result<Vec<(&'a str, &'a DesiredRelease)>> {
-        if let Some(wanted) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
+    fn select_releases<'a>(&self, desired: &'a Desired) -> anyhow::Result<Vec<(&'a str, &'a DesiredRelease)>> {
+        if let Some(unknown) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
             let names = || desired.releases.keys().map(String::as_str);
-            let (hint, all) = (did_you_mean(wanted, names()), names().collect::<Vec<_>>().join(", "));
-            bail!("there is no release {wanted:?} in this cloud{hint}; there are {all}");
+            let (hint, all) = (did_you_mean(unknown, names()), names().collect::<Vec<_>>().join(", "));
+            bail!("there is no release {unknown:?} in this cloud{hint}; there are {all}");
         }
-        let mut chosen: Vec<(&str, &DesiredRelease)> =
+        let mut selected: Vec<(&str, &DesiredRelease)> =
             desired.releases.iter().map(|(name, release)| (name.as_str(), release)).collect();
-        chosen.retain(|(name, _)| self.releases.is_empty() || self.releases.iter().any(|wanted| wanted == name));
-        for (name, release) in &chosen {
+        selected.retain(|(name, _)| self.releases.is_empty() || self.releases.iter().any(|selected| selected == name));
+        for (name, release) in &selected {
             if let Some(blocked) = &release.blocked {
                 bail!("release {name}: {}", blocked.message);
             }
         }
         if self.out.is_some() {
             let depths = desired.depths();
-            chosen.sort_by_key(|(name, _)| depths[name]);
+            selected.sort_by_key(|(name, _)| depths[name]);
         }
-        Ok(chosen)
+        Ok(selected)
     }
 
     fn secrets(&self) -> Secrets {
@@ -190,11 +189,12 @@ impl Arguments {
         }
     }
 
-    fn shown(&self, cloud: &Cloud, name: &str, release: &DesiredRelease) -> Value {
+    /// Returns the values of a release in the requested form.
+    fn printed_values(&self, cloud: &Cloud, name: &str, release: &DesiredRelease) -> Value {
         Value::Object(match self.secrets() {
             Secrets::Redacted => redact(&release.values, &release.secret),
             Secrets::Placeholders => {
-                without_secrets(&release.values, cloud.user_secrets.get(name).map_or(&[], Vec::as_slice))
+                redact_paths(&release.values, cloud.user_secrets.get(name).map_or(&[], Vec::as_slice))
             }
             Secrets::Real => release.values.clone(),
         })
@@ -202,37 +202,38 @@ impl Arguments {
 }
 
 /// Returns the secret paths that users wrote in a layer.
-fn by_users(layer: &Layer, secret: &[Path]) -> Vec<Path> {
+fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     match layer.origin {
-        Origin::Field(_) | Origin::Object(_) => hidden(layer, secret),
+        Origin::Field(_) | Origin::Object(_) => secret_leaves(layer, secret),
         Origin::File { .. } | Origin::Derived(_) => layer.plain_text.clone(),
     }
 }
 
 /// Returns the secret paths that a layer sets, each leaf separately: a value that replaces a credential is secret, too.
-fn hidden(layer: &Layer, secret: &[Path]) -> Vec<Path> {
+fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()
 }
 
 /// Replaces every text and number below these paths, keeping the types that templates expect.
-fn without_secrets(values: &Values, paths: &[Path]) -> Values {
-    let mut shown = values.clone();
+fn redact_paths(values: &Values, paths: &[Path]) -> Values {
+    let mut redacted = values.clone();
     for path in paths {
         if let Some(mut value) = get(values, path).cloned() {
-            hide(&mut value);
-            set(&mut shown, path, value);
+            redact_scalars(&mut value);
+            set(&mut redacted, path, value);
         }
     }
-    shown
+    redacted
 }
 
-fn hide(value: &mut Value) {
+/// Replaces every text and number of a value.
+fn redact_scalars(value: &mut Value) {
     match value {
         Value::String(text) if !text.is_empty() => "<redacted>".clone_into(text),
         Value::Number(number) => *number = 0.into(),
-        Value::Array(items) => items.iter_mut().for_each(hide),
-        Value::Object(map) => map.values_mut().for_each(hide),
+        Value::Array(items) => items.iter_mut().for_each(redact_scalars),
+        Value::Object(map) => map.values_mut().for_each(redact_scalars),
         Value::String(_) | Value::Null | Value::Bool(_) => {}
     }
 }
@@ -244,23 +245,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hides_only_secret_leaves_of_user_layers() {
+    fn redacts_only_secret_leaves_of_user_layers() {
         let values = json!({"conf": {"password": "hunter2", "debug": true}, "other": 1});
         let layer = Layer::new(Origin::Field("spec".into()), values.as_object().unwrap().clone());
         let secret = [Path::parse("conf").unwrap()];
-        let paths = |layer: &Layer| by_users(layer, &secret).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let paths =
+            |layer: &Layer| user_secret_paths(layer, &secret).iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(paths(&layer), ["conf.debug", "conf.password"]);
         let file = Origin::File { file: "values/features/volumes.yaml".into(), field: "fragments[0]".into() };
         let plain_text = vec![Path::parse("conf.password").unwrap()];
-        assert_eq!(paths(&Layer { origin: file, plain_text, ..layer }), ["conf.password"], "a feature passes it on");
+        assert_eq!(paths(&Layer { origin: file, plain_text, ..layer }), ["conf.password"], "a feature copies it");
     }
 
     #[test]
-    fn hidden_values_keep_their_types() {
+    fn redacted_values_keep_their_types() {
         let values = json!({"a": {"password": "hunter2", "port": 1, "list": ["x", ""]}, "b": "y"});
         let paths = [Path::parse("a").unwrap(), Path::parse("c.d").unwrap()];
-        let shown = Value::Object(without_secrets(values.as_object().unwrap(), &paths));
-        let hidden = "<redacted>";
-        assert_eq!(shown, json!({"a": {"password": hidden, "port": 0, "list": [hidden, ""]}, "b": "y"}));
+        let values = Value::Object(redact_paths(values.as_object().unwrap(), &paths));
+        let redacted = "<redacted>";
+        assert_eq!(values, json!({"a": {"password": redacted, "port": 0, "list": [redacted, ""]}, "b": "y"}));
     }
 }

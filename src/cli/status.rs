@@ -13,7 +13,7 @@ use kube::{Api, ResourceExt};
 
 use super::common::Target;
 use super::output::{self, Format};
-use super::wait::{is_ready, unseen};
+use super::wait::{is_ready, stale_status_message};
 use osdpl_core::api::{
     ComponentHealth, HelmReleaseStatus, NodeMaintenance, OpenStackDeployment, RoleStatus, RolloutStatus,
     RootCauseStatus, TestStatus,
@@ -22,7 +22,7 @@ use osdpl_core::nodes::format_names;
 use osdpl_core::status::rollout_line;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
     /// The output format: JSON has the resource's status, with its name, its generation and whether it is ready.
@@ -34,7 +34,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
         if !self.watch {
@@ -46,9 +46,9 @@ impl Arguments {
         }
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
         let name = deployment.name_any();
-        let mut seen = std::pin::pin!(watcher::watch_object(api, &name).default_backoff());
+        let mut events = std::pin::pin!(watcher::watch_object(api, &name).default_backoff());
         let mut last = Vec::new();
-        while let Some(event) = seen.next().await {
+        while let Some(event) = events.next().await {
             let Ok(Some(deployment)) = event else { continue };
             if std::io::stdout().is_terminal() {
                 output::print(format_args!("\x1b[H\x1b[2J{}", tree(&deployment)));
@@ -67,13 +67,14 @@ impl Arguments {
 fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<String> {
     let status = deployment.status.clone().unwrap_or_default();
     let children = status.children.iter().map(|(name, child)| line(name, child));
-    let lines: Vec<String> = unseen(deployment).into_iter().chain(children).collect();
+    let lines: Vec<String> = stale_status_message(deployment).into_iter().chain(children).collect();
     for line in lines.iter().filter(|line| !last.contains(line)) {
         output::line(line);
     }
     lines
 }
 
+/// Returns the mark of a release.
 fn mark(child: &HelmReleaseStatus) -> char {
     match (child.ready, child.status.as_str()) {
         (true, _) => '✔',
@@ -83,6 +84,7 @@ fn mark(child: &HelmReleaseStatus) -> char {
     }
 }
 
+/// Returns the line of a release.
 fn line(name: &str, child: &HelmReleaseStatus) -> String {
     let revision = child.revision.map(|revision| format!("rev {revision}")).unwrap_or_default();
     format!("{} {name:<14} {:<16} {revision:<7} {}", mark(child), child.status, child.message).trim_end().to_owned()
@@ -100,11 +102,11 @@ fn json(deployment: &OpenStackDeployment) -> serde_json::Value {
 }
 
 /// Returns the status as text.
-pub fn tree(deployment: &OpenStackDeployment) -> String {
+pub(crate) fn tree(deployment: &OpenStackDeployment) -> String {
     let status = deployment.status.clone().unwrap_or_default();
-    let unseen = unseen(deployment).map(|message| format!("{message}; the status below is older"));
-    let phase = match (&unseen, status.phase) {
-        (Some(_), _) => "Unseen".to_owned(),
+    let stale = stale_status_message(deployment).map(|message| format!("{message}; the status below is older"));
+    let phase = match (&stale, status.phase) {
+        (Some(_), _) => "Outdated".to_owned(),
         (None, phase) => phase.map(|phase| format!("{phase:?}")).unwrap_or_default(),
     };
     let release = &status.openstack_release;
@@ -118,7 +120,7 @@ pub fn tree(deployment: &OpenStackDeployment) -> String {
         status.releases,
         status.components
     );
-    let _ = writeln!(text, "{}\n", unseen.unwrap_or(status.message));
+    let _ = writeln!(text, "{}\n", stale.unwrap_or(status.message));
     for (name, child) in &status.children {
         let _ = writeln!(text, "{}", line(name, child));
         for (component, health) in status.health.get(name).into_iter().flatten() {
@@ -188,11 +190,17 @@ fn tests(tests: &BTreeMap<String, TestStatus>) -> String {
 async fn maintenances(client: &kube::Client) -> String {
     let all = Api::<NodeMaintenance>::all(client.clone()).list(&ListParams::default()).await;
     let mut text = String::new();
-    for one in all.into_iter().flatten() {
-        let status = one.status.clone().unwrap_or_default();
+    for maintenance in all.into_iter().flatten() {
+        let status = maintenance.status.clone().unwrap_or_default();
         let phase = status.phase.map(|phase| format!("{phase:?}")).unwrap_or_default();
         let head = if text.is_empty() { "\nMaintenance:\n " } else { " " };
-        let _ = writeln!(text, "{head} {:<14} {phase} ({}): {}", one.spec.node, one.name_any(), status.message);
+        let _ = writeln!(
+            text,
+            "{head} {:<14} {phase} ({}): {}",
+            maintenance.spec.node,
+            maintenance.name_any(),
+            status.message
+        );
     }
     text
 }
@@ -201,7 +209,7 @@ async fn maintenances(client: &kube::Client) -> String {
 fn causes(causes: &[RootCauseStatus]) -> String {
     let mut text = String::new();
     if !causes.is_empty() {
-        text.push_str("\nCauses (`osdpl why` shows the whole chains):\n");
+        text.push_str("\nCauses (`osdpl why` shows the complete chains):\n");
     }
     for cause in causes {
         let _ = writeln!(text, "  {}", cause.message);
@@ -232,9 +240,9 @@ mod tests {
     fn marks_the_status_of_an_older_spec() {
         let (current, older) = (tree(&cloud(5)), tree(&cloud(4)));
         assert!(current.starts_with("n/cloud  Ready  ") && current.contains("all 1 releases are ready"), "{current}");
-        assert!(older.starts_with("n/cloud  Unseen  "), "{older}");
+        assert!(older.starts_with("n/cloud  Outdated  "), "{older}");
         assert!(
-            older.contains("\nnot yet seen by the operator: generation 5, seen 4; the status below is older\n"),
+            older.contains("\nnot yet observed by the operator: generation 5, observed 4; the status below is older\n"),
             "{older}"
         );
         assert!(!older.contains("Ready") && !older.contains("are ready") && older.contains("keystone"), "{older}");

@@ -1,10 +1,11 @@
 //! `osdpl test`: checks users' assertions about the values of their clouds, in their own CI; no cluster needed.
 
 mod case;
-mod judge;
-mod shown;
+mod cloud;
+mod parse;
+mod report;
+mod suite;
 mod value;
-mod written;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,18 +15,21 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::added::in_file;
-use super::common::{CatalogOption, Document, display_name, read};
+use super::additions::read_file;
+use super::common::CatalogOption;
+use super::document::Document;
+use super::input::{display_name, read};
 use super::offline::shape_errors;
 use super::output;
-use case::{Case, InvalidCase, Suite};
-use judge::{Basis, Cloud, Subject};
+use case::Case;
+use cloud::{Cloud, LoadedCatalog, Resource};
 use osdpl_core::catalog::Addition;
 use osdpl_lint::validate::Schemas;
-use shown::{Outcome, TestReport};
+use report::{CaseResult, TestReport};
+use suite::{InvalidCase, Suite};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Files with test cases, `-` for standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
@@ -47,120 +51,123 @@ enum Format {
 }
 
 /// The exit code if a file of cases, or a case, is invalid.
-const WRONG: u8 = 2;
+const INVALID: u8 = 2;
 
 impl Arguments {
     /// Returns 0 if every case passes, 1 if one fails, 2 if a file can't be read, or if it or one of its cases is
     /// invalid. The other cases are reported anyway.
-    pub fn run(&self) -> ExitCode {
+    pub(crate) fn run(&self) -> ExitCode {
         self.run_files().unwrap_or_else(|error| {
             eprintln!("osdpl: {error:#}");
-            ExitCode::from(WRONG)
+            ExitCode::from(INVALID)
         })
     }
 
     fn run_files(&self) -> anyhow::Result<ExitCode> {
-        let mut bases = Bases::new(&self.catalog)?;
-        let shown = TestReport::new(self.files.iter().flat_map(|file| outcomes(file, &mut bases)).collect());
+        let mut catalogs = CatalogCache::new(&self.catalog)?;
+        let report = TestReport::new(self.files.iter().flat_map(|file| run_suite(file, &mut catalogs)).collect());
         match self.output {
-            Format::Text => output::print(shown.text()),
-            Format::Json => output::line(serde_json::to_string_pretty(&shown)?),
-            Format::Junit => output::print(shown.junit()),
+            Format::Text => output::print(report.text()),
+            Format::Json => output::line(serde_json::to_string_pretty(&report)?),
+            Format::Junit => output::print(report.junit()),
         }
-        Ok(match (shown.wrong, shown.failed) {
+        Ok(match (report.invalid, report.failed) {
             (0, 0) => ExitCode::SUCCESS,
             (0, _) => ExitCode::FAILURE,
-            _ => ExitCode::from(WRONG),
+            _ => ExitCode::from(INVALID),
         })
     }
 }
 
-/// Loaded catalogues by their additions: loading one takes longer than checking a case, and most cases have the same
+/// The loaded catalogues by their additions: loading one takes longer than checking a case, and most cases have the same
 /// additions.
-struct Bases<'a> {
+struct CatalogCache<'a> {
     option: &'a CatalogOption,
-    known: Vec<(Vec<Addition>, Rc<Basis>)>,
+    loaded: Vec<(Vec<Addition>, Rc<LoadedCatalog>)>,
 }
 
-impl<'a> Bases<'a> {
+impl<'a> CatalogCache<'a> {
     /// # Errors
     /// If the catalogue itself is invalid.
     fn new(option: &'a CatalogOption) -> anyhow::Result<Self> {
-        let mut bases = Self { option, known: Vec::new() };
-        bases.with(Vec::new())?;
-        Ok(bases)
+        let mut catalogs = Self { option, loaded: Vec::new() };
+        catalogs.load(Vec::new())?;
+        Ok(catalogs)
     }
 
-    fn with(&mut self, additions: Vec<Addition>) -> anyhow::Result<Rc<Basis>> {
-        if let Some((_, basis)) = self.known.iter().find(|(known, _)| *known == additions) {
-            return Ok(Rc::clone(basis));
+    /// Returns the catalogue with these additions, and loads it if necessary.
+    fn load(&mut self, additions: Vec<Addition>) -> anyhow::Result<Rc<LoadedCatalog>> {
+        if let Some((_, loaded)) = self.loaded.iter().find(|(known, _)| *known == additions) {
+            return Ok(Rc::clone(loaded));
         }
         let catalog = self.option.load_with(&additions)?;
-        let basis = Rc::new(Basis { schemas: Schemas::new(&catalog)?, catalog });
-        self.known.push((additions, Rc::clone(&basis)));
-        Ok(basis)
+        let loaded = Rc::new(LoadedCatalog { schemas: Schemas::new(&catalog)?, catalog });
+        self.loaded.push((additions, Rc::clone(&loaded)));
+        Ok(loaded)
     }
 
     /// Returns the cloud of a case in this file.
     fn cloud(&mut self, file: &Path, suite: &Suite, case: &Case) -> anyhow::Result<Cloud> {
-        let named = case.file.as_ref().or(suite.file.as_ref().filter(|_| case.spec.is_none()));
-        let Some(named) = named else {
+        let name = case.file.as_ref().or(suite.file.as_ref().filter(|_| case.spec.is_none()));
+        let Some(name) = name else {
             let spec = case.spec.clone().context("it names no cloud: add `spec` or `file`")?;
-            return Ok(Cloud::new(Subject::from_spec(&case.apply(spec)), self.with(Vec::new())?));
+            return Ok(Cloud::new(Resource::from_spec(&case.apply(spec)), self.load(Vec::new())?));
         };
         // The path is relative to the file of cases, not to the working directory.
-        let path = file.parent().unwrap_or(Path::new("")).join(named);
+        let path = file.parent().unwrap_or(Path::new("")).join(name);
         let document = Document::read(&path)?;
-        let basis = self.with(in_file(&path)?)?;
-        if let Some(errors) = shape_errors(&document, &basis.catalog, &basis.schemas) {
+        let loaded = self.load(read_file(&path, None)?)?;
+        if let Some(errors) = shape_errors(&document, &loaded.catalog, &loaded.schemas) {
             bail!("{errors}");
         }
         let mut object = document.object();
         if let Some(Value::Object(spec)) = object.get("spec").cloned() {
             object["spec"] = case.apply(spec).into();
         }
-        let subject = Subject { object, document: Some(document), is_changed: case.changes() };
-        Ok(Cloud::new(subject, basis))
+        let resource = Resource { object, document: Some(document), is_changed: case.changes() };
+        Ok(Cloud::new(resource, loaded))
     }
 }
 
-/// Returns the outcomes of the cases of a file.
-fn outcomes(file: &Path, bases: &mut Bases) -> Vec<Outcome> {
-    let place = display_name(file);
-    let suite = match read(file).map_err(anyhow::Error::from).and_then(|text| Suite::parse(&place, &text)) {
+/// Runs the cases of a file.
+fn run_suite(file: &Path, catalogs: &mut CatalogCache) -> Vec<CaseResult> {
+    let name = display_name(file);
+    let suite = match read(file).map_err(anyhow::Error::from).and_then(|text| Suite::parse(&name, &text)) {
         Ok(suite) => suite,
-        Err(error) => return vec![Outcome::wrong(place.clone(), place, &error)],
+        Err(error) => return vec![CaseResult::invalid(name.clone(), name, &error)],
     };
-    let outcome = |(index, case): (usize, &Result<Case, InvalidCase>)| {
+    let run = |(index, case): (usize, &Result<Case, InvalidCase>)| {
         let case = match case {
             Ok(case) => case,
             Err(InvalidCase { name, problem }) => {
-                return Outcome::wrong(suite.place(index, None), name.clone(), &anyhow!(problem.clone()));
+                return CaseResult::invalid(suite.location(index, None), name.clone(), &anyhow!(problem.clone()));
             }
         };
-        let mut cloud = || bases.cloud(file, &suite, case).with_context(|| suite.place(index, None));
-        let outcome =
+        let mut cloud = || catalogs.cloud(file, &suite, case).with_context(|| suite.location(index, None));
+        let result =
             suite.check(index, case).and_then(|()| cloud()).and_then(|cloud| run_case(&cloud, &suite, index, case));
-        outcome.unwrap_or_else(|error| Outcome::wrong(suite.place(index, None), case.name.clone(), &error))
+        result.unwrap_or_else(|error| CaseResult::invalid(suite.location(index, None), case.name.clone(), &error))
     };
-    suite.cases.iter().enumerate().map(outcome).collect()
+    suite.cases.iter().enumerate().map(run).collect()
 }
 
-/// Returns the outcome of one case.
-fn run_case(cloud: &Cloud, suite: &Suite, index: usize, case: &Case) -> anyhow::Result<Outcome> {
+/// Runs one case.
+fn run_case(cloud: &Cloud, suite: &Suite, index: usize, case: &Case) -> anyhow::Result<CaseResult> {
     let mut failures = Vec::new();
     // A refused cloud has no values; report the reason first unless the case expects it.
     if !case.expect.iter().any(|expectation| expectation.refused.is_some()) {
         failures.extend(
-            cloud.refusals().map(|refused| (suite.place(index, None), format!("the resource is refused: {refused}"))),
+            cloud
+                .refusals()
+                .map(|refused| (suite.location(index, None), format!("the resource is refused: {refused}"))),
         );
     }
     if failures.is_empty() {
         for (number, expectation) in case.expect.iter().enumerate() {
-            let place = suite.place(index, Some(number));
-            let failed = cloud.check(expectation).with_context(|| place.clone())?;
-            failures.extend(failed.map(|failed| (place, failed)));
+            let location = suite.location(index, Some(number));
+            let failure = cloud.check(expectation).with_context(|| location.clone())?;
+            failures.extend(failure.map(|failure| (location, failure)));
         }
     }
-    Ok(Outcome::new(suite.place(index, None), case.name.clone(), failures))
+    Ok(CaseResult::new(suite.location(index, None), case.name.clone(), failures))
 }

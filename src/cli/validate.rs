@@ -2,24 +2,24 @@
 
 mod files;
 mod sarif;
-mod shown;
+mod text;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use k8s_openapi::jiff::Timestamp;
 
-use super::added::in_texts;
+use super::additions::{OnInvalid, parse_files};
+use super::cluster_info_options::ClusterInfoOptions;
 use super::common::CatalogOption;
-use super::site::SiteOptions;
+use super::offline::now;
 use super::{UNREADABLE, output};
-use files::Found;
+use files::Inputs;
 use osdpl_core::catalog::ExtendedCatalog;
 use osdpl_lint::validate::{Report, Schemas, report};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Files, folders (their .yaml, .yml and .json files), or `-` for standard input, which is the default.
     #[arg(value_name = "FILE|FOLDER|-")]
     paths: Vec<PathBuf>,
@@ -30,7 +30,7 @@ pub struct Arguments {
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
-    site: SiteOptions,
+    cluster_info: ClusterInfoOptions,
     #[command(flatten)]
     catalog: CatalogOption,
 }
@@ -47,10 +47,10 @@ enum Format {
 
 impl Arguments {
     /// Exits with 0 without errors (with `--strict`: without findings), 1 with errors, 2 if something can't be read.
-    pub fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stdin = [PathBuf::from("-")];
-        let found = Found::read(if self.paths.is_empty() { &stdin[..] } else { &self.paths });
-        let report = match self.validate(&found) {
+        let inputs = Inputs::read(if self.paths.is_empty() { &stdin[..] } else { &self.paths });
+        let report = match self.validate(&inputs) {
             Ok(report) => report,
             Err(error) => {
                 eprintln!("osdpl: {error:#}");
@@ -58,32 +58,29 @@ impl Arguments {
             }
         };
         match self.output {
-            Format::Text => output::print(shown::text(&report)),
+            Format::Text => output::print(text::format(&report)),
             Format::Json => output::line(serde_json::to_string_pretty(&report)?),
             Format::Sarif => output::line(serde_json::to_string_pretty(&sarif::log(&report))?),
         }
         let counted = report.summary.errors + if self.strict { report.summary.warnings } else { 0 };
-        Ok(match (found.is_whole(), counted) {
+        Ok(match (inputs.is_complete(), counted) {
             (false, _) => ExitCode::from(UNREADABLE),
             (true, 0) => ExitCode::SUCCESS,
             (true, _) => ExitCode::FAILURE,
         })
     }
 
-    fn validate(&self, found: &Found) -> anyhow::Result<Report> {
-        let added = in_texts(found.texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
-        let ExtendedCatalog { catalog, rejected: refused, .. } = self.catalog.with(&added)?;
+    fn validate(&self, inputs: &Inputs) -> anyhow::Result<Report> {
+        let files = inputs.texts.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        let additions = parse_files(files, None, OnInvalid::Warn)?;
+        let ExtendedCatalog { catalog, rejected, .. } = self.catalog.extended_silently(&additions)?;
         let schemas = Schemas::new(&catalog)?;
-        let mut report = report(&found.documents, &catalog, &schemas, &self.site.site(), Some(now()));
-        report.add_refused(&found.documents, &refused);
-        found.named().for_each(|named| report.check_argument(&named));
+        let mut report =
+            report(&inputs.documents, &catalog, &schemas, &self.cluster_info.to_cluster_info(), Some(now()));
+        report.add_refused(&inputs.documents, &rejected);
+        inputs.arguments().for_each(|argument| report.check_argument(&argument));
         Ok(report)
     }
-}
-
-#[allow(clippy::disallowed_methods, reason = "the command line checks expiry against the system clock")]
-pub(super) fn now() -> Timestamp {
-    Timestamp::now()
 }
 
 #[cfg(test)]

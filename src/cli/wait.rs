@@ -12,32 +12,32 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 
 use super::common::Target;
+use super::duration;
 use super::output;
-use super::span::{describe, span};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition};
 
 /// The exit code if manual intervention is needed.
 const STALLED: u8 = 2;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
     /// How long to wait: hours, minutes and seconds such as 1h30m, 5m or 60s, or a number of seconds.
-    #[arg(long, value_name = "SPAN", default_value = "30m", value_parser = span)]
+    #[arg(long, value_name = "SPAN", default_value = "30m", value_parser = duration::parse)]
     timeout: Duration,
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
         let name = deployment.name_any();
         let mut last = String::new();
         let follow = async {
-            let mut seen = std::pin::pin!(watcher::watch_object(api, &name).default_backoff());
-            while let Some(event) = seen.next().await {
+            let mut events = std::pin::pin!(watcher::watch_object(api, &name).default_backoff());
+            while let Some(event) = events.next().await {
                 let Ok(Some(deployment)) = event else { continue };
                 if is_ready(&deployment) {
                     output::line(format_args!("{name} is Ready"));
@@ -48,7 +48,7 @@ impl Arguments {
                     return ExitCode::from(STALLED);
                 }
                 let current = || deployment.status.as_ref().map(|status| status.message.clone()).unwrap_or_default();
-                let message = unseen(&deployment).unwrap_or_else(current);
+                let message = stale_status_message(&deployment).unwrap_or_else(current);
                 if message != last && !message.is_empty() {
                     output::line(&message);
                     last = message;
@@ -56,28 +56,30 @@ impl Arguments {
             }
             ExitCode::FAILURE
         };
-        let ended = tokio::time::timeout(self.timeout, follow).await;
-        ended.with_context(|| format!("{name} is not Ready after {}; see `osdpl status`", describe(&self.timeout)))
+        let result = tokio::time::timeout(self.timeout, follow).await;
+        result.with_context(|| {
+            format!("{name} is not Ready after {}; see `osdpl status`", duration::describe(&self.timeout))
+        })
     }
 }
 
 /// Whether the cloud is Ready according to a status for the current spec.
-pub fn is_ready(deployment: &OpenStackDeployment) -> bool {
+pub(crate) fn is_ready(deployment: &OpenStackDeployment) -> bool {
     true_condition(deployment, condition::READY).is_some()
 }
 
 /// Returns the message to show instead of a status that is not for the current spec yet: the operator has just started,
 /// is busy, or does not run.
-pub fn unseen(deployment: &OpenStackDeployment) -> Option<String> {
+pub(crate) fn stale_status_message(deployment: &OpenStackDeployment) -> Option<String> {
     if current(deployment).is_some() {
         return None;
     }
     let number = |generation: Option<i64>| generation.map_or_else(|| "none".to_owned(), |number| number.to_string());
-    let seen = deployment.status.as_ref().and_then(|status| status.observed_generation);
+    let observed = deployment.status.as_ref().and_then(|status| status.observed_generation);
     Some(format!(
-        "not yet seen by the operator: generation {}, seen {}",
+        "not yet observed by the operator: generation {}, observed {}",
         number(deployment.metadata.generation),
-        number(seen)
+        number(observed)
     ))
 }
 
@@ -123,10 +125,13 @@ mod tests {
 
     #[test]
     fn reports_a_spec_not_yet_observed() {
-        assert_eq!(unseen(&cloud(2, "Ready", "True")), None);
-        let message_of = |cloud: &OpenStackDeployment| unseen(cloud).unwrap();
-        assert_eq!(message_of(&cloud(1, "Ready", "True")), "not yet seen by the operator: generation 2, seen 1");
-        let new = OpenStackDeployment { status: None, ..cloud(1, "Ready", "True") };
-        assert_eq!(message_of(&new), "not yet seen by the operator: generation 2, seen none");
+        assert_eq!(stale_status_message(&cloud(2, "Ready", "True")), None);
+        let message_of = |cloud: &OpenStackDeployment| stale_status_message(cloud).unwrap();
+        assert_eq!(
+            message_of(&cloud(1, "Ready", "True")),
+            "not yet observed by the operator: generation 2, observed 1"
+        );
+        let without_status = OpenStackDeployment { status: None, ..cloud(1, "Ready", "True") };
+        assert_eq!(message_of(&without_status), "not yet observed by the operator: generation 2, observed none");
     }
 }

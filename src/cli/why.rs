@@ -1,8 +1,8 @@
 //! `osdpl why`: explains what is not ready: what it waits for, the root cause, and the objects to inspect.
 
-mod answer;
-mod asked;
-mod shown;
+mod explanation;
+mod names;
+mod report;
 
 use std::process::ExitCode;
 
@@ -11,16 +11,17 @@ use clap::Args;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt};
 
-use super::common::{CatalogOption, Target, readable};
+use super::common::{CatalogOption, Target};
+use super::connect::readable;
 use super::output::{self, Format};
-use answer::Explanation;
-use asked::Names;
+use explanation::Explanation;
+use names::Names;
 use osdpl_core::catalog::did_you_mean;
 use osdpl_operator::controller::{Preview, preview};
-use shown::WhyReport;
+use report::WhyReport;
 
 #[derive(Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// A service, a release, a component (nova/compute), a workload, a Job, a CronJob or a pod; default: everything
     /// that is not ready.
     what: Option<String>,
@@ -34,28 +35,28 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
         let namespace = deployment.namespace().unwrap_or_default();
         let catalog = self.catalog.load_from(&client, &namespace, None).await?;
         let catalog = std::sync::Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, Some(&deployment), None).await?;
-        for unseen in &preview.unseen {
-            eprintln!("unknown: {unseen}");
+        for unknown in &preview.unseen {
+            eprintln!("unknown: {unknown}");
         }
         let names = Names::new(&catalog, &preview);
         let explanation = match &self.what {
             None => Explanation::of_all(&preview),
-            Some(word) => match names.find(word) {
-                Some(subject) => Explanation::of(&subject, &preview),
-                None => match of_pod(&client, &preview, &names, word).await? {
+            Some(name) => match names.find(name) {
+                Some(subject) => Explanation::of_subject(&subject, &preview),
+                None => match explain_pod(&client, &preview, &names, name).await? {
                     Some(explanation) => explanation,
                     None => bail!(
-                        "{}/{} has no service, release, component, workload, Job, CronJob or pod named {word:?}{}; see `osdpl status`",
+                        "{}/{} has no service, release, component, workload, Job, CronJob or pod named {name:?}{}; see `osdpl status`",
                         deployment.namespace().unwrap_or_default(),
                         deployment.name_any(),
-                        did_you_mean(word, names.all().iter().map(String::as_str))
+                        did_you_mean(name, names.all().iter().map(String::as_str))
                     ),
                 },
             },
@@ -69,20 +70,20 @@ impl Arguments {
 }
 
 /// Returns the explanation for a pod of a release, if there is one with this name.
-async fn of_pod(
+async fn explain_pod(
     client: &Client,
     preview: &Preview,
     names: &Names<'_>,
-    word: &str,
+    name: &str,
 ) -> anyhow::Result<Option<Explanation>> {
     for namespace in names.namespaces() {
-        if let Some(chain) = preview.tasks.explain_pod(namespace, word) {
-            return Ok(Some(Explanation::of_pod(namespace, word, &chain)));
+        if let Some(chain) = preview.tasks.explain_pod(namespace, name) {
+            return Ok(Some(Explanation::of_pod(namespace, name, &chain)));
         }
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-        if let Some(pod) = pods.get_opt(word).await.map_err(readable)? {
+        if let Some(pod) = pods.get_opt(name).await.map_err(readable)? {
             let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
-            return Ok(Some(Explanation::of_quiet_pod(word, &phase)));
+            return Ok(Some(Explanation::of_ready_pod(name, &phase)));
         }
     }
     Ok(None)

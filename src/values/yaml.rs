@@ -39,7 +39,11 @@ pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
         // An error about a value has the position of the value, one about a missing field that of the map.
         let missing = |error: &Error| error.message.starts_with("missing field");
         let result = located(&LocatedJson::new(&node, &value, false));
-        if result.as_ref().err().is_some_and(missing) { located(&LocatedJson::new(&node, &value, true)) } else { result }
+        if result.as_ref().err().is_some_and(missing) {
+            located(&LocatedJson::new(&node, &value, true))
+        } else {
+            result
+        }
     })
 }
 

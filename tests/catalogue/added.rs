@@ -22,12 +22,12 @@ fn rook_provides_manila_and_gnocchi() {
     assert_eq!(values("gnocchi", "conf.gnocchi.storage.ceph_pool"), Some(json!("placeholder.gnocchi")));
     let rook = ceph::RookSettings::from_feature(&json!({"mode": "rook"})).unwrap();
     let consumers = ceph::consumers(["manila", "gnocchi"].into_iter());
-    let asked: Vec<(&str, String, Value)> =
-        rook.manifests(&consumers).into_iter().map(|asked| (asked.kind, asked.name, asked.spec)).collect();
-    let kinds: Vec<String> = asked.iter().map(|(kind, name, _)| format!("{kind} {name}")).collect();
+    let objects: Vec<(&str, String, Value)> =
+        rook.manifests(&consumers).into_iter().map(|object| (object.kind, object.name, object.spec)).collect();
+    let kinds: Vec<String> = objects.iter().map(|(kind, name, _)| format!("{kind} {name}")).collect();
     assert_eq!(kinds, ["CephFilesystem shares", "CephBlockPool metrics", "CephClient gnocchi", "CephClient manila"]);
-    assert_eq!(asked[0].2["dataPools"][0]["replicated"]["size"], 3);
-    assert_eq!(asked[3].2["caps"], json!({"mon": "allow r", "mgr": "allow rw"}));
+    assert_eq!(objects[0].2["dataPools"][0]["replicated"]["size"], 3);
+    assert_eq!(objects[3].2["caps"], json!({"mon": "allow r", "mgr": "allow rw"}));
     let releases = [("manila", "openstack"), ("gnocchi", "openstack")].into();
     let written = ceph::desired_objects(&ceph::example(), "openstack", &releases);
     let names: Vec<&str> = written.iter().map(|object| object.name.as_str()).collect();
@@ -121,7 +121,7 @@ fn config_maps_add_the_same_definitions() {
         assert_eq!(
             (&release.inputs, &release.catalog),
             (&now.inputs, &now.catalog),
-            "{name} would change for what is none of its business"
+            "{name} would change without being affected"
         );
     }
 }

@@ -110,10 +110,10 @@ fn check(catalog: &Catalog, row: &Row) {
     let errors = description.findings.iter().filter(|finding| finding.level == Level::Error);
     assert_eq!(errors.map(ToString::to_string).collect::<Vec<_>>(), [""; 0], "{cloud}");
     let spec = serde_json::to_value(&description.spec).unwrap();
-    let told = |field: &str| spec.get(field).cloned().unwrap_or_default();
+    let field_of = |field: &str| spec.get(field).cloned().unwrap_or_default();
     assert_eq!(description.spec.openstack_release, row.spec["openstackRelease"], "{cloud}");
     for (field, value) in row.found.as_object().unwrap() {
-        assert_eq!(&told(field), value, "{cloud}: {field}");
+        assert_eq!(&field_of(field), value, "{cloud}: {field}");
     }
     assert_eq!(own(&description), row.own, "{cloud}");
 }

@@ -90,10 +90,10 @@ fn warns_without_hypervisors_and_refuses_missing_images() {
     assert!(warned.message.contains("nova (libvirt/libvirt)"), "{warned}");
 
     let spec = json!({"openstackRelease": "2026.1", "presets": ["core"], "services": {"glance": {"enabled": false}}});
-    let said = refusals(&resolved(&catalog, &spec));
-    assert_eq!(said.len(), 1, "{said:?}");
+    let refused = refusals(&resolved(&catalog, &spec));
+    assert_eq!(refused.len(), 1, "{refused:?}");
     assert!(
-        said[0].starts_with("spec.services.glance.enabled: is false, and glance is needed by nova (glance/api)"),
-        "{said:?}"
+        refused[0].starts_with("spec.services.glance.enabled: is false, and glance is needed by nova (glance/api)"),
+        "{refused:?}"
     );
 }

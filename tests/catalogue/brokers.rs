@@ -51,9 +51,9 @@ fn features_apply_to_all_brokers() {
         catalogue.features.iter().filter(|(name, _)| !["messaging", "storage", "tls"].contains(&name.as_str()));
     for (name, feature) in features {
         for fragment in feature.fragments.iter().filter(|fragment| fragment.named.contains_key("rabbitmq")) {
-            let left =
+            let missing =
                 catalogue.services["rabbitmq"].releases.keys().filter(|broker| !fragment.named.contains_key(*broker));
-            assert_eq!(left.collect::<Vec<_>>(), Vec::<&String>::new(), "{name}: {}", fragment.field);
+            assert_eq!(missing.collect::<Vec<_>>(), Vec::<&String>::new(), "{name}: {}", fragment.field);
         }
     }
 }
@@ -80,7 +80,7 @@ fn refuses_dedicated_brokers_without_a_shared_one() {
     let refused = |services: Value| {
         refusals(&resolved(&catalogue(), &spec(json!({"features": features, "services": services})))).join("\n")
     };
-    let place = "spec.features.messaging.dedicated: dedicated brokers";
+    let prefix = "spec.features.messaging.dedicated: dedicated brokers";
     assert!(refused(outside).contains("spec.features.messaging.dedicated: rabbitmq is external"));
-    assert!(refused(json!({"rabbitmq": {"enabled": false}})).contains(place));
+    assert!(refused(json!({"rabbitmq": {"enabled": false}})).contains(prefix));
 }

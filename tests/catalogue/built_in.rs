@@ -7,7 +7,7 @@ use osdpl_values::yaml;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::clouds::{at, catalogue, kit, resolved};
+use crate::clouds::{at, base_spec, catalogue, resolved};
 
 /// Checks that both forms have this type and are equal.
 fn agree<T: DeserializeOwned + Debug>(path: &str, text: &str, json: &str) {
@@ -57,7 +57,7 @@ fn wsgi_settings_match_the_openstack_release() {
         ("octavia", [script("octavia-wsgi"), charts_own.clone(), charts_own.clone()]),
     ] {
         for (release, (module, file)) in ["2025.1", "2025.2", "2026.1"].into_iter().zip(by_release) {
-            let spec = kit(&json!({"openstackRelease": release, "services": {service: {"enabled": true}}}));
+            let spec = base_spec(&json!({"openstackRelease": release, "services": {service: {"enabled": true}}}));
             let desired = resolved(&catalogue(), &spec);
             let uwsgi = at(&desired.releases[service].values, &format!("conf.{service}_api_uwsgi.uwsgi"));
             let of = |key: &str| uwsgi.and_then(|uwsgi| uwsgi.get(key)).cloned();

@@ -8,7 +8,7 @@ use osdpl_core::desired::{Certificate, Desired, KeyState, classify_key, select};
 use osdpl_values::{Path, leaves};
 use serde_json::{Value, json};
 
-use crate::clouds::{at, catalogue, kit, refusals, resolved};
+use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
 /// The databases themselves, one of the cloud and an independent one.
 const DATABASES: [&str; 2] = ["mariadb", "mariadb-cluster"];
@@ -32,7 +32,7 @@ fn having(catalog: &Catalog, path: &str) -> Vec<(String, String)> {
 fn with(catalog: &Catalog, service: &str, tls: &Value) -> Desired {
     let mut tls = tls.clone();
     tls["issuer"] = json!({"name": "authority"});
-    resolved(catalog, &kit(&json!({"services": {service: {"enabled": true}}, "features": {"tls": tls}})))
+    resolved(catalog, &base_spec(&json!({"services": {service: {"enabled": true}}, "features": {"tls": tls}})))
 }
 
 fn is_refused(desired: &Desired, field: &str, service: &str) -> bool {
@@ -77,7 +77,7 @@ fn given() -> Vec<Value> {
         let names = ["barbican", "octavia", "designate", "mariadb_backup", "prometheus_mysql_exporter", more];
         let services = names.map(|name| (name.to_owned(), json!({"enabled": true}))).into_iter();
         let services = services.collect::<serde_json::Map<_, _>>();
-        kit(&json!({"features": features, "services": services}))
+        base_spec(&json!({"features": features, "services": services}))
     });
     kinds.into()
 }
@@ -89,7 +89,7 @@ fn certificates_of(catalog: &Catalog, spec: &Value) -> Vec<Certificate> {
 }
 
 /// Returns the certificate Secrets in the releases' values, directly or in a template, including those of the charts.
-fn named(desired: &Desired) -> BTreeSet<String> {
+fn mounted_certificates(desired: &Desired) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (name, release) in &desired.releases {
         let shows = |path: &str| at(&release.values, path) == Some(&json!(true));
@@ -113,8 +113,8 @@ fn checks_exactly_the_mounted_provided_certificates() {
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{spec}");
         let taken = certificates_of(&catalog, &spec);
-        let looked_at: BTreeSet<_> = taken.iter().map(|certificate| certificate.name.clone()).collect();
-        assert_eq!(looked_at, named(&desired), "{spec}");
+        let checked: BTreeSet<_> = taken.iter().map(|certificate| certificate.name.clone()).collect();
+        assert_eq!(checked, mounted_certificates(&desired), "{spec}");
         for certificate in &taken {
             let server = certificate.name.strip_suffix("-tls-direct");
             let hosts = server.map_or(Vec::new(), |server| {
@@ -132,7 +132,7 @@ fn checks_exactly_the_mounted_provided_certificates() {
 #[test]
 fn provided_certificates_are_not_issued() {
     let catalog = catalogue();
-    let nobody = json!({"group": "given.osdpl.dev", "kind": "Given", "name": "given"});
+    let no_issuer = json!({"group": "given.osdpl.dev", "kind": "Given", "name": "given"});
     for mut spec in given() {
         // An issuer, which other certificates need, changes nothing.
         for issuer in [Value::Null, json!({"name": "authority"})] {
@@ -142,8 +142,8 @@ fn provided_certificates_are_not_issued() {
                 assert!(!values.contains("\"Certificate\"") && !values.contains("authority"), "{name}: {values}");
                 for endpoint in ["oslo_db", "oslo_messaging"] {
                     let path = format!("endpoints.{endpoint}.host_fqdn_override.default.tls.issuerRef");
-                    let asked = at(&release.values, &path);
-                    assert!(asked.is_none_or(|issuer| *issuer == nobody), "{name}: {asked:?}");
+                    let issuer_ref = at(&release.values, &path);
+                    assert!(issuer_ref.is_none_or(|issuer| *issuer == no_issuer), "{name}: {issuer_ref:?}");
                 }
             }
         }
@@ -154,7 +154,7 @@ fn provided_certificates_are_not_issued() {
 fn issues_api_certificates_next_to_provided_ones() {
     let catalog = catalogue();
     let tls = json!({"given": true, "database": true, "issuer": {"name": "authority"}, "internal": {"enabled": true}});
-    let desired = resolved(&catalog, &kit(&json!({"features": {"tls": tls}})));
+    let desired = resolved(&catalog, &base_spec(&json!({"features": {"tls": tls}})));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let issuer = at(&desired.releases["glance"].values, "extraObjects.tls_glance_api.spec.issuerRef");
     assert_eq!(issuer, Some(&json!({"name": "authority", "kind": "ClusterIssuer"})));

@@ -67,7 +67,7 @@ pub fn clouds() -> Vec<(String, Value)> {
 }
 
 /// Returns the services that nearly every cloud has, with these changes.
-pub fn kit(change: &Value) -> Value {
+pub fn base_spec(change: &Value) -> Value {
     let services = json!({"cinder": {"enabled": true}, "heat": {"enabled": true}});
     let mut spec = json!({"openstackRelease": "2026.1", "presets": ["core"], "services": services});
     for (field, value) in change.as_object().into_iter().flatten() {

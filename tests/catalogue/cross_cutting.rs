@@ -6,7 +6,7 @@ use osdpl_core::desired::redact;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::clouds::{at, catalogue, kit, refusals, resolved, resolved_reading};
+use crate::clouds::{at, base_spec, catalogue, refusals, resolved, resolved_reading};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,7 +56,7 @@ fn public(features: &Value, services: &Map<String, Value>) -> Value {
     let gateway = json!({"name": "gate", "namespace": "gateways"});
     let mut all = json!({"publicEndpoints": {"enabled": true, "gateway": gateway}});
     all.as_object_mut().unwrap().extend(features.as_object().unwrap().clone());
-    kit(&json!({"publicDomain": "example.org", "features": all, "services": services}))
+    base_spec(&json!({"publicDomain": "example.org", "features": all, "services": services}))
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn each_check_reports_a_finding() {
     let catalog = catalogue();
     let mut wrong = Vec::new();
     for Reported { features, services, text } in table().says {
-        let spec = kit(&json!({"features": features, "services": services}));
-        let said: Vec<String> = resolved(&catalog, &spec).findings.iter().map(ToString::to_string).collect();
-        if !said.iter().any(|said| said.starts_with(&text)) {
-            wrong.push(format!("{features}: {text}\n{said:#?}"));
+        let spec = base_spec(&json!({"features": features, "services": services}));
+        let findings: Vec<String> = resolved(&catalog, &spec).findings.iter().map(ToString::to_string).collect();
+        if !findings.iter().any(|finding| finding.starts_with(&text)) {
+            wrong.push(format!("{features}: {text}\n{findings:#?}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -116,7 +116,7 @@ fn each_check_reports_a_finding() {
 #[test]
 fn clouds_yaml_password_survives_templates_and_yaml() {
     let cloud = json!({"secretName": "orc", "username": "bob", "passwordSecret": {"name": "bob", "key": "password"}});
-    let spec = kit(&json!({"features": {"serviceAccounts": {"clouds": [cloud]}}}));
+    let spec = base_spec(&json!({"features": {"serviceAccounts": {"clouds": [cloud]}}}));
     for password in ["plain", "a\\b\\n", "a\"b: c", "{{ .Values }}{{{", "two\nlines", "`e` '{"] {
         let desired = resolved_reading(&catalogue(), &spec, "bob", "password", password);
         assert_eq!(refusals(&desired), Vec::<String>::new());

@@ -21,7 +21,7 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::Desired;
 use serde_json::{Value, json};
 
-use crate::clouds::{at, catalogue, kit, refusals, resolved};
+use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
 /// A release, a path in its values and the expected value; null for a removed default of the chart.
 type Set = (&'static str, &'static str, Value);
@@ -32,7 +32,7 @@ fn cloud(catalog: &Catalog, features: &Value) -> Desired {
     if features["storage"]["backend"] == "ceph" {
         features["storage"]["ceph"] = json!({"mode": "external", "secret": {"name": "ceph"}});
     }
-    resolved(catalog, &kit(&json!({"features": features})))
+    resolved(catalog, &base_spec(&json!({"features": features})))
 }
 
 /// Checks that every value is set and nothing is refused.
@@ -52,16 +52,16 @@ fn sets(cases: &[(Value, &[Set])]) {
 fn reports(cases: &[(Value, &str, &[&str])]) {
     let catalog = catalogue();
     for (change, field, parts) in cases {
-        let desired = resolved(&catalog, &kit(change));
-        let told: Vec<_> = desired.findings.iter().filter(|finding| finding.location.field == *field).collect();
-        let fits = told.iter().any(|finding| parts.iter().all(|part| finding.message.contains(part)));
+        let desired = resolved(&catalog, &base_spec(change));
+        let reported: Vec<_> = desired.findings.iter().filter(|finding| finding.location.field == *field).collect();
+        let fits = reported.iter().any(|finding| parts.iter().all(|part| finding.message.contains(part)));
         assert!(fits, "{change}: nothing at {field} with {parts:?}: {:#?}", desired.findings);
     }
 }
 
 #[test]
 fn every_feature_property_is_described_and_bounded() {
-    fn walk(schema: &Value, path: &str, wrong: &mut Vec<String>) {
+    fn walk(schema: &Value, path: &str, violations: &mut Vec<String>) {
         let kind = schema["type"].as_str().unwrap_or_default();
         let bounded = match kind {
             "array" => schema["maxItems"].is_u64(),
@@ -71,26 +71,26 @@ fn every_feature_property_is_described_and_bounded() {
             kind => ["boolean", "object"].contains(&kind),
         };
         if !bounded {
-            wrong.push(format!("{path}: no bound"));
+            violations.push(format!("{path}: no bound"));
         }
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             let path = format!("{path}.{name}");
             if property["description"].as_str().is_none_or(str::is_empty) {
-                wrong.push(format!("{path}: no description"));
+                violations.push(format!("{path}: no description"));
             }
-            walk(property, &path, wrong);
+            walk(property, &path, violations);
         }
         for below in ["items", "additionalProperties"] {
             if schema[below].is_object() {
-                walk(&schema[below], &format!("{path}[]"), wrong);
+                walk(&schema[below], &format!("{path}[]"), violations);
             }
         }
     }
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     for name in
         ["bareMetal", "compute", "dnsService", "images", "instanceHa", "loadBalancer", "network", "shares", "volumes"]
     {
-        walk(&catalogue().features[name].schema, name, &mut wrong);
+        walk(&catalogue().features[name].schema, name, &mut violations);
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(violations.is_empty(), "{violations:#?}");
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::clouds::{at, catalogue, kit, refusals, resolved};
+use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
 fn ha(change: &Value) -> osdpl_core::desired::Desired {
     let mut spec = json!({"presets": ["core", "ha"]});
     spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-    resolved(&catalogue(), &kit(&spec))
+    resolved(&catalogue(), &base_spec(&spec))
 }
 
 /// Several of them would announce each zone, or recover the same instance, repeatedly.
@@ -23,8 +23,8 @@ fn services_without_election_keep_one_replica() {
         assert_eq!(at(values, &format!("pod.replicas.{alone}")), None, "the chart's own");
         assert_eq!(at(values, &format!("pod.replicas.{three}")), Some(&json!(3)));
         let objects = at(values, "extraObjects").unwrap().as_object().unwrap();
-        let named: Vec<_> = objects.keys().filter_map(|name| name.strip_prefix("disruption_budget_")).collect();
-        assert_eq!(named, budgets, "{release}");
+        let found: Vec<_> = objects.keys().filter_map(|name| name.strip_prefix("disruption_budget_")).collect();
+        assert_eq!(found, budgets, "{release}");
     }
 }
 
@@ -48,8 +48,8 @@ fn glance_has_three_replicas_without_a_claim() {
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
         let replicas = at(&desired.releases["glance"].values, "pod.replicas.api");
         assert_eq!(replicas, pods.map(|pods| json!(pods)).as_ref(), "{features}");
-        let told = desired.findings.iter().any(|finding| finding.message.starts_with("glance keeps one pod"));
-        assert_eq!(told, pods.is_none(), "{features}: {:#?}", desired.findings);
+        let is_reported = desired.findings.iter().any(|finding| finding.message.starts_with("glance keeps one pod"));
+        assert_eq!(is_reported, pods.is_none(), "{features}: {:#?}", desired.findings);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::clouds::{at, catalogue, clouds, files, resolved};
 /// Returns whether a chart knows a path.
 fn lookup(catalog: &Catalog, chart: &str, path: &str) -> KeyState {
     classify_key(catalog, chart, &Path::parse(path).unwrap())
-        .unwrap_or_else(|| panic!("the keys of {chart} are not classify_key"))
+        .unwrap_or_else(|| panic!("the keys of {chart} are not known"))
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn keys_in_templates_are_known_without_defaults() {
         ("zaqar", "tls.oslo_messaging"),
         ("octavia", "conf.rally_tests"),
     ] {
-        let said = lookup(&catalog, chart, path);
-        assert!(!matches!(said, KeyState::No(_)), "{chart} {path}: {said:?}");
+        let state = lookup(&catalog, chart, path);
+        assert!(!matches!(state, KeyState::No(_)), "{chart} {path}: {state:?}");
     }
 }
 
@@ -83,8 +83,8 @@ fn unlisted_options_are_not_typos() {
         ("keystone", "conf.policy.\"identity:get_users\""),
         ("keystone", "endpoints.identity.auth.test2.password"),
     ] {
-        let said = lookup(&catalog, chart, path);
-        assert!(!matches!(said, KeyState::No(_)), "{chart} {path}: {said:?}");
+        let state = lookup(&catalog, chart, path);
+        assert!(!matches!(state, KeyState::No(_)), "{chart} {path}: {state:?}");
     }
 }
 
@@ -98,24 +98,29 @@ fn checks_presets_in_config_maps_like_specs() {
     };
     let catalog = extend_catalog(&files(), &[addition]).unwrap_or_else(|errors| panic!("{errors}")).catalog;
     let schemas = Schemas::new(&catalog).unwrap();
-    let cluster_info = ClusterInfo::default();
-    let input =
-        ReviewInput { catalog: &catalog, schemas: &schemas, manifests: &[], cluster_info: &cluster_info, now: None };
+    let input = ReviewInput {
+        catalog: &catalog,
+        schemas: &schemas,
+        manifests: &[],
+        cluster_info: &ClusterInfo::default(),
+        now: None,
+    };
     let resource: Value = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},
         "spec": {"openstackRelease": "2026.1", "presets": ["core", "edge"]},
     });
     let deployment: OpenStackDeployment = serde_json::from_value(resource).unwrap();
-    let told =
-        input.evaluate(&deployment, None).desired.findings.into_iter().filter(|judged| judged.rule == "unknown-key");
-    let mut told: Vec<String> = told.map(|judged| format!("{}: {}", judged.location.field, judged.message)).collect();
-    told.sort();
-    let place = "spec.presets: ConfigMap openstack/edge, key presets.edge.yaml (fragments[0]): the values of chart keystone have no ";
-    assert_eq!(told.len(), 2, "{told:#?}");
-    for (said, expected) in
-        told.iter().zip(["conf.keystne, did you mean \"keystone\"?", "pod.replicass, did you mean \"replicas\"?"])
+    let findings =
+        input.evaluate(&deployment, None).desired.findings.into_iter().filter(|finding| finding.rule == "unknown-key");
+    let mut findings: Vec<String> =
+        findings.map(|finding| format!("{}: {}", finding.location.field, finding.message)).collect();
+    findings.sort();
+    let location = "spec.presets: ConfigMap openstack/edge, key presets.edge.yaml (fragments[0]): the values of chart keystone have no ";
+    assert_eq!(findings.len(), 2, "{findings:#?}");
+    for (finding, expected) in
+        findings.iter().zip(["conf.keystne, did you mean \"keystone\"?", "pod.replicass, did you mean \"replicas\"?"])
     {
-        assert!(said.starts_with(&format!("{place}{expected}: ")), "{said}");
+        assert!(finding.starts_with(&format!("{location}{expected}: ")), "{finding}");
     }
 }
 
@@ -147,16 +152,16 @@ const OTHERS: [&str; 19] = [
 fn reports_images_without_a_source() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let catalog = catalogue();
-    let mut unseen = BTreeSet::new();
+    let mut unused = BTreeSet::new();
     for (_, spec) in clouds() {
         for (name, release) in resolved(&catalog, &spec).releases {
-            let Some(named) = at(&release.values, "images.tags").and_then(Value::as_object) else { continue };
+            let Some(tags_set) = at(&release.values, "images.tags").and_then(Value::as_object) else { continue };
             let text = std::fs::read_to_string(root.join(format!("values/keys/{}.json", release.chart))).unwrap();
             let tree: Value = serde_json::from_str(&text).unwrap();
             let tags = tree["images"]["tags"].as_object().unwrap().keys().filter(|tag| *tag != "*");
-            let follows = |tag: &&String| !named.contains_key(*tag) && !OTHERS.contains(&tag.as_str());
-            unseen.extend(tags.filter(follows).map(|tag| format!("{name}: {tag}")));
+            let follows = |tag: &&String| !tags_set.contains_key(*tag) && !OTHERS.contains(&tag.as_str());
+            unused.extend(tags.filter(follows).map(|tag| format!("{name}: {tag}")));
         }
     }
-    assert!(unseen.is_empty(), "name them in values/services, with the tag of the OpenStack release: {unseen:#?}");
+    assert!(unused.is_empty(), "name them in values/services, with the tag of the OpenStack release: {unused:#?}");
 }

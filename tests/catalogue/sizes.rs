@@ -55,9 +55,9 @@ fn every_size_stays_below_its_connection_limit() {
         let presets = &spec["presets"];
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{presets:?}");
-        let (asked, takes) = (connections(&catalog, &desired), most(&desired));
+        let (used, limit) = (connections(&catalog, &desired), most(&desired));
         // A tenth is reserved for Jobs, consoles, exporters and administrators.
-        assert!(asked * 10 <= takes * 9, "{presets:?}: {asked} connections of {takes}");
+        assert!(used * 10 <= limit * 9, "{presets:?}: {used} connections of {limit}");
     }
 }
 
@@ -75,7 +75,8 @@ fn counts_every_pool_that_a_size_sets() {
     let catalog = catalogue();
     let counted = |release: &str| catalog.cross_checks.pools.iter().any(|pool| pool.release == release);
     for size in SIZES {
-        let preset: Value = osdpl_values::yaml::parse(size, &files()[&format!("presets/{size}.yaml")].as_written()).unwrap();
+        let preset: Value =
+            osdpl_values::yaml::parse(size, &files()[&format!("presets/{size}.yaml")].as_written()).unwrap();
         let fragments = preset["fragments"].as_array().unwrap().iter();
         let set = fragments.filter_map(|fragment| fragment["releases"].as_object()).flatten();
         let set: Vec<_> = set.filter(|(_, own)| own.to_string().contains("max_pool_size")).collect();
@@ -148,44 +149,35 @@ fn large_and_ha_commute() {
 #[test]
 fn refuses_contradicting_sizes_with_both_names() {
     let catalog = catalogue();
+    for [first, second] in [
+        ["single", "ha"],
+        ["single", "small"],
+        ["medium", "single"],
+        ["large", "single"],
+        ["medium", "small"],
+        ["small", "large"],
+        ["medium", "large"],
+    ] {
+        let names = [first, second].map(|preset| format!("`{preset}`"));
+        let parts = ["spec.presets[2]: ", "(spec.presets[1])", &names[0], &names[1], "remove one"];
+        assert_refused(&catalog, &["compute", first, second], &json!({}), &parts);
+    }
+}
+
+/// Checks that a refusal of these presets and features contains all parts.
+fn assert_refused(catalog: &Catalog, presets: &[&str], features: &Value, parts: &[&str]) {
+    let spec = json!({"openstackRelease": "2026.1", "presets": presets, "features": features});
+    let refusals = refusals(&resolved(catalog, &spec));
+    let is_reported = refusals.iter().any(|refusal| parts.iter().all(|part| refusal.contains(part)));
+    assert!(is_reported, "{presets:?} {features}: {refusals:#?}");
+}
+
+#[test]
+fn refuses_storage_that_contradicts_the_size() {
+    let catalog = catalogue();
     let rook = |pools: Value| json!({"storage": {"ceph": {"mode": "rook", "rook": {"pools": pools}}}});
     let local = json!({"storage": {"backend": "local"}});
     let cases: &[(&[&str], Value, &[&str])] = &[
-        (
-            &["compute", "single", "ha"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`ha`", "remove one"],
-        ),
-        (
-            &["compute", "single", "small"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`small`", "remove one"],
-        ),
-        (
-            &["compute", "medium", "single"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`medium`", "remove one"],
-        ),
-        (
-            &["compute", "large", "single"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`large`", "remove one"],
-        ),
-        (
-            &["compute", "medium", "small"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`small`", "`medium`", "remove one"],
-        ),
-        (
-            &["compute", "small", "large"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`small`", "`large`", "remove one"],
-        ),
-        (
-            &["compute", "medium", "large"],
-            json!({}),
-            &["spec.presets[2]: ", "(spec.presets[1])", "`medium`", "`large`", "remove one"],
-        ),
         (&["compute", "small"], local.clone(), &["spec.features.storage.backend: ", "`small`", "local", "`single`"]),
         (&["compute", "medium"], local.clone(), &["spec.features.storage.backend: ", "`medium`", "local", "`single`"]),
         (&["compute", "large"], local, &["spec.features.storage.backend: ", "`large`", "local", "`single`"]),
@@ -201,13 +193,7 @@ fn refuses_contradicting_sizes_with_both_names() {
         ),
     ];
     for (presets, features, parts) in cases {
-        let desired =
-            resolved(&catalog, &json!({"openstackRelease": "2026.1", "presets": presets, "features": features}));
-        let refusals = refusals(&desired);
-        assert!(
-            refusals.iter().any(|refusal| parts.iter().all(|part| refusal.contains(part))),
-            "{presets:?} {features}: {refusals:#?}"
-        );
+        assert_refused(&catalog, presets, features, parts);
     }
     let one = json!({"replicas": 1});
     let pools = rook(json!({"images": one, "volumes": one, "backups": {"failureDomain": "osd"}, "vms": one}));
@@ -218,14 +204,14 @@ fn refuses_contradicting_sizes_with_both_names() {
 #[test]
 fn warns_of_many_servers_with_one_database() {
     let catalog = catalogue();
-    let told =
+    let findings =
         |spec: &Value| -> Vec<String> { resolved(&catalog, spec).findings.iter().map(ToString::to_string).collect() };
-    let alone = told(&spec(&["compute", "large"]));
+    let alone = findings(&spec(&["compute", "large"]));
     assert!(alone.iter().any(|finding| finding.contains("`large` without `ha`")), "{alone:?}");
     let mut outside = spec(&["compute", "medium", "ha"]);
     outside["services"]["mariadb"] =
         json!({"external": {"host": "db.example.org"}, "credentials": {"root": {"name": "db", "key": "password"}}});
-    let outside = told(&outside);
+    let outside = findings(&outside);
     let expected = "spec.services.mariadb.external: with the preset `medium` the services open up to 6675 connections";
     assert!(outside.iter().any(|finding| finding.starts_with(expected)), "{outside:?}");
 }

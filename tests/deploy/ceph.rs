@@ -30,7 +30,7 @@ fn data(pairs: &[(&str, &str)]) -> Data {
 /// Returns a Ceph described by a Secret, in which nova optionally has its own user.
 fn external(own: bool) -> DeclaredCeph {
     let [glance, cinder, backup, nova] = KEYS;
-    let mut held = data(&[
+    let mut secret = data(&[
         ("mon_host", "10.0.0.1"),
         ("fsid", FSID),
         ("glance.key", glance),
@@ -43,10 +43,10 @@ fn external(own: bool) -> DeclaredCeph {
         ("bootstrap-rgw.key", nova),
     ]);
     if own {
-        held.extend(data(&[("nova.key", nova)]));
+        secret.extend(data(&[("nova.key", nova)]));
     }
-    let gateway = Gateway::external("openstack/ceph", &held).unwrap();
-    read_declared_ceph("openstack/ceph", Ok(held), RELEASES.into_iter(), None).with_gateway(Some(Ok(gateway)))
+    let gateway = Gateway::external("openstack/ceph", &secret).unwrap();
+    read_declared_ceph("openstack/ceph", Ok(secret), RELEASES.into_iter(), None).with_gateway(Some(Ok(gateway)))
 }
 
 /// A Ceph that Rook runs.
@@ -81,7 +81,7 @@ fn rendered(ceph: &DeclaredCeph) -> BTreeMap<&'static str, Vec<Value>> {
 }
 
 /// Returns all objects of the releases that use Ceph if the charts do everything: gateways, pools, users.
-pub fn busiest() -> Vec<Value> {
+pub fn all_objects() -> Vec<Value> {
     let gateway = external(true).gateway;
     rendered(&rook("admin").with_gateway(gateway)).into_values().flatten().collect()
 }
@@ -93,8 +93,9 @@ pub fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<Str
             let sources = volume["projected"]["sources"].as_array().cloned().unwrap_or_else(|| vec![volume.clone()]);
             for source in &sources {
                 let secret = source["secret"]["secretName"].as_str().or(source["secret"]["name"].as_str());
-                let named = secret.map(|name| ("Secret", name));
-                let Some((kind, name)) = named.or(source["configMap"]["name"].as_str().map(|name| ("ConfigMap", name)))
+                let secret_source = secret.map(|name| ("Secret", name));
+                let Some((kind, name)) =
+                    secret_source.or(source["configMap"]["name"].as_str().map(|name| ("ConfigMap", name)))
                 else {
                     continue;
                 };
@@ -119,7 +120,7 @@ pub fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<Str
 }
 
 /// Whether the name belongs to Ceph.
-fn is_cephs(name: &str) -> bool {
+fn belongs_to_ceph(name: &str) -> bool {
     name == "ceph-etc" || name.ends_with("-keyring") || name == "pvc-ceph-client-key"
 }
 
@@ -147,11 +148,11 @@ fn every_mounted_ceph_object_is_written_and_used() {
             for document in &documents {
                 mounts(document, &mut found);
             }
-            found.retain(|(_, name), _| is_cephs(name));
+            found.retain(|(_, name), _| belongs_to_ceph(name));
             for ((kind, name), keys) in &found {
                 let object = written.get(&(kind.clone(), name.clone()));
                 let Some(object) = object else {
-                    assert!(by_jobs.contains(name), "{case}: {release} mounts {kind} {name}, which nobody writes");
+                    assert!(by_jobs.contains(name), "{case}: {release} mounts {kind} {name}, which is not written");
                     continue;
                 };
                 let missing: Vec<_> = keys.iter().filter(|key| !object.data.contains_key(*key)).collect();

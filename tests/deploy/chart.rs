@@ -12,8 +12,8 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
 #[test]
 fn both_helm_versions_lint_the_chart() {
     for program in HELMS {
-        let said = helm(program, &["lint", "--strict", path("deploy/osdpl").to_str().unwrap()], "").unwrap();
-        assert!(said.contains("1 chart(s) linted, 0 chart(s) failed") && !said.contains("[WARNING]"), "{said}");
+        let output = helm(program, &["lint", "--strict", path("deploy/osdpl").to_str().unwrap()], "").unwrap();
+        assert!(output.contains("1 chart(s) linted, 0 chart(s) failed") && !output.contains("[WARNING]"), "{output}");
     }
 }
 
@@ -80,8 +80,8 @@ fn settings_reach_the_operator() {
 fn refuses_a_misspelt_setting() {
     let chart = path("deploy/osdpl");
     for program in HELMS {
-        let said = helm(program, &["template", "x", chart.to_str().unwrap(), "--set", "slot=4"], "").unwrap_err();
-        assert!(said.contains("additional properties 'slot' not allowed"), "{said}");
+        let output = helm(program, &["template", "x", chart.to_str().unwrap(), "--set", "slot=4"], "").unwrap_err();
+        assert!(output.contains("additional properties 'slot' not allowed"), "{output}");
     }
 }
 
@@ -104,9 +104,9 @@ fn webhook_uses_the_configured_certificate() {
         let objects = own(&["webhook.enabled=true", &from, "webhook.certificate.issuerRef.name=ca"]);
         let hook = of_kind(&objects, "ValidatingWebhookConfiguration");
         assert_eq!(of_kind(&objects, first)["metadata"]["labels"]["app.kubernetes.io/name"], "osdpl");
-        let asked = &hook["webhooks"][0];
-        assert_eq!((&asked["failurePolicy"], asked["timeoutSeconds"].as_u64()), (&"Ignore".into(), Some(5)));
-        assert_eq!(asked["clientConfig"]["caBundle"].is_string(), first == "Secret");
+        let webhook = &hook["webhooks"][0];
+        assert_eq!((&webhook["failurePolicy"], webhook["timeoutSeconds"].as_u64()), (&"Ignore".into(), Some(5)));
+        assert_eq!(webhook["clientConfig"]["caBundle"].is_string(), first == "Secret");
         assert_eq!(
             hook["metadata"]["annotations"]["cert-manager.io/inject-ca-from"].is_string(),
             first == "Certificate"

@@ -4,7 +4,7 @@
 use kube::core::cel::Validator;
 use serde_json::{Value, json};
 
-use crate::table::{BAD, Bad, Check, GOOD_CHANGES};
+use crate::invalid_resources::{Check, INVALID_RESOURCES, InvalidResource, VALID_CHANGES};
 use crate::{read, resource, shipped};
 
 const COMMITTED: [&str; 2] = ["crds/openstackdeployments.osdpl.dev.yaml", "crds/nodemaintenances.osdpl.dev.yaml"];
@@ -29,14 +29,14 @@ fn schema() -> Value {
 }
 
 /// Collects every schema below, with its path.
-fn walk<'a>(path: &str, schema: &'a Value, seen: &mut Vec<(String, &'a Value)>) {
-    seen.push((path.to_owned(), schema));
+fn walk<'a>(path: &str, schema: &'a Value, found: &mut Vec<(String, &'a Value)>) {
+    found.push((path.to_owned(), schema));
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
-        walk(&format!("{path}.{name}"), below, seen);
+        walk(&format!("{path}.{name}"), below, found);
     }
     for (step, below) in [("*", &schema["additionalProperties"]), ("[]", &schema["items"])] {
         if below.is_object() {
-            walk(&format!("{path}.{step}"), below, seen);
+            walk(&format!("{path}.{step}"), below, found);
         }
     }
 }
@@ -69,12 +69,12 @@ fn crd_fits_client_side_apply() {
 #[test]
 fn every_field_is_bounded_without_defaults() {
     let schemas = schemas();
-    let mut seen = Vec::new();
+    let mut found = Vec::new();
     for schema in &schemas {
-        walk("spec", &schema["properties"]["spec"], &mut seen);
+        walk("spec", &schema["properties"]["spec"], &mut found);
     }
     let mut unbounded = Vec::new();
-    for (path, schema) in &seen {
+    for (path, schema) in &found {
         let bounded = match schema["type"].as_str() {
             Some("string") => schema["maxLength"].is_number() || schema["enum"].is_array(),
             Some("array") => schema["maxItems"].is_number(),
@@ -89,26 +89,26 @@ fn every_field_is_bounded_without_defaults() {
     }
     assert!(unbounded.is_empty(), "without a bound or type: {unbounded:?}");
     for schema in &schemas {
-        walk("status", &schema["properties"]["status"], &mut seen);
+        walk("status", &schema["properties"]["status"], &mut found);
     }
     let forbidden = |schema: &Value| !schema["default"].is_null() || !schema["nullable"].is_null();
-    let found: Vec<_> = seen.iter().filter(|(_, schema)| forbidden(schema)).map(|(path, _)| path).collect();
+    let found: Vec<_> = found.iter().filter(|(_, schema)| forbidden(schema)).map(|(path, _)| path).collect();
     assert!(found.is_empty(), "default or nullable at {found:?}");
 }
 
 #[test]
 fn every_field_is_described() {
     let schemas = schemas();
-    let mut seen = Vec::new();
+    let mut found = Vec::new();
     for schema in &schemas {
-        walk("spec", &schema["properties"]["spec"], &mut seen);
+        walk("spec", &schema["properties"]["spec"], &mut found);
     }
-    let silent: Vec<_> = seen
+    let undescribed: Vec<_> = found
         .iter()
         .filter(|(path, schema)| schema["description"].is_null() && !path.ends_with(['*', ']']))
         .map(|(path, _)| path)
         .collect();
-    assert!(silent.is_empty(), "no description at {silent:?}");
+    assert!(undescribed.is_empty(), "no description at {undescribed:?}");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn known_features_have_a_schema() {
 }
 
 /// Returns the findings of our own rules for a case, as `field: message`.
-fn offline(schema: &Value, case: &Bad) -> Vec<String> {
+fn offline(schema: &Value, case: &InvalidResource) -> Vec<String> {
     match Validator::new().validate(schema, &resource(case.spec), None) {
         Ok(()) => Vec::new(),
         Err(errors) => errors.into_vec().iter().map(ToString::to_string).collect(),
@@ -131,22 +131,23 @@ fn offline(schema: &Value, case: &Bad) -> Vec<String> {
 fn every_rule_refuses_with_its_message() {
     let schema = schema();
     let mut wrong = Vec::new();
-    for case in BAD.iter().filter(|case| case.judge == Check::Rule) {
-        let said = offline(&schema, case);
-        if !said.iter().any(|said| said.contains(case.message)) {
-            wrong.push(format!("{} → {said:?}, expected {}: {}", case.spec, case.field, case.message));
+    for case in INVALID_RESOURCES.iter().filter(|case| case.check == Check::Rule) {
+        let errors = offline(&schema, case);
+        if !errors.iter().any(|errors| errors.contains(case.message)) {
+            wrong.push(format!("{} → {errors:?}, expected {}: {}", case.spec, case.field, case.message));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let mut seen = Vec::new();
-    walk("", &schema, &mut seen);
-    let rules = seen.iter().flat_map(|(_, schema)| schema["x-kubernetes-validations"].as_array().into_iter().flatten());
-    let silent: Vec<_> = rules
+    let mut found = Vec::new();
+    walk("", &schema, &mut found);
+    let rules =
+        found.iter().flat_map(|(_, schema)| schema["x-kubernetes-validations"].as_array().into_iter().flatten());
+    let undescribed: Vec<_> = rules
         .filter_map(|rule| rule["message"].as_str())
-        .filter(|message| !BAD.iter().any(|case| message.starts_with(case.message)))
+        .filter(|message| !INVALID_RESOURCES.iter().any(|case| message.starts_with(case.message)))
         .collect();
     assert_eq!(
-        silent,
+        undescribed,
         [
             "metadata.name may have at most 63 characters, because it is a label on the resource's objects; choose a shorter one"
         ]
@@ -156,7 +157,7 @@ fn every_rule_refuses_with_its_message() {
 #[test]
 fn valid_resources_and_changes_pass() {
     let schema = schema();
-    for (before, after) in GOOD_CHANGES {
+    for (before, after) in VALID_CHANGES {
         let verdict = Validator::new().validate(&schema, &resource(after), Some(&resource(before)));
         assert!(verdict.is_ok(), "{before} → {after}: {verdict:?}");
     }
@@ -166,14 +167,14 @@ fn valid_resources_and_changes_pass() {
 fn maintenance_node_and_window_are_checked() {
     let [_, schema] = schemas();
     let of = |node: &str, window: Value| json!({"metadata": {"name": "m"}, "spec": {"node": node, "window": window}});
-    let said = |new: &Value, old: Option<&Value>| match Validator::new().validate(&schema, new, old) {
+    let errors = |new: &Value, old: Option<&Value>| match Validator::new().validate(&schema, new, old) {
         Ok(()) => String::new(),
         Err(errors) => errors.into_vec().iter().map(ToString::to_string).collect(),
     };
     let (one, two) = (of("n1", json!({})), of("n2", json!({})));
-    assert_eq!(said(&one, Some(&one)), "");
-    assert!(said(&two, Some(&one)).contains("can't be changed, because the old node would stay"));
+    assert_eq!(errors(&one, Some(&one)), "");
+    assert!(errors(&two, Some(&one)).contains("can't be changed, because the old node would stay"));
     let window = |start: &str, end: &str| of("n1", json!({"start": start, "end": end}));
-    assert_eq!(said(&window("2026-11-28T22:00:00Z", "2026-11-29T04:00:00Z"), None), "");
-    assert!(said(&window("2026-11-28T22:00:00Z", "2026-11-28T21:00:00Z"), None).contains("must be after the start"));
+    assert_eq!(errors(&window("2026-11-28T22:00:00Z", "2026-11-29T04:00:00Z"), None), "");
+    assert!(errors(&window("2026-11-28T22:00:00Z", "2026-11-28T21:00:00Z"), None).contains("must be after the start"));
 }

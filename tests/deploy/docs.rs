@@ -15,7 +15,7 @@ const ROOT: &str = "deploy/docs";
 const WIDEST: usize = 120;
 
 /// The Markdown files in Git that describe the project, by their paths from the root.
-fn written() -> BTreeMap<String, String> {
+fn committed() -> BTreeMap<String, String> {
     let mut names = vec!["README.md".to_owned(), "CHANGELOG.md".to_owned()];
     let folders = [".github", ROOT, "deploy/docs/guide", "deploy/docs/decisions"];
     names.extend(folders.into_iter().flat_map(|folder| {
@@ -31,7 +31,7 @@ fn written() -> BTreeMap<String, String> {
 fn all() -> BTreeMap<String, String> {
     let reference = Reference::read(&osdpl_core::files::built_in()).unwrap();
     let generated = pages(&reference).unwrap().into_iter();
-    written().into_iter().chain(generated.map(|(name, text)| (format!("{ROOT}/reference/{name}"), text))).collect()
+    committed().into_iter().chain(generated.map(|(name, text)| (format!("{ROOT}/reference/{name}"), text))).collect()
 }
 
 /// The lines of a page, each with whether it is in a code block.
@@ -103,15 +103,15 @@ fn links_lead_to_pages_and_headings() {
 fn every_page_is_in_the_summary() {
     let summary = read("deploy/docs/SUMMARY.md");
     let listed: BTreeSet<String> = links(&summary).iter().map(|link| resolve("deploy/docs/SUMMARY.md", link)).collect();
-    let written = written().into_keys().filter(|name| name.starts_with(ROOT) && !name.ends_with("/SUMMARY.md"));
-    let missing: Vec<_> = written.filter(|name| !listed.contains(name)).collect();
+    let pages = committed().into_keys().filter(|name| name.starts_with(ROOT) && !name.ends_with("/SUMMARY.md"));
+    let missing: Vec<_> = pages.filter(|name| !listed.contains(name)).collect();
     assert!(missing.is_empty(), "deploy/docs/SUMMARY.md lacks {missing:?}");
 }
 
 #[test]
 fn lines_fit_the_page() {
     let mut long = Vec::new();
-    for (page, text) in written() {
+    for (page, text) in committed() {
         let wide = text.lines().enumerate().filter(|(_, line)| line.chars().count() > WIDEST && !line.starts_with('|'));
         long.extend(wide.map(|(index, _)| format!("{page}:{}", index + 1)));
     }
@@ -150,16 +150,16 @@ fn cloud(page: &str, block: String) -> Option<String> {
         return block.contains("kind: OpenStackDeployment\n").then_some(block);
     }
     let part: Value = yaml::parse(page, &block).unwrap();
-    let mut whole = resource("{openstackRelease: '2026.1', presets: [compute]}");
-    let spec = whole["spec"].as_object_mut().unwrap();
+    let mut resource_of_block = resource("{openstackRelease: '2026.1', presets: [compute]}");
+    let spec = resource_of_block["spec"].as_object_mut().unwrap();
     spec.extend(part["spec"].as_object().cloned().unwrap_or_default());
-    Some(yaml::write(&whole))
+    Some(yaml::write(&resource_of_block))
 }
 
 #[test]
 fn clouds_in_the_documentation_are_valid() {
     let mut count = 0;
-    for (page, text) in written() {
+    for (page, text) in committed() {
         let clouds = blocks(&text, "yaml").into_iter().filter_map(|block| cloud(&page, block));
         for cloud in clouds {
             for command in [["validate", "-"].as_slice(), &["render", "-f", "-", "-n", "openstack"]] {
@@ -172,40 +172,40 @@ fn clouds_in_the_documentation_are_valid() {
     assert!(count >= 10, "only {count} clouds were found");
 }
 
-/// The commands of a console block that need no cluster and name files of the repository, each with the output that is shown.
+/// The commands of a console block that need no cluster and name files of the repository, each with the printed output.
 fn offline(block: &str) -> Vec<(Vec<String>, Vec<String>)> {
     let mut found = Vec::new();
     for command in format!("\n{block}").split("\n$ ").skip(1) {
-        let (line, shown) = command.split_once('\n').unwrap_or((command, ""));
-        let words: Vec<String> =
+        let (line, expected) = command.split_once('\n').unwrap_or((command, ""));
+        let arguments: Vec<String> =
             line.split("  #").next().unwrap_or_default().split_whitespace().map(str::to_owned).collect();
-        let is_offline = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        let is_offline = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["osdpl", "explain" | "render", "-f", file, ..] | ["osdpl", "plan", "--offline", "-f", file] => {
                 path(file).is_file()
             }
             ["osdpl", "test", file] => path(file).is_file(),
             _ => false,
         };
-        let shown: Vec<String> = shown.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
-        if is_offline && !shown.is_empty() && !line.contains('|') {
-            found.push((words, shown));
+        let expected: Vec<String> = expected.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        if is_offline && !expected.is_empty() && !line.contains('|') {
+            found.push((arguments, expected));
         }
     }
     found
 }
 
 #[test]
-fn shown_outputs_are_real() {
+fn printed_outputs_are_real() {
     let mut count = 0;
-    for (page, text) in written() {
-        for (words, shown) in blocks(&text, "console").iter().flat_map(|block| offline(block)) {
-            let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
-            let (_, output) = osdpl(&arguments, "");
+    for (page, text) in committed() {
+        for (arguments, expected) in blocks(&text, "console").iter().flat_map(|block| offline(block)) {
+            let parameters: Vec<&str> = arguments[1..].iter().map(String::as_str).collect();
+            let (_, output) = osdpl(&parameters, "");
             let mut real = output.lines();
-            for line in shown.iter().filter(|line| *line != "...") {
+            for line in expected.iter().filter(|line| *line != "...") {
                 let start = line.split('…').next().unwrap_or_default();
                 let is_same = |real: &str| if start == line { real == line } else { real.starts_with(start) };
-                assert!(real.any(is_same), "{page}: {}: not in the output: {line}\n{output}", words.join(" "));
+                assert!(real.any(is_same), "{page}: {}: not in the output: {line}\n{output}", arguments.join(" "));
             }
             count += 1;
         }

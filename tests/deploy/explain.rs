@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::{path, read};
 
 /// Returns the output, and whether the command succeeded.
-fn explain(sample: &str, words: &[&str]) -> (String, bool) {
+fn explain(sample: &str, arguments: &[&str]) -> (String, bool) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
-    command.current_dir(path("")).args(["explain", "-f", &format!("deploy/samples/{sample}.yaml")]).args(words);
+    command.current_dir(path("")).args(["explain", "-f", &format!("deploy/samples/{sample}.yaml")]).args(arguments);
     let output = command.env_remove("KUBECONFIG").output().unwrap();
     let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
     (String::from_utf8(text).unwrap(), output.status.success())
@@ -25,9 +25,12 @@ fn line(file: &str, after: &str, text: &str) -> usize {
 #[test]
 fn preset_shadows_the_catalogue_with_lines() {
     let (text, success) = explain("ha", &["rabbitmq", "pod.replicas.server"]);
-    let place = format!("presets/ha.yaml:{} (fragments[0])", line("presets/ha.yaml", "    rabbitmq:", "replicas"));
+    let location = format!("presets/ha.yaml:{} (fragments[0])", line("presets/ha.yaml", "    rabbitmq:", "replicas"));
     assert!(success && text.starts_with("rabbitmq pod.replicas.server = 3\n"), "{text}");
-    assert!(text.contains(&format!("  from     {place}\n")) && text.contains("why Galera and RabbitMQ need"), "{text}");
+    assert!(
+        text.contains(&format!("  from     {location}\n")) && text.contains("why Galera and RabbitMQ need"),
+        "{text}"
+    );
     assert!(text.ends_with("  chart    rabbitmq has the key (number), its default is 2\n"), "{text}");
 }
 
@@ -60,9 +63,9 @@ fn own_field_shadows_the_catalogue_with_a_line() {
     command.current_dir(folder.path()).args(["explain", "-f", "cloud.yaml", "nova"]);
     let output = command.arg("endpoints.identity.auth.admin.region_name").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let place = format!("cloud.yaml:{} (spec.common.openstack.values)", own.lines().count());
+    let location = format!("cloud.yaml:{} (spec.common.openstack.values)", own.lines().count());
     assert!(text.starts_with("nova endpoints.identity.auth.admin.region_name = \"Here\"\n"), "{text}");
-    assert!(text.contains(&format!("  from     {place}\n")), "{text}");
+    assert!(text.contains(&format!("  from     {location}\n")), "{text}");
     assert!(text.contains("  shadows  values/shared/endpoints.yaml:") && text.contains(" = \"RegionOne\"\n"), "{text}");
 }
 
@@ -83,8 +86,8 @@ fn removed_value_shows_the_removing_line() {
     ]);
     let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
     assert!(text.starts_with("nova pod.lifecycle.upgrades.deployments is removed with its parent key, and"), "{text}");
-    let place = format!("cloud.yaml:{} (spec.common.openstack.unset[1])", own.lines().count());
-    assert!(text.contains(&format!("  from     {place}\n")) && !text.contains("default applies"), "{text}");
+    let location = format!("cloud.yaml:{} (spec.common.openstack.unset[1])", own.lines().count());
+    assert!(text.contains(&format!("  from     {location}\n")) && !text.contains("default applies"), "{text}");
 }
 
 #[test]
@@ -98,7 +101,7 @@ fn hides_only_values_from_secrets() {
     let own = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  \
                openstackRelease: \"2026.1\"\n  presets: [core]\n  services: {keystone: {releases: {keystone: {\n    values: {conf: {keystone: {DEFAULT: {debug: true}}}},\n    \
                valuesFrom: [{kind: Secret, name: extra, key: values.yaml}]}}}}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: extra, namespace: openstack}\n\
-               stringData: {values.yaml: \"conf: {keystone: {mine: {size: hunter2}}}\"}\n";
+               stringData: {values.yaml: \"conf: {keystone: {custom: {size: hunter2}}}\"}\n";
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("cloud.yaml"), own).unwrap();
     let explain = |path: &str| {
@@ -107,9 +110,12 @@ fn hides_only_values_from_secrets() {
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
     assert!(explain("conf.keystone.DEFAULT.debug").starts_with("keystone conf.keystone.DEFAULT.debug = true\n"));
-    let whole = explain("conf.keystone");
-    assert!(whole.contains("    mine:\n      size: <redacted>\n") && !whole.contains("hunter2"), "{whole}");
-    assert!(whole.contains("  over     Secret extra, key values.yaml (") && !whole.contains("shadows"), "{whole}");
+    let section = explain("conf.keystone");
+    assert!(section.contains("    custom:\n      size: <redacted>\n") && !section.contains("hunter2"), "{section}");
+    assert!(
+        section.contains("  over     Secret extra, key values.yaml (") && !section.contains("shadows"),
+        "{section}"
+    );
 }
 
 #[test]
@@ -124,8 +130,8 @@ fn explains_a_value_despite_other_errors() {
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && text.starts_with("rabbitmq pod.replicas.server = 1\n"), "{text}");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said, "note: the resource is refused: 1 error(s); run `osdpl validate` to see them\n");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr, "note: the resource is refused: 1 error(s); run `osdpl validate` to see them\n");
 }
 
 #[test]
@@ -145,16 +151,16 @@ fn outlines_long_defaults_offline() {
         assert!(success, "{text}");
         text.split_once("  chart    keystone ").unwrap().1.to_owned()
     };
-    let whole = default("conf.keystone.oslo_messaging_notifications");
-    assert_eq!(whole, "has the key (map), its default:\n    driver: messagingv2\n");
+    let notifications = default("conf.keystone.oslo_messaging_notifications");
+    assert_eq!(notifications, "has the key (map), its default:\n    driver: messagingv2\n");
     let list = default("conf.logging.handlers.keys");
     assert_eq!(
         list,
-        "has the key (list), its default in outline (--charts shows it whole):\n    - stdout\n    - stderr\n    - \"null\"\n"
+        "has the key (list), its default in outline (--charts shows all of it):\n    - stdout\n    - stderr\n    - \"null\"\n"
     );
     // A long default is only in the chart.
     let script = default("bootstrap");
-    assert!(script.contains(" whole):\n    enabled: ") && script.contains("\n    script: <string>\n"), "{script}");
+    assert!(script.contains(" all of it):\n    enabled: ") && script.contains("\n    script: <string>\n"), "{script}");
     assert!(default("conf").ends_with(" more lines; --output json shows all\n"));
     assert_eq!(default("bootstrap.script"), "has the key (string)\n");
     let (json, _) = explain("minimal", &["keystone", "conf.keystone.database", "-o", "json"]);
@@ -203,9 +209,13 @@ fn shows_node_overrides_with_nodes_and_line() {
                a}}\n      releases: {nova: {values: {conf: {nova: {libvirt: {my_password: hunter2}}}}}}\n";
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("cloud.yaml"), own).unwrap();
-    let explain = |words: &[&str]| {
+    let explain = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
-        command.current_dir(folder.path()).env_remove("KUBECONFIG").args(["explain", "-f", "cloud.yaml"]).args(words);
+        command
+            .current_dir(folder.path())
+            .env_remove("KUBECONFIG")
+            .args(["explain", "-f", "cloud.yaml"])
+            .args(arguments);
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
     let mode = explain(&["nova", "conf.nova.libvirt.cpu_mode"]);
@@ -229,6 +239,6 @@ fn shows_node_overrides_with_nodes_and_line() {
 #[test]
 fn list_entry_is_not_reported_as_unset() {
     let (text, success) = explain("minimal", &["nova", "network.backend[0]"]);
-    let said = "osdpl: network.backend[0] is an entry of a list, and helm replaces lists as a whole: a single entry can't be explained; use network.backend\n";
-    assert!(!success && text == said, "{text}");
+    let expected = "osdpl: network.backend[0] is an entry of a list, and helm replaces complete lists: a single entry can't be explained; use network.backend\n";
+    assert!(!success && text == expected, "{text}");
 }

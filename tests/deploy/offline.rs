@@ -23,7 +23,7 @@ pub fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn refused_resources_are_neither_planned_nor_explained() {
-    for (spec, told) in [
+    for (spec, expected) in [
         ("  region: a b\n", "spec.region: "),
         ("  publicDomain: X_Y\n", "spec.publicDomain: "),
         ("  services:\n    nova:\n", "spec.services.nova: the value is null"),
@@ -33,9 +33,9 @@ fn refused_resources_are_neither_planned_nor_explained() {
             [&["plan", "--offline", "-f", "cloud.yaml"][..], &["explain", "-f", "cloud.yaml", "nova", "pod"]]
         {
             let output = run(&file, arguments, None);
-            let why = text(&output.stderr);
-            assert!(!output.status.success() && output.stdout.is_empty() && why.contains(told), "{why}");
-            assert!(why.contains("the resource is refused: 1 error"), "{why}");
+            let stderr = text(&output.stderr);
+            assert!(!output.status.success() && output.stdout.is_empty() && stderr.contains(expected), "{stderr}");
+            assert!(stderr.contains("the resource is refused: 1 error"), "{stderr}");
         }
     }
 }
@@ -63,15 +63,18 @@ fn wrong_type_hides_no_other_finding() {
     ];
     for arguments in commands {
         let output = run(&file, arguments, None);
-        let why = text(&output.stderr);
-        for told in [
+        let stderr = text(&output.stderr);
+        for expected in [
             "cloud.yaml:6: error: spec.presets[1]: there is no preset \"hA\", did you mean",
             "cloud.yaml:7: error: spec.region: 5 is a number, but a string is expected; put it in quotes: \"5\"\n",
             "cloud.yaml:8: error: spec.approval: \"automatic\" is not one of ",
             "cloud.yaml:9: error: spec.services.novaa: there is no service \"novaa\", did you mean",
             "osdpl: the resource is refused: 4 error(s), see above\n",
         ] {
-            assert!(output.status.code() == Some(1) && why.contains(told), "{arguments:?}: {told}\n{why}");
+            assert!(
+                output.status.code() == Some(1) && stderr.contains(expected),
+                "{arguments:?}: {expected}\n{stderr}"
+            );
         }
     }
     let output = run(&file, &["plan", "--offline", "-f", "cloud.yaml", "-o", "json"], None);
@@ -85,7 +88,7 @@ fn wrong_type_hides_no_other_finding() {
 #[test]
 fn refuses_another_version_and_a_similar_kind() {
     let plan = ["plan", "--offline", "-f", "cloud.yaml"];
-    for (file, told) in [
+    for (file, expected) in [
         (
             HEAD.replace("v1alpha1", "v1"),
             "cloud.yaml:1: error: apiVersion: there is no version \"osdpl.dev/v1\" of OpenStackDeployment; write osdpl.dev/v1alpha1",
@@ -96,15 +99,15 @@ fn refuses_another_version_and_a_similar_kind() {
         ),
     ] {
         let output = run(&file, &plan, None);
-        let why = text(&output.stderr);
-        assert!(output.status.code() == Some(1) && why.contains(told), "{why}");
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && stderr.contains(expected), "{stderr}");
     }
     let list = format!("apiVersion: v1\nkind: List\nitems:\n- {}", HEAD.trim_end().replace('\n', "\n  "));
     assert!(run(&list, &plan, None).status.success());
     let two = format!("{HEAD}---\n{}", HEAD.replace("{name: cloud}", "{name: other}"));
     let output = run(&two, &["plan", "--offline", "-f", "cloud.yaml", "other", "-o", "json"], None);
-    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(shown["name"], "other");
+    let plan_of_other: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(plan_of_other["name"], "other");
 }
 
 #[test]
@@ -117,9 +120,12 @@ fn unreadable_file_has_its_own_exit_code() {
     ];
     for arguments in commands {
         let output = run(HEAD, arguments, None);
-        let why = text(&output.stderr);
-        let told = ["there is no such file; name an existing one", "it is a folder; name a file in it"];
-        assert!(output.status.code() == Some(2) && told.iter().any(|told| why.contains(told)), "{why}");
+        let stderr = text(&output.stderr);
+        let expected = ["there is no such file; name an existing one", "it is a folder; name a file in it"];
+        assert!(
+            output.status.code() == Some(2) && expected.iter().any(|expected| stderr.contains(expected)),
+            "{stderr}"
+        );
     }
     let output = run(HEAD, &["render", "-f", "cloud.yaml", "--out", "cloud.yaml"], None);
     assert!(text(&output.stderr).contains("creating the folder cloud.yaml: a file is in the way; name a folder"));
@@ -128,10 +134,10 @@ fn unreadable_file_has_its_own_exit_code() {
 #[test]
 fn empty_kubeconfig_counts_as_none() {
     let output = run(HEAD, &["plan", "-f", "cloud.yaml"], Some(""));
-    let why = text(&output.stderr);
+    let stderr = text(&output.stderr);
     assert!(
-        output.status.success() && why.contains("no cluster is configured: this is the plan of a new cloud"),
-        "{why}"
+        output.status.success() && stderr.contains("no cluster is configured: this is the plan of a new cloud"),
+        "{stderr}"
     );
 }
 
@@ -156,25 +162,25 @@ fn locates_invalid_expression_of_added_preset() {
     let added = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: edge, labels: {osdpl.dev/catalog: 'true'}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n    description: One.\n    fragments:\n    - releases: {keystone: {values: {conf: {keystone: {DEFAULT: {debug: '${spec.regoin}'}}}}}}\n";
     let file = format!("{}{added}", HEAD.replace("[core]", "[core, edge]"));
     let output = run(&file, &["render", "-f", "cloud.yaml"], None);
-    let why = text(&output.stderr);
+    let stderr = text(&output.stderr);
     assert!(
-        why.contains("ConfigMap openstack/edge, key presets.edge.yaml fragments[0].conf.keystone.DEFAULT.debug: "),
-        "{why}"
+        stderr.contains("ConfigMap openstack/edge, key presets.edge.yaml fragments[0].conf.keystone.DEFAULT.debug: "),
+        "{stderr}"
     );
-    assert!(why.contains("correct the expression"), "{why}");
+    assert!(stderr.contains("correct the expression"), "{stderr}");
 }
 
 #[test]
 fn key_without_default_and_null_above_are_reported() {
-    let said = text(&run(HEAD, &["explain", "-f", "cloud.yaml", "nova", "conf.nova.nofoo.bar"], None).stdout);
-    assert!(said.starts_with("nova conf.nova.nofoo.bar is set by no layer, and has no default\n"), "{said}");
+    let printed = text(&run(HEAD, &["explain", "-f", "cloud.yaml", "nova", "conf.nova.nofoo.bar"], None).stdout);
+    assert!(printed.starts_with("nova conf.nova.nofoo.bar is set by no layer, and has no default\n"), "{printed}");
     let file = format!("{HEAD}  common: {{openstack: {{values: {{pod: {{lifecycle: null}}}}}}}}\n");
     let explain = ["explain", "-f", "cloud.yaml", "nova", "pod.lifecycle.upgrades.deployments.revision_history"];
-    let said = text(&run(&file, &explain, None).stdout);
-    assert!(!said.contains("a value that is not a map"), "{said}");
+    let printed = text(&run(&file, &explain, None).stdout);
+    assert!(!printed.contains("a value that is not a map"), "{printed}");
     assert!(
-        said.starts_with("nova pod.lifecycle.upgrades.deployments.revision_history is removed with its parent key"),
-        "{said}"
+        printed.starts_with("nova pod.lifecycle.upgrades.deployments.revision_history is removed with its parent key"),
+        "{printed}"
     );
 }
 
@@ -184,7 +190,10 @@ fn mirror_rewrites_images_of_charts() {
         "{HEAD}  images: {{mirrors: {{quay.io/airshipit: reg.example.org/osh}}}}\n  services: {{neutron: {{releases: {{neutron: {{version: 1.2.3}}}}}}}}\n"
     );
     let output = run(&file, &["explain", "-f", "cloud.yaml", "mariadb", "images.tags.dep_check"], None);
-    let (said, why) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success() && said.contains("reg.example.org/osh/kubernetes-entrypoint:"), "{said}{why}");
-    assert!(why.contains("unknown: the default images of the charts of neutron"), "{why}");
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(
+        output.status.success() && stdout.contains("reg.example.org/osh/kubernetes-entrypoint:"),
+        "{stdout}{stderr}"
+    );
+    assert!(stderr.contains("unknown: the default images of the charts of neutron"), "{stderr}");
 }

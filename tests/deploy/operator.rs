@@ -24,10 +24,13 @@ fn reports_a_missing_api_server_with_a_remedy() {
         command.env_remove(proxy);
     }
     let output = command.output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success());
-    let told = format!("listing the operator's own pods: the API server at http://{address} does not answer: ");
-    assert!(said.contains(&told), "{said}");
-    assert!(said.contains("check that it runs") && said.contains("(KUBECONFIG, or the pod's own cluster)"), "{said}");
-    assert!(said.contains(" INFO ") && !said.contains('\u{1b}'), "{said}");
+    let expected = format!("listing the operator's own pods: the API server at http://{address} does not answer: ");
+    assert!(stderr.contains(&expected), "{stderr}");
+    assert!(
+        stderr.contains("check that it runs") && stderr.contains("(KUBECONFIG, or the pod's own cluster)"),
+        "{stderr}"
+    );
+    assert!(stderr.contains(" INFO ") && !stderr.contains('\u{1b}'), "{stderr}");
 }

@@ -101,16 +101,16 @@ fn kinds() -> Vec<Value> {
 /// Returns all objects that helm would create for every kind of cloud, without helm's tests, which osdpl never runs.
 pub fn catalogue() -> Vec<Value> {
     let catalog = shipped();
-    let mut seen = BTreeSet::new();
+    let mut rendered = BTreeSet::new();
     let mut objects = Vec::new();
     for spec in kinds() {
         for (name, release) in resolved(&catalog, &spec).releases {
-            if seen.insert((name.clone(), serde_json::to_string(&release.values).unwrap())) {
+            if rendered.insert((name.clone(), serde_json::to_string(&release.values).unwrap())) {
                 objects.extend(self::release(&name, &release.values));
             }
         }
     }
-    objects.extend(crate::ceph::busiest());
+    objects.extend(crate::ceph::all_objects());
     objects
 }
 

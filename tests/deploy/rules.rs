@@ -3,9 +3,9 @@
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-/// An action that is allowed, or must be allowed.
+/// A permission that is granted or needed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Deed {
+pub struct Permission {
     pub group: String,
     pub resource: String,
     pub verb: String,
@@ -13,7 +13,7 @@ pub struct Deed {
     pub name: Option<String>,
 }
 
-impl std::fmt::Display for Deed {
+impl std::fmt::Display for Permission {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { group, resource, verb, name } = self;
         let group = if group.is_empty() { "core" } else { group };
@@ -30,29 +30,29 @@ fn each(list: Option<&Vec<String>>) -> Vec<Option<String>> {
 }
 
 /// Returns every combination in a rule.
-pub fn deeds(rule: &PolicyRule) -> Vec<Deed> {
-    let mut deeds = Vec::new();
+pub fn permissions(rule: &PolicyRule) -> Vec<Permission> {
+    let mut all = Vec::new();
     for group in each(rule.api_groups.as_ref()).into_iter().flatten() {
         for resource in each(rule.resources.as_ref()).into_iter().flatten() {
             for verb in &rule.verbs {
                 for name in each(rule.resource_names.as_ref()) {
-                    deeds.push(Deed { group: group.clone(), resource: resource.clone(), verb: verb.clone(), name });
+                    all.push(Permission { group: group.clone(), resource: resource.clone(), verb: verb.clone(), name });
                 }
             }
         }
     }
-    deeds
+    all
 }
 
-/// Whether one of the rules allows the action. Wildcards are not supported: our rules have none.
-pub fn allowed(rules: &[PolicyRule], deed: &Deed) -> bool {
-    let has = |list: Option<&Vec<String>>, wanted: &String| list.is_some_and(|list| list.contains(wanted));
+/// Whether one of the rules grants the permission. Wildcards are not supported: our rules have none.
+pub fn allowed(rules: &[PolicyRule], permission: &Permission) -> bool {
+    let has = |list: Option<&Vec<String>>, needed: &String| list.is_some_and(|list| list.contains(needed));
     rules.iter().any(|rule| {
         let names = rule.resource_names.as_ref().filter(|names| !names.is_empty());
-        has(rule.api_groups.as_ref(), &deed.group)
-            && has(rule.resources.as_ref(), &deed.resource)
-            && rule.verbs.contains(&deed.verb)
-            && names.is_none_or(|names| deed.name.as_ref().is_some_and(|name| names.contains(name)))
+        has(rule.api_groups.as_ref(), &permission.group)
+            && has(rule.resources.as_ref(), &permission.resource)
+            && rule.verbs.contains(&permission.verb)
+            && names.is_none_or(|names| permission.name.as_ref().is_some_and(|name| names.contains(name)))
     })
 }
 
@@ -68,8 +68,8 @@ fn rule(groups: &[&str], resources: &[&str], verbs: &[&str], names: &[&str]) -> 
 }
 
 #[test]
-fn one_rule_must_allow_the_whole_action() {
-    let held = [rule(&["", "apps"], &["pods"], &["get"], &[]), rule(&[""], &["secrets"], &["get"], &["one"])];
+fn one_rule_must_allow_the_complete_action() {
+    let granted = [rule(&["", "apps"], &["pods"], &["get"], &[]), rule(&[""], &["secrets"], &["get"], &["one"])];
     let cases = [
         (rule(&[""], &["pods"], &["get"], &[]), true),
         (rule(&["", "apps"], &["pods"], &["get"], &["x"]), true),
@@ -79,7 +79,7 @@ fn one_rule_must_allow_the_whole_action() {
         (rule(&[""], &["secrets"], &["get"], &["two"]), false),
         (rule(&[""], &["secrets"], &["get"], &[]), false),
     ];
-    for (wanted, expected) in cases {
-        assert_eq!(deeds(&wanted).iter().all(|deed| allowed(&held, deed)), expected, "{wanted:?}");
+    for (needed, expected) in cases {
+        assert_eq!(permissions(&needed).iter().all(|permission| allowed(&granted, permission)), expected, "{needed:?}");
     }
 }

@@ -60,10 +60,10 @@ fn invalid_kubeconfig_is_not_a_new_cloud() {
         (String::from_utf8(output.stderr).unwrap(), output.status.success())
     };
     let new_cloud = "no cluster is configured: this is the plan of a new cloud";
-    let (said, planned) = plan(None);
-    assert!(planned && said.contains(new_cloud), "{said}");
-    let (said, planned) = plan(Some("apiVersion: v1\nkind: Config\n"));
-    assert!(planned && said.contains(new_cloud), "one without clusters: {said}");
-    let (said, planned) = plan(Some("clusters: [broken\n"));
-    assert!(!planned && said.contains("this is not a kubeconfig: "), "{said}");
+    let (stderr, planned) = plan(None);
+    assert!(planned && stderr.contains(new_cloud), "{stderr}");
+    let (stderr, planned) = plan(Some("apiVersion: v1\nkind: Config\n"));
+    assert!(planned && stderr.contains(new_cloud), "one without clusters: {stderr}");
+    let (stderr, planned) = plan(Some("clusters: [broken\n"));
+    assert!(!planned && stderr.contains("this is not a kubeconfig: "), "{stderr}");
 }

@@ -14,9 +14,9 @@ use kube::{Api, CustomResourceExt};
 use osdpl_core::api::OpenStackDeployment;
 use serde_json::{Value, json};
 
+use crate::invalid_resources::{INVALID_RESOURCES, InvalidResource, VALID_CHANGES};
 use crate::rbac::OBJECTS;
 use crate::render::{HELMS, helm, own};
-use crate::table::{BAD, Bad, GOOD_CHANGES};
 use crate::{path, read, resource};
 
 /// The control plane for all of these tests; it stops with the process.
@@ -75,10 +75,10 @@ async fn remove(api: &Api<DynamicObject>) {
     }
 }
 
-async fn errors_of(api: &Api<DynamicObject>, case: &Bad) -> Vec<String> {
-    let said = put(api, &resource(case.spec)).await.err().unwrap_or_default();
+async fn errors_of(api: &Api<DynamicObject>, case: &InvalidResource) -> Vec<String> {
+    let errors = put(api, &resource(case.spec)).await.err().unwrap_or_default();
     remove(api).await;
-    said
+    errors
 }
 
 /// Runs kubectl; returns its output, or its error.
@@ -99,28 +99,31 @@ fn kubectl(arguments: &[&str], input: &str) -> Result<String, String> {
 }
 
 #[test]
-fn refuses_bad_resources_with_helpful_messages() {
+fn refuses_invalid_resources_with_helpful_messages() {
     run(async {
         let api = namespaced("bad").await;
         let mut wrong = Vec::new();
-        for case in BAD {
-            let said = errors_of(&api, case).await;
+        for case in INVALID_RESOURCES {
+            let errors = errors_of(&api, case).await;
             let expected =
-                |said: &String| said.starts_with(&format!("{}: ", case.field)) && said.contains(case.message);
-            if !said.iter().any(expected) {
-                wrong.push(format!("{}\n    expected {}: {}\n    said {said:?}", case.spec, case.field, case.message));
+                |errors: &String| errors.starts_with(&format!("{}: ", case.field)) && errors.contains(case.message);
+            if !errors.iter().any(expected) {
+                wrong.push(format!(
+                    "{}\n    expected {}: {}\n    errors {errors:?}",
+                    case.spec, case.field, case.message
+                ));
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-        for (before, after) in GOOD_CHANGES {
+        for (before, after) in VALID_CHANGES {
             put(&api, &resource(before)).await.unwrap();
             put(&api, &resource(after)).await.unwrap();
             remove(&api).await;
         }
         let mut long = resource("{openstackRelease: '2026.1'}");
         long["metadata"]["name"] = "c".repeat(64).into();
-        let said = put(&api, &long).await.unwrap_err();
-        assert!(said[0].contains("metadata.name may have at most 63 characters"), "{said:?}");
+        let errors = put(&api, &long).await.unwrap_err();
+        assert!(errors[0].contains("metadata.name may have at most 63 characters"), "{errors:?}");
     });
 }
 
@@ -154,7 +157,7 @@ fn keeps_nulls_except_with_client_side_apply() {
 }
 
 #[test]
-fn stores_whole_number_without_a_point() {
+fn stores_integer_without_a_decimal_point() {
     run(async {
         let api = namespaced("points").await;
         let mut object = resource("{openstackRelease: '2026.1', nodes: {rollout: {pauseSeconds: 1}}}");
@@ -174,10 +177,13 @@ fn kubectl_refuses_a_misspelt_field() {
     let _ = run(namespaced("typing"));
     let mut object = resource("{openstackRelease: '2026.1', features: {network: {backnd: ovn}}, servces: {}}");
     object["metadata"]["namespace"] = "typing".into();
-    let said = kubectl(&["create", "-f", "-"], &object.to_string()).unwrap_err();
-    assert!(said.contains("unknown field \"spec.features.network.backnd\", unknown field \"spec.servces\""), "{said}");
-    let said = kubectl(&["apply", "--server-side", "-f", "-"], &object.to_string()).unwrap_err();
-    assert!(said.contains("spec.servces: field not declared in schema"), "{said}");
+    let errors = kubectl(&["create", "-f", "-"], &object.to_string()).unwrap_err();
+    assert!(
+        errors.contains("unknown field \"spec.features.network.backnd\", unknown field \"spec.servces\""),
+        "{errors}"
+    );
+    let errors = kubectl(&["apply", "--server-side", "-f", "-"], &object.to_string()).unwrap_err();
+    assert!(errors.contains("spec.servces: field not declared in schema"), "{errors}");
 }
 
 #[test]
@@ -232,20 +238,21 @@ fn operator_account_may_create_all_chart_objects() {
     };
     // One of each name: other kinds of cloud render it with differences that do not affect rights.
     let mut objects = OBJECTS.clone();
-    let mut seen = BTreeSet::new();
-    objects.retain(|object| seen.insert((object["kind"].to_string(), object["metadata"]["name"].to_string())));
+    let mut names = BTreeSet::new();
+    objects.retain(|object| names.insert((object["kind"].to_string(), object["metadata"]["name"].to_string())));
     let is_role = |object: &Value| object["kind"] == "Role" || object["kind"] == "ClusterRole";
     // Bindings are checked with their Roles, so these must exist, as they do when helm creates the bindings.
     apply("--dry-run=none", objects.iter().filter(|object| is_role(object)).cloned().collect()).unwrap();
     // This API server does not know the kinds of routes.
-    let others = objects.iter().filter(|object| !is_role(object) && object["kind"] != "HTTPRoute").cloned().collect();
-    let done = apply("--dry-run=server", others).unwrap();
+    let other_objects =
+        objects.iter().filter(|object| !is_role(object) && object["kind"] != "HTTPRoute").cloned().collect();
+    let done = apply("--dry-run=server", other_objects).unwrap();
     assert!(done.lines().count() > 300, "{done}");
     // Verify the check itself: the same account may not grant rights that it does not hold.
     let greedy = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "greedy", "namespace": "openstack"},
         "rules": [{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}]});
-    let said = apply("--dry-run=server", vec![greedy]).unwrap_err();
-    assert!(said.contains("is attempting to grant RBAC permissions not currently held"), "{said}");
+    let errors = apply("--dry-run=server", vec![greedy]).unwrap_err();
+    assert!(errors.contains("is attempting to grant RBAC permissions not currently held"), "{errors}");
 }
 
 #[test]

@@ -3,10 +3,10 @@
 
 #[path = "upstream/by_values.rs"]
 mod by_values;
+#[path = "upstream/random_output.rs"]
+mod random_output;
 #[path = "upstream/rendered.rs"]
 mod rendered;
-#[path = "upstream/restless.rs"]
-mod restless;
 
 use std::collections::BTreeSet;
 
@@ -156,9 +156,9 @@ fn everything(catalog: &Catalog, release: &str, kind: &Kind) -> Desired {
     let desired = resolved(catalog, &spec);
     let typed = serde_json::from_value(spec).unwrap();
     let selection = select("cloud", "openstack", &typed, catalog);
-    let judged = Input::of_spec(&typed, catalog).resolve(&selection, &placeholder::facts(catalog, &selection));
-    for said in [&desired, &judged] {
-        assert_eq!(refusals(said), Vec::<String>::new(), "{release} {}", kind.name);
+    let resolved = Input::of_spec(&typed, catalog).resolve(&selection, &placeholder::facts(catalog, &selection));
+    for result in [&desired, &resolved] {
+        assert_eq!(refusals(result), Vec::<String>::new(), "{release} {}", kind.name);
     }
     desired
 }
@@ -221,8 +221,8 @@ fn every_credential_reaches_a_suitable_cloud() {
     let kinds = Kind::all(&catalog);
     let clouds: Vec<Desired> = kinds.iter().map(|kind| everything(&catalog, "2026.1", kind)).collect();
     let releases = || clouds.iter().flat_map(|desired| desired.releases.values());
-    let held: BTreeSet<&str> = releases().map(|release| release.service.as_str()).collect();
-    assert_eq!(held, catalog.services.keys().map(String::as_str).collect());
+    let deployed: BTreeSet<&str> = releases().map(|release| release.service.as_str()).collect();
+    assert_eq!(deployed, catalog.services.keys().map(String::as_str).collect());
     let texts: Vec<String> = releases().map(|release| json!(release.values).to_string()).collect();
     let stands = |owner: &String| texts.iter().any(|text| text.contains(owner.as_str()));
     for (service, entry) in &catalog.services {

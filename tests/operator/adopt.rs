@@ -1,12 +1,12 @@
 //! Clouds that were installed manually are adopted and detached again: no helm runs, and no pod is recreated.
 
-mod back;
-mod by_hand;
-mod comes_in;
-mod driven;
-mod goes;
-mod kept;
-mod shown;
+mod content;
+mod detach;
+mod lifecycle;
+mod manual_install;
+mod manual_upgrade;
+mod other_owner;
+mod upgrade;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ fn chart(name: &str) -> String {
 }
 
 /// The suffix of the second namespace of a test.
-const BESIDE: &str = "-panel";
+const SECOND_NAMESPACE: &str = "-panel";
 
 /// Pods, by name and uid.
 type Pods = BTreeSet<(String, String)>;
@@ -44,25 +44,27 @@ impl World {
 
     /// Whether a namespace belongs to the test: its own, or the second one for some of its releases.
     fn is_test_namespace(&self, namespace: Option<&str>) -> bool {
-        namespace.and_then(|name| name.strip_prefix(&self.namespace)).is_some_and(|rest| ["", BESIDE].contains(&rest))
+        namespace
+            .and_then(|name| name.strip_prefix(&self.namespace))
+            .is_some_and(|rest| ["", SECOND_NAMESPACE].contains(&rest))
     }
 
     /// Returns the long-running pods by name and uid, without those of Jobs.
     async fn pods(&self) -> Pods {
         let pods = Api::<Pod>::all(self.client.clone()).list(&ListParams::default()).await.unwrap();
-        let lasting = pods.items.into_iter().filter(|pod| {
+        let long_running = pods.items.into_iter().filter(|pod| {
             self.is_test_namespace(pod.namespace().as_deref())
                 && pod.owner_references().iter().all(|owner| owner.kind != "Job")
         });
-        lasting.map(|pod| (pod.name_any(), pod.uid().unwrap_or_default())).collect()
+        long_running.map(|pod| (pod.name_any(), pod.uid().unwrap_or_default())).collect()
     }
 
-    /// Returns every label of ours on helm's records.
+    /// Returns every label of osdpl on helm's records.
     async fn labels_on_records(&self) -> BTreeSet<String> {
         let records = Api::<Secret>::all(self.client.clone());
         let records = records.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap();
-        let here = records.items.into_iter().filter(|record| self.is_test_namespace(record.namespace().as_deref()));
-        let labels = here.flat_map(|record| record.labels().keys().cloned().collect::<Vec<_>>());
+        let records = records.items.into_iter().filter(|record| self.is_test_namespace(record.namespace().as_deref()));
+        let labels = records.flat_map(|record| record.labels().keys().cloned().collect::<Vec<_>>());
         labels.filter(|label| label.starts_with("osdpl.dev/")).collect()
     }
 }

@@ -94,7 +94,7 @@ fn automatic_approval_does_not_wait() {
 
 #[test]
 fn uninstalls_wait_for_approval() {
-    run_test("unwanted", async |world| {
+    run_test("uninstall", async |world| {
         let mut spec = services(&SMALL);
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
@@ -116,8 +116,8 @@ fn uninstalls_wait_for_approval() {
         assert_eq!(world.until_ready().await.status().releases, "2/2");
         spec["services"]["memcached"]["enabled"] = json!(false);
         world.apply(&spec).await;
-        let asked = world.until_reason(reason::APPROVAL).await;
-        assert_eq!(asked.child("memcached").status, "deployed", "the same change needs another approval");
+        let cloud = world.until_reason(reason::APPROVAL).await;
+        assert_eq!(cloud.child("memcached").status, "deployed", "the same change needs another approval");
     });
 }
 

@@ -106,8 +106,8 @@ fn plans_list_all_writes_from_install_to_deletion() {
         let began = now();
         spec["nodes"] = json!({"roles": {"compute": {"selector": {"matchLabels": {"rack": "planned"}}}}});
         world.apply(&spec).await;
-        let node = nodes.join("new", json!({"rack": "planned"})).await;
-        nodes.until(&node, &[("openstack-compute-node", "enabled"), ("openvswitch", "enabled")]).await;
+        let node = nodes.add("new", json!({"rack": "planned"})).await;
+        nodes.until_labels(&node, &[("openstack-compute-node", "enabled"), ("openvswitch", "enabled")]).await;
         let labelled = world.writes_what_it_plans(began, "new node").await;
         assert!(labelled.contains(&("nodes".to_owned(), String::new(), node)), "{labelled:?}");
 
@@ -116,7 +116,7 @@ fn plans_list_all_writes_from_install_to_deletion() {
         world.until_gone().await;
         let deleted = world.writes_what_it_plans(began, "deletion").await;
         assert!(kinds(&deleted).contains("jobs") && kinds(&deleted).contains("nodes"), "{deleted:?}");
-        nodes.leave().await;
+        nodes.remove_all().await;
     });
 }
 
@@ -163,7 +163,7 @@ fn a_paused_cloud_is_not_written_to() {
         changed["services"]["rabbitmq"] = json!({"enabled": true});
         changed["nodes"] = json!({"roles": {"compute": {"selector": {"matchLabels": {"rack": "paused"}}}}});
         let generation = world.apply(&changed).await.metadata.generation;
-        nodes.join("new", json!({"rack": "paused"})).await;
+        nodes.add("new", json!({"rack": "paused"})).await;
         world.annotate(ADOPT, json!("mariadb")).await;
         let credentials = format!("{NAME}-credentials-mariadb");
         let edit = json!({"data": {"root": "ZWRpdGVk"}});
@@ -184,6 +184,6 @@ fn a_paused_cloud_is_not_written_to() {
             }
         })
         .await;
-        nodes.leave().await;
+        nodes.remove_all().await;
     });
 }

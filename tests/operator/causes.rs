@@ -1,4 +1,4 @@
-//! Faults from the cause to the message for the user, and back.
+//! Faults are reported with their root cause, and the cloud recovers when the fault is removed.
 
 use std::process::Command;
 
@@ -20,6 +20,38 @@ async fn delete_pods(world: &World, prefix: &str) {
     }
 }
 
+/// Checks what the commands print about the root cause.
+fn check_commands(world: &World, root: &str, objects: &[String]) {
+    let namespace = &world.namespace;
+    let status = String::from_utf8(world.run(&["status"]).stdout).unwrap();
+    let section =
+        format!("  mariadb/server: {root}\n      see {}\n      waiting for it: keystone/api\n", objects.join(", "));
+    assert!(status.contains(&section), "{status}");
+    let chain = format!("keystone/api waits for\n  ← mariadb/server: {root}\n");
+    let objects_to_inspect = format!(
+        "\nInspect:\n  kubectl -n {namespace} describe pod mariadb-server-0\n  kubectl -n {namespace} describe statefulset \
+         mariadb-server\n  kubectl -n {namespace} describe deployment keystone-api\n"
+    );
+    assert_eq!(world.why("keystone/api"), (2, format!("{chain}{objects_to_inspect}")));
+    let json = world.run(&["why", "keystone/api", "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(
+        (json["ready"].clone(), json["chains"][0]["root"].clone()),
+        (json!(false), json!(format!("mariadb/server: {root}")))
+    );
+    assert_eq!(json["look"][0]["command"], json!(format!("kubectl -n {namespace} describe pod mariadb-server-0")));
+    let json: serde_json::Value = serde_json::from_slice(&world.run(&["status", "-o", "json"]).stdout).unwrap();
+    assert_eq!((&json["ready"], &json["status"]["causes"][0]["affected"]), (&json!(false), &json!(["keystone/api"])));
+    let (code, output) = world.why("keystone");
+    let release = "release keystone is not ready: keystone/api 0/1: waits for mariadb/server: ";
+    assert!(code == 2 && output.starts_with(release) && output.contains(&chain), "{output}");
+    let all = format!("mariadb/server: {root}\n  keystone/api waits for it\n\nInspect:\n  kubectl -n {namespace} ");
+    assert!(world.why("").1.starts_with(&all), "{}", world.why("").1);
+    assert_eq!(world.why("memcached/server"), (0, "memcached/server is ready (1/1)\n".into()));
+    let unknown = world.osdpl_fails(&["why", "keystne"]);
+    assert!(unknown.contains("named \"keystne\"") && unknown.contains("did you mean \"keystone\"?"), "{unknown}");
+}
+
 #[test]
 fn names_the_missing_image_of_a_database() {
     run_test("cause", async |world| {
@@ -37,7 +69,7 @@ fn names_the_missing_image_of_a_database() {
             })
             .await;
         delete_pods(world, "keystone-api").await;
-        let told = world
+        let (reason, cloud) = world
             .until("keystone is reported with its dependency", |cloud| {
                 let health = cloud.status().health;
                 let reason = health.get("keystone")?.get("api")?.reason.clone();
@@ -45,12 +77,11 @@ fn names_the_missing_image_of_a_database() {
                 reason.contains(": ImagePullBackOff ").then(|| (reason, cloud.clone()))
             })
             .await;
-        let (reason, cloud) = told;
         let root = cloud.status().health["mariadb"]["server"].reason.clone();
         assert!(root.starts_with("mariadb-server-0: ImagePullBackOff "), "{root}");
         assert_eq!(reason, format!("waits for mariadb/server: {root}"));
         let causes = cloud.status().causes;
-        assert_eq!(causes.len(), 1, "the same root is told once: {causes:?}");
+        assert_eq!(causes.len(), 1, "the same root is reported once: {causes:?}");
         assert_eq!(causes[0].message, format!("mariadb/server: {root}"));
         assert_eq!(causes[0].affected, ["keystone/api"]);
         let namespace = &world.namespace;
@@ -63,36 +94,7 @@ fn names_the_missing_image_of_a_database() {
         let line = format!("mariadb/server: {root} (keystone/api waiting)");
         assert_eq!((degraded.status.as_str(), degraded.message.as_str()), ("True", line.as_str()));
 
-        let status = String::from_utf8(world.run(&["status"]).stdout).unwrap();
-        let told =
-            format!("  mariadb/server: {root}\n      see {}\n      waiting for it: keystone/api\n", objects.join(", "));
-        assert!(status.contains(&told), "{status}");
-        let chain = format!("keystone/api waits for\n  ← mariadb/server: {root}\n");
-        let look = format!(
-            "\nInspect:\n  kubectl -n {namespace} describe pod mariadb-server-0\n  kubectl -n {namespace} describe statefulset \
-             mariadb-server\n  kubectl -n {namespace} describe deployment keystone-api\n"
-        );
-        assert_eq!(world.why("keystone/api"), (2, format!("{chain}{look}")));
-        let json = world.run(&["why", "keystone/api", "-o", "json"]);
-        let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-        assert_eq!(
-            (json["ready"].clone(), json["chains"][0]["root"].clone()),
-            (json!(false), json!(format!("mariadb/server: {root}")))
-        );
-        assert_eq!(json["look"][0]["command"], json!(format!("kubectl -n {namespace} describe pod mariadb-server-0")));
-        let json: serde_json::Value = serde_json::from_slice(&world.run(&["status", "-o", "json"]).stdout).unwrap();
-        assert_eq!(
-            (&json["ready"], &json["status"]["causes"][0]["affected"]),
-            (&json!(false), &json!(["keystone/api"]))
-        );
-        let (code, told) = world.why("keystone");
-        let release = "release keystone is not ready: keystone/api 0/1: waits for mariadb/server: ";
-        assert!(code == 2 && told.starts_with(release) && told.contains(&chain), "{told}");
-        let all = format!("mariadb/server: {root}\n  keystone/api waits for it\n\nInspect:\n  kubectl -n {namespace} ");
-        assert!(world.why("").1.starts_with(&all), "{}", world.why("").1);
-        assert_eq!(world.why("memcached/server"), (0, "memcached/server is ready (1/1)\n".into()));
-        let unknown = world.osdpl_fails(&["why", "keystne"]);
-        assert!(unknown.contains("named \"keystne\"") && unknown.contains("did you mean \"keystone\"?"), "{unknown}");
+        check_commands(world, &root, &objects);
 
         world.cluster().remove_rule("no-image").await.unwrap();
         world.until_ready().await;
@@ -103,8 +105,8 @@ fn names_the_missing_image_of_a_database() {
 impl World {
     /// Returns the exit code and the output of `osdpl why`.
     fn why(&self, what: &str) -> (i32, String) {
-        let words = if what.is_empty() { vec!["why"] } else { vec!["why", what] };
-        let output = self.run(&words);
+        let arguments = if what.is_empty() { vec!["why"] } else { vec!["why", what] };
+        let output = self.run(&arguments);
         (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
     }
 
@@ -129,7 +131,7 @@ fn names_the_claim_of_an_unknown_storage_class() {
         spec["storageClass"] = json!("nope");
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        let told = world
+        let reason = world
             .until("the claim is reported", |cloud| {
                 let health = cloud.status().health;
                 let reason = health.get("mariadb")?.get("server")?.reason.clone();
@@ -142,21 +144,21 @@ fn names_the_claim_of_an_unknown_storage_class() {
             "mariadb-server-0: claim mysql-data-mariadb-server-0 (5Gi) is pending: StorageClass \"nope\" does not exist; create the \
              StorageClass, or delete the objects that request it ({delete} statefulset mariadb-server; {delete} pvc mysql-data-mariadb-server-0), then correct spec.storageClass"
         );
-        assert_eq!(told, expected);
+        assert_eq!(reason, expected);
         let message = world
-            .until("the cloud's message is about it", |cloud| {
+            .until("the message of the cloud contains it", |cloud| {
                 let message = cloud.condition("Ready")?.message;
                 message.contains("StorageClass \"nope\" does not exist").then_some(message)
             })
             .await;
         assert!(message.starts_with("mariadb: mariadb-server-0: claim "), "{message}");
         let rabbit = world
-            .until("the other one is reported as well", |cloud| {
+            .until("the claim of rabbitmq is reported as well", |cloud| {
                 let reason = cloud.status().health.get("rabbitmq")?.get("server")?.reason.clone();
                 reason.contains("claim ").then_some(reason)
             })
             .await;
-        assert_eq!((world.run_suggested_commands(&told), world.run_suggested_commands(&rabbit)), (2, 2));
+        assert_eq!((world.run_suggested_commands(&reason), world.run_suggested_commands(&rabbit)), (2, 2));
         spec["storageClass"] = json!("general");
         world.apply(&spec).await;
         world.until_ready().await;
@@ -177,14 +179,14 @@ fn lists_leftovers_after_the_class_was_corrected() {
         world.until("the claim is reported", unbound).await;
         spec["storageClass"] = json!("general");
         world.apply(&spec).await;
-        let told = world
+        let message = world
             .until("helm can't change the claims", |cloud| {
                 let message = cloud.child("mariadb").message;
                 message.contains("delete the immutable objects first").then_some(message)
             })
             .await;
-        assert_eq!(world.run_suggested_commands(&told), 2, "{told}");
-        assert!(told.contains("osdpl.dev/repair=<release>"), "{told}");
+        assert_eq!(world.run_suggested_commands(&message), 2, "{message}");
+        assert!(message.contains("osdpl.dev/repair=<release>"), "{message}");
         world.annotate("osdpl.dev/repair", json!("mariadb")).await;
         world.until_ready().await;
     });

@@ -1,7 +1,7 @@
 //! An external Ceph: described by a Secret, passed to each chart as its own key, and changed while the cloud runs.
 
-mod described;
-mod theirs;
+mod foreign_objects;
+mod helpers;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services};
 use crate::world::run_test;
 
-pub const SECRET: &str = "far-away";
+pub const SECRET: &str = "external-ceph";
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 /// Has the format of `ceph auth print-key`; the key is not valid anywhere.
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
@@ -39,22 +39,24 @@ fn storage() -> Value {
 
 /// Returns status and reason of the condition `CephReady`, and its message.
 fn ceph(cloud: &OpenStackDeployment) -> (String, String) {
-    let said = cloud.condition(condition::CEPH_READY);
-    said.map(|said| (format!("{} {}", said.status, said.reason), said.message)).unwrap_or_default()
+    let condition = cloud.condition(condition::CEPH_READY);
+    condition
+        .map(|condition| (format!("{} {}", condition.status, condition.reason), condition.message))
+        .unwrap_or_default()
 }
 
 #[test]
 fn external_ceph_is_mounted_by_each_chart() {
-    run_test("far", async |world| {
+    run_test("ceph-external", async |world| {
         world.describe_ceph(json!({"manila.key": SHARES, "manila.pool": "shares"})).await;
         let _operator = world.operator().start().await;
         world.apply(&storage()).await;
         let cloud = world.until_ready().await;
-        let says = format!(
+        let message = format!(
             "Secret {}/{SECRET}: users for glance, cinder, cinder-backup, manila; ceph.conf and their keys are written for the charts",
             world.namespace
         );
-        assert_eq!(ceph(&cloud), ("True Ready".to_owned(), says));
+        assert_eq!(ceph(&cloud), ("True Ready".to_owned(), message));
         let conf = world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data.unwrap();
         let text = format!("[global]\nfsid = {FSID}\nmon_host = 10.0.0.1:6789,10.0.0.2:6789\n");
         assert_eq!(conf, BTreeMap::from([("ceph.conf".to_owned(), text)]));
@@ -78,12 +80,15 @@ fn external_ceph_is_mounted_by_each_chart() {
 
 #[test]
 fn invalid_ceph_secret_blocks_only_its_consumers() {
-    run_test("broken", async |world| {
+    run_test("ceph-invalid", async |world| {
         let operator = world.operator().start().await;
         world.apply(&spec()).await;
         let missing = |cloud: &OpenStackDeployment| (ceph(cloud).0 == "False SecretUnavailable").then(|| ceph(cloud).1);
-        let said = world.until("the Secret is missed", missing).await;
-        assert!(said.contains(&format!("Secret {}/{SECRET} does not exist; create it", world.namespace)), "{said}");
+        let message = world.until("the missing Secret is reported", missing).await;
+        assert!(
+            message.contains(&format!("Secret {}/{SECRET} does not exist; create it", world.namespace)),
+            "{message}"
+        );
 
         world.describe_ceph(json!({"glance.key": &GLANCE[..24]})).await;
         let cloud = world
@@ -92,20 +97,20 @@ fn invalid_ceph_secret_blocks_only_its_consumers() {
                 (malformed && cloud.child("keystone").ready).then(|| cloud.clone())
             })
             .await;
-        let place = format!("Secret {}/{SECRET}, key glance.key: is not a cephx key", world.namespace);
-        assert!(ceph(&cloud).1.starts_with(&place), "{:?}", ceph(&cloud));
+        let error = format!("Secret {}/{SECRET}, key glance.key: is not a cephx key", world.namespace);
+        assert!(ceph(&cloud).1.starts_with(&error), "{:?}", ceph(&cloud));
         assert_eq!(cloud.reason(), reason::INPUTS);
         for release in ["glance", "cinder"] {
             let child = cloud.child(release);
-            assert!(child.status == "absent" && child.message.contains(&place), "{child:?}");
+            assert!(child.status == "absent" && child.message.contains(&error), "{child:?}");
         }
 
         // The settings of Cinder are complete now.
         world.describe_ceph(json!({"glance.key": null, "glance.pool": null})).await;
         let cloud = world.until("cinder continues", |cloud| cloud.child("cinder").ready.then(|| cloud.clone())).await;
-        let lacks = format!("Secret {}/{SECRET}, key glance.key: is missing; add it", world.namespace);
-        assert_eq!(ceph(&cloud), ("False SecretInvalid".to_owned(), lacks.clone()));
-        assert!(cloud.child("glance").message.contains(&lacks), "{:?}", cloud.child("glance"));
+        let missing_key = format!("Secret {}/{SECRET}, key glance.key: is missing; add it", world.namespace);
+        assert_eq!(ceph(&cloud), ("False SecretInvalid".to_owned(), missing_key.clone()));
+        assert!(cloud.child("glance").message.contains(&missing_key), "{:?}", cloud.child("glance"));
 
         world.describe_ceph(json!({})).await;
         world.until_ready().await;
@@ -117,12 +122,12 @@ fn invalid_ceph_secret_blocks_only_its_consumers() {
 
 #[test]
 fn changed_ceph_upgrades_only_its_consumers_once() {
-    run_test("rotated", async |world| {
+    run_test("ceph-changed", async |world| {
         world.describe_ceph(json!({})).await;
         let _operator = world.operator().start().await;
         world.apply(&spec()).await;
         world.until_ready().await;
-        let (before, runs) = (world.follows("glance-api").await, world.helm_runs().len());
+        let (before, runs) = (world.ceph_annotation("glance-api").await, world.helm_runs().len());
 
         world.describe_ceph(json!({"glance.key": NEWER})).await;
         let again = |release: &'static str, revision| {
@@ -132,7 +137,7 @@ fn changed_ceph_upgrades_only_its_consumers_once() {
         };
         world.until("glance has the newer key", again("glance", 2)).await;
         assert_eq!(world.keyring("images-rbd-keyring").await.0, NEWER);
-        assert_ne!(world.follows("glance-api").await, before);
+        assert_ne!(world.ceph_annotation("glance-api").await, before);
         assert_eq!(world.upgraded_since(runs), ["glance"]);
 
         // An incomplete change has no effect.
@@ -163,7 +168,7 @@ fn libvirt() -> Value {
 
 #[test]
 fn libvirt_key_restart_waits_for_approval() {
-    run_test("guests", async |world| {
+    run_test("libvirt-key", async |world| {
         world.describe_ceph(json!({"nova.pool": "vms"})).await;
         let _operator = world.operator().start().await;
         world.apply(&libvirt()).await;
@@ -202,10 +207,10 @@ fn libvirt_key_restart_waits_for_approval() {
 
 #[test]
 fn keeps_foreign_objects_and_deletes_own_ones() {
-    run_test("way", async |world| {
-        let mut mine: ConfigMap =
+    run_test("ceph-foreign", async |world| {
+        let mut foreign: ConfigMap =
             serde_json::from_value(json!({"metadata": {"name": "ceph-etc"}, "data": {"ceph.conf": "mine"}})).unwrap();
-        mine = world.api().create(&PostParams::default(), &mine).await.unwrap();
+        foreign = world.api().create(&PostParams::default(), &foreign).await.unwrap();
         // The layout of Mirantis, in which nova has its own user.
         let secret = json!({
             "metadata": {"name": SECRET},
@@ -222,13 +227,13 @@ fn keeps_foreign_objects_and_deletes_own_ones() {
         let blocked = |cloud: &OpenStackDeployment| {
             (ceph(cloud).0 == "False ObjectInTheWay" && cloud.child("memcached").ready).then(|| cloud.clone())
         };
-        let cloud = world.until("it is in the way", blocked).await;
+        let cloud = world.until("the foreign ConfigMap is reported", blocked).await;
         assert!(
             ceph(&cloud).1.starts_with(&format!("ConfigMap {}/ceph-etc was not created by osdpl", world.namespace))
         );
         assert_eq!(cloud.child("libvirt").status, "absent");
         let maps = world.api::<ConfigMap>();
-        assert_eq!(maps.get("ceph-etc").await.unwrap().data, mine.data);
+        assert_eq!(maps.get("ceph-etc").await.unwrap().data, foreign.data);
         maps.delete("ceph-etc", &DeleteParams::default()).await.unwrap();
 
         let deployed = |cloud: &OpenStackDeployment| (cloud.child("libvirt").status == "deployed").then_some(());

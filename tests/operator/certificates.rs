@@ -21,25 +21,25 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
 impl World {
     /// Writes a certificate for these names, valid until the end of that year, into a Secret.
     async fn write_certificate(&self, (namespace, name): (&str, &str), names: &[String], last: i32) {
-        let (by, key) = (authority(), KeyPair::generate().unwrap());
+        let (issuer, key) = (authority(), KeyPair::generate().unwrap());
         let mut params = CertificateParams::new(names).unwrap();
         (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(last + 1, 1, 1));
-        let signed = params.signed_by(&key, &by).unwrap();
-        let texts = json!({"tls.crt": signed.pem(), "tls.key": key.serialize_pem(), "ca.crt": by.pem()});
+        let signed = params.signed_by(&key, &issuer).unwrap();
+        let texts = json!({"tls.crt": signed.pem(), "tls.key": key.serialize_pem(), "ca.crt": issuer.pem()});
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": texts});
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         api.patch(name, &PatchParams::apply("test").force(), &Patch::Apply(secret)).await.unwrap();
     }
 
     /// Waits until the cloud is Ready with this warning, or with none if it is empty.
-    async fn until_warned(&self, of: &str) {
-        let is_so = |cloud: &OpenStackDeployment| {
+    async fn until_warning(&self, text: &str) {
+        let is_warned = |cloud: &OpenStackDeployment| {
             let message = cloud.condition(condition::READY)?.message;
-            let warned = message.contains("warning: spec.features.tls");
-            let is_so = if of.is_empty() { !warned } else { message.contains(of) };
-            (is_so && cloud.is_ready()).then_some(())
+            let has_warning = message.contains("warning: spec.features.tls");
+            let is_expected = if text.is_empty() { !has_warning } else { message.contains(text) };
+            (is_expected && cloud.is_ready()).then_some(())
         };
-        self.until(&format!("the cloud is Ready and warns of {of:?}"), is_so).await;
+        self.until(&format!("the cloud is Ready and warns of {text:?}"), is_warned).await;
     }
 }
 
@@ -50,23 +50,23 @@ fn invalid_provided_certificate_is_only_a_warning() {
         spec["features"] = json!({"tls": {"internal": {"enabled": true, "given": true}}});
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        let place = format!("spec.features.tls.internal.given: Secret {}/keystone-api-tls", world.namespace);
-        world.until_warned(&format!("{place} does not exist; create it")).await;
+        let field = format!("spec.features.tls.internal.given: Secret {}/keystone-api-tls", world.namespace);
+        world.until_warning(&format!("{field} does not exist; create it")).await;
         let runs = world.helm_runs().len();
 
         let secret = (world.namespace.as_str(), "keystone-api-tls");
         let names = ["", ".svc.cluster.local"].map(|end| format!("keystone-api.{}{end}", world.namespace));
         let names = [&["keystone-api".to_owned()][..], &names].concat();
         world.write_certificate(secret, &names, 2024).await;
-        world.until_warned(&format!("{place}: tls.crt expired at 2025-01-01T00:00:00Z")).await;
+        world.until_warning(&format!("{field}: tls.crt expired at 2025-01-01T00:00:00Z")).await;
         world.write_certificate(secret, &names[..1], 2040).await;
-        let silent = names[1..].join(", ");
-        world.until_warned(&format!("{place}: tls.crt is not valid for {silent}: ")).await;
-        let told = world.osdpl(&["plan"]);
-        assert!(told.contains(&format!("keystone-api-tls: tls.crt is not valid for {silent}: ")), "{told}");
+        let missing = names[1..].join(", ");
+        world.until_warning(&format!("{field}: tls.crt is not valid for {missing}: ")).await;
+        let plan = world.osdpl(&["plan"]);
+        assert!(plan.contains(&format!("keystone-api-tls: tls.crt is not valid for {missing}: ")), "{plan}");
         world.write_certificate(secret, &names, 2040).await;
-        world.until_warned("").await;
-        assert_eq!(world.helm_runs().len(), runs, "a certificate is no value");
+        world.until_warning("").await;
+        assert_eq!(world.helm_runs().len(), runs, "a certificate does not change values");
     });
 }
 
@@ -88,15 +88,15 @@ fn finds_public_certificate_in_the_gateway_namespace() {
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         // cert-manager creates it later, so its absence is not reported.
-        world.until_warned("").await;
-        let elsewhere = ["glance.cloud.example.org".to_owned()];
-        world.write_certificate((&world.namespace, "public-tls"), &elsewhere, 2040).await;
-        world.write_certificate((&gateways, "public-tls"), &elsewhere, 2024).await;
-        let place = format!("spec.features.tls.public.secretName: Secret {gateways}/public-tls");
-        world.until_warned(&format!("{place}: tls.crt is not valid for keystone.cloud.example.org")).await;
-        world.until_warned(&format!("{place}: tls.crt expired at 2025-01-01T00:00:00Z")).await;
+        world.until_warning("").await;
+        let other_names = ["glance.cloud.example.org".to_owned()];
+        world.write_certificate((&world.namespace, "public-tls"), &other_names, 2040).await;
+        world.write_certificate((&gateways, "public-tls"), &other_names, 2024).await;
+        let field = format!("spec.features.tls.public.secretName: Secret {gateways}/public-tls");
+        world.until_warning(&format!("{field}: tls.crt is not valid for keystone.cloud.example.org")).await;
+        world.until_warning(&format!("{field}: tls.crt expired at 2025-01-01T00:00:00Z")).await;
         world.write_certificate((&gateways, "public-tls"), &["*.cloud.example.org".to_owned()], 2040).await;
-        world.until_warned("").await;
+        world.until_warning("").await;
         drop(api.delete(&gateways, &DeleteParams::default()).await.unwrap());
     });
 }

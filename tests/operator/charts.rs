@@ -52,7 +52,7 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         assert_ne!(cloud.child("memcached").chart_digest, Some(digest.clone()));
         assert_eq!(cloud.child("memcached").changes, ["(no value: the chart, helm's version or its flags)"]);
         assert!(cloud.child("mariadb").ready);
-        assert_eq!(world.helm_runs().len(), 2, "nothing rolls because a chart changed");
+        assert_eq!(world.helm_runs().len(), 2, "a changed chart does not upgrade a release");
         let hash = cloud.status().approval.unwrap();
         assert!(world.osdpl(&["plan"]).ends_with(&format!(" {hash}\n")));
         world.osdpl(&["approve", &hash]);
@@ -77,11 +77,11 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(3));
         edit(&charts.join("memcached"), 2);
         trigger_reconcile(world, "edited against the lock").await;
-        let refused = world.until("it is refused", |cloud| {
+        let message = world.until("the chart is refused", |cloud| {
             let child = cloud.child("memcached");
             (!child.ready && child.message.contains("digest")).then_some(child.message)
         });
-        let message = refused.await;
+        let message = message.await;
         assert!(
             message.contains(&format!("the lock has {digest}")) && message.contains("osdpl charts lock"),
             "{message}"
@@ -112,19 +112,19 @@ fn watches_the_cloud_while_charts_are_unavailable() {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let repository = format!("http://{}", silent.local_addr().unwrap());
         let _operator = world.operator().charts(Path::new(&repository)).start().await;
-        let lost = Rule { behaviour: None, ready: Some(false), ..Rule::new(&world.namespace, "memcached-", "") };
-        world.cluster().behaviour("lost", &lost).await.unwrap();
+        let unready = Rule { behaviour: None, ready: Some(false), ..Rule::new(&world.namespace, "memcached-", "") };
+        world.cluster().behaviour("unready", &unready).await.unwrap();
         let cloud = world.until_reason(reason::UNHEALTHY).await;
         assert_eq!(cloud.status().releases, "1/2");
         assert_eq!(cloud.child("memcached").chart_digest, before.child("memcached").chart_digest);
-        world.cluster().remove_rule("lost").await.unwrap();
+        world.cluster().remove_rule("unready").await.unwrap();
         assert_eq!(world.until_ready().await.status().children, before.status().children);
 
         world.apply(&with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 256}}}))).await;
-        let waits = |cloud: &OpenStackDeployment| {
+        let is_waiting = |cloud: &OpenStackDeployment| {
             (cloud.child("memcached").message == "chart memcached is being fetched").then_some(())
         };
-        world.until("it waits for its chart", waits).await;
+        world.until("it waits for its chart", is_waiting).await;
         assert_eq!(world.helm_runs().len(), 2);
     });
 }

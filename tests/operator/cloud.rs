@@ -81,7 +81,7 @@ impl World {
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
             "metadata": {"name": name, "namespace": self.namespace}, "spec": spec,
         });
-        let params = PatchParams::apply("story").force();
+        let params = PatchParams::apply("test").force();
         self.deployments().patch(name, &params, &Patch::Apply(object)).await.unwrap()
     }
 
@@ -93,11 +93,11 @@ impl World {
 
     /// Runs `kubectl delete --wait=false` for the resource.
     pub async fn delete(&self) {
-        self.delete_of(NAME).await;
+        self.delete_named(NAME).await;
     }
 
     /// Deletes another resource.
-    pub async fn delete_of(&self, name: &str) {
+    pub async fn delete_named(&self, name: &str) {
         self.deployments().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
@@ -106,24 +106,24 @@ impl World {
         self.until_object::<OpenStackDeployment>("the resource is deleted", NAME, |found| found.is_none()).await;
     }
 
-    /// Waits until `look` returns a value for the resource.
-    pub async fn until<T>(&self, what: &str, look: impl FnMut(&OpenStackDeployment) -> Option<T>) -> T {
-        self.until_of(NAME, what, look).await
+    /// Waits until `find` returns a value for the resource.
+    pub async fn until<T>(&self, what: &str, find: impl FnMut(&OpenStackDeployment) -> Option<T>) -> T {
+        self.until_of(NAME, what, find).await
     }
 
-    /// Waits until `look` returns a value for another resource.
+    /// Waits until `find` returns a value for another resource.
     pub async fn until_of<T>(
         &self,
         name: &str,
         what: &str,
-        mut look: impl FnMut(&OpenStackDeployment) -> Option<T>,
+        mut find: impl FnMut(&OpenStackDeployment) -> Option<T>,
     ) -> T {
         let found = async {
-            let mut seen = pin!(watcher::watch_object(self.deployments(), name).default_backoff());
+            let mut events = pin!(watcher::watch_object(self.deployments(), name).default_backoff());
             loop {
-                let event = seen.next().await;
+                let event = events.next().await;
                 if let Some(Ok(Some(deployment))) = event
-                    && let Some(found) = look(&deployment)
+                    && let Some(found) = find(&deployment)
                 {
                     return found;
                 }

@@ -20,30 +20,30 @@ fn secret() -> String {
 
 #[test]
 fn restores_an_edited_secret_without_upgrades() {
-    run_test("edited", async |world| {
+    run_test("credentials-edited", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&[MARIADB, "memcached"])).await;
         world.until_ready().await;
         world.allow_errors();
         let before = world.credentials(MARIADB).await;
-        let edited = Patch::Merge(json!({"stringData": {"root": "made-by-hand"}}));
-        let by_hand = PatchParams { field_manager: Some("kubectl-patch".into()), ..PatchParams::default() };
-        let touched = world.api::<Secret>().patch(&secret(), &by_hand, &edited).await.unwrap();
-        let put_back = |found: Option<&Secret>| {
-            found.is_some_and(|found| found.metadata.resource_version != touched.metadata.resource_version)
+        let edited = Patch::Merge(json!({"stringData": {"root": "edited-by-hand"}}));
+        let kubectl = PatchParams { field_manager: Some("kubectl-patch".into()), ..PatchParams::default() };
+        let edited_secret = world.api::<Secret>().patch(&secret(), &kubectl, &edited).await.unwrap();
+        let is_changed_back = |found: Option<&Secret>| {
+            found.is_some_and(|found| found.metadata.resource_version != edited_secret.metadata.resource_version)
         };
-        world.until_object::<Secret>("it is put back", &secret(), put_back).await;
+        world.until_object::<Secret>("the Secret is restored", &secret(), is_changed_back).await;
         assert_eq!(world.credentials(MARIADB).await, before);
         let unlabelled = Patch::Merge(json!({"metadata": {"labels": {osdpl_core::api::DEPLOYMENT_LABEL: null}}}));
-        world.api::<Secret>().patch(&secret(), &by_hand, &unlabelled).await.unwrap();
-        let labelled = |found: Option<&Secret>| {
+        world.api::<Secret>().patch(&secret(), &kubectl, &unlabelled).await.unwrap();
+        let has_label = |found: Option<&Secret>| {
             found.is_some_and(|found| found.labels().contains_key(osdpl_core::api::DEPLOYMENT_LABEL))
         };
-        world.until_object::<Secret>("it has its label again", &secret(), labelled).await;
+        world.until_object::<Secret>("it has its label again", &secret(), has_label).await;
         assert_eq!(world.credentials(MARIADB).await, before);
         world.until_ready().await;
         assert_eq!(world.helm_runs().len(), 2);
-        let told = async {
+        let restored = async {
             loop {
                 let events = world.api::<Event>().list(&ListParams::default()).await.unwrap().items;
                 match events.into_iter().find(|event| event.reason.as_deref() == Some("CredentialRestored")) {
@@ -52,7 +52,7 @@ fn restores_an_edited_secret_without_upgrades() {
                 }
             }
         };
-        let event = with_timeout("it is reported", told).await;
+        let event = with_timeout("the restored credential is reported", restored).await;
         assert_eq!(event.type_.as_deref(), Some("Warning"));
         assert_eq!(event.related.and_then(|secret| secret.name), Some(secret()));
         let note = event.message.unwrap();
@@ -62,24 +62,24 @@ fn restores_an_edited_secret_without_upgrades() {
 
 #[test]
 fn restores_credentials_deleted_during_an_install() {
-    run_test("torn", async |world| {
+    run_test("credentials-deleted", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&[MARIADB, "memcached"])).await;
-        world.until("helm is at mariadb", |cloud| (cloud.child(MARIADB).status == "starting").then_some(())).await;
-        let ours = ListParams::default().labels(osdpl_core::api::DEPLOYMENT_LABEL);
+        world.until("helm starts for mariadb", |cloud| (cloud.child(MARIADB).status == "starting").then_some(())).await;
+        let labelled = ListParams::default().labels(osdpl_core::api::DEPLOYMENT_LABEL);
         let secrets: Api<Secret> = world.api();
-        secrets.delete_collection(&DeleteParams::default(), &ours).await.unwrap();
-        world.until_object::<Secret>("it is back", &secret(), |found| found.is_some()).await;
+        secrets.delete_collection(&DeleteParams::default(), &labelled).await.unwrap();
+        world.until_object::<Secret>("the Secret is restored", &secret(), |found| found.is_some()).await;
         world.until_ready().await;
         let root = world.credentials(MARIADB).await["root"].clone();
         assert_eq!(world.helm_values(MARIADB).pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!(root)));
-        assert_eq!(world.helm_runs().len(), 2, "no release was given another password");
+        assert_eq!(world.helm_runs().len(), 2, "no release got another password");
     });
 }
 
 #[test]
 fn keeps_the_value_of_an_unreferenced_secret() {
-    run_test("unnamed", async |world| {
+    run_test("credentials-unreferenced", async |world| {
         let mut spec = services(&[MARIADB]);
         let mut operator = world.operator().start().await;
         world.apply(&spec).await;
@@ -88,32 +88,32 @@ fn keeps_the_value_of_an_unreferenced_secret() {
             serde_json::from_value(json!({"metadata": {"name": "own"}, "stringData": {"root": "0wn-password"}}))
                 .unwrap();
         world.api().create(&PostParams::default(), &own).await.unwrap();
-        let unnamed = spec.clone();
+        let unreferenced = spec.clone();
         spec["services"][MARIADB]["credentials"] = json!({"root": {"name": "own", "key": "root"}});
-        for spec in [spec, unnamed] {
+        for spec in [spec, unreferenced] {
             // The next operator knows nothing about the previously provided value.
             operator.kill();
-            let wanted = world.apply(&spec).await.metadata.generation;
+            let generation = world.apply(&spec).await.metadata.generation;
             operator = world.operator().start().await;
             let current = |cloud: &OpenStackDeployment| {
-                (cloud.status().observed_generation == wanted && cloud.is_ready()).then_some(())
+                (cloud.status().observed_generation == generation && cloud.is_ready()).then_some(())
             };
             world.until("the spec is in sync", current).await;
             let root = world.helm_values(MARIADB).pointer("/endpoints/oslo_db/auth/admin/password").cloned();
             assert_eq!(root, Some(json!("0wn-password")));
             assert_eq!(world.helm_runs().len(), 2);
         }
-        let renewed = |ours: Option<&Secret>| {
+        let is_current = |ours: Option<&Secret>| {
             let data = ours.and_then(|ours| ours.data.as_ref()).unwrap();
             data["root"].0 == b"0wn-password"
         };
-        world.until_object::<Secret>("our Secret has the running value", &secret(), renewed).await;
+        world.until_object::<Secret>("our Secret has the running value", &secret(), is_current).await;
         assert_eq!(world.helm_runs().len(), 2);
     });
 }
 
-/// Values of an optional source that exists.
-async fn given(world: &World) -> serde_json::Value {
+/// Returns a spec with an optional source of values that exists.
+async fn spec_with_values_from(world: &World) -> serde_json::Value {
     let values: ConfigMap = serde_json::from_value(json!({
         "metadata": {"name": "given"}, "data": {"values.yaml": "conf: {memcached: {memory: 333}}"},
     }))
@@ -127,8 +127,8 @@ async fn given(world: &World) -> serde_json::Value {
 
 #[test]
 fn unreadable_values_are_not_treated_as_missing() {
-    run_test("outage", async |world| {
-        let spec = given(world).await;
+    run_test("values-unreadable", async |world| {
+        let spec = spec_with_values_from(world).await;
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         world.until_ready().await;

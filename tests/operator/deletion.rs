@@ -1,6 +1,6 @@
 //! Deleting a cloud, and recreating it.
 
-mod held;
+mod foreign_finalizer;
 
 use std::collections::BTreeMap;
 
@@ -23,16 +23,16 @@ const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 /// Glance's claims have no label, only helm's annotations.
 const GLANCE: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// The detached release; it has a claim, credentials and a Job.
-const LET_GO: &str = "rabbitmq";
+/// The unmanaged release; it has a claim, credentials and a Job.
+const UNMANAGED: &str = "rabbitmq";
 
-/// Whether the name belongs to the detached release.
-fn stays(name: &str) -> bool {
-    name.contains(LET_GO)
+/// Whether the name belongs to the unmanaged release.
+fn is_unmanaged(name: &str) -> bool {
+    name.contains(UNMANAGED)
 }
 
 /// Returns the identities of objects with data: claims, and Secrets except helm's.
-async fn kept(world: &World) -> BTreeMap<String, Option<String>> {
+async fn retained_objects(world: &World) -> BTreeMap<String, Option<String>> {
     let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap();
     let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
     let secrets = secrets.items.into_iter().filter(|secret| {
@@ -59,54 +59,63 @@ fn values(world: &World) -> Vec<Value> {
 }
 
 #[test]
-fn deletion_runs_backwards_and_respects_retain_and_detach() {
+fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
     run_test("deletion", async |world| {
         let mut spec = services(&GLANCE);
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         world.until_ready().await;
-        let (kept_before, values_before) = (kept(world).await, values(world));
+        let (retained_before, values_before) = (retained_objects(world).await, values(world));
         for needed in
             ["glance-images", "keystone-fernet-keys", "mysql-data-mariadb-server-0", "nimbus-credentials-keystone"]
         {
-            assert!(kept_before.contains_key(needed), "{kept_before:?}");
+            assert!(retained_before.contains_key(needed), "{retained_before:?}");
         }
 
         world.delete().await;
         world.until_gone().await;
-        let gone = uninstalled(world);
-        let place = |release: &str| gone.iter().position(|gone| gone == release).unwrap();
+        let uninstalled = uninstalled(world);
+        let position = |release: &str| uninstalled.iter().position(|name| name == release).unwrap();
         for needed in ["mariadb", "memcached"] {
-            assert!(place("keystone") < place(needed), "what others need goes after them: {gone:?}");
+            assert!(
+                position("keystone") < position(needed),
+                "a release is uninstalled before its dependencies: {uninstalled:?}"
+            );
         }
-        assert_eq!(jobs(world).await, [""; 0], "helm leaves hooks behind, the operator does not");
-        assert_eq!(kept(world).await, kept_before);
+        assert_eq!(jobs(world).await, [""; 0], "the operator deletes the Jobs of hooks, which helm keeps");
+        assert_eq!(retained_objects(world).await, retained_before);
 
         world.apply(&spec).await;
         world.until_ready().await;
         assert_eq!(values(world), values_before);
-        assert_eq!(kept(world).await, kept_before);
+        assert_eq!(retained_objects(world).await, retained_before);
 
         spec["deletionPolicy"] = json!("Purge");
-        spec["services"][LET_GO]["releases"] = json!({LET_GO: {"managed": false}});
+        spec["services"][UNMANAGED]["releases"] = json!({UNMANAGED: {"managed": false}});
         world.apply(&spec).await;
-        let let_go = |cloud: &OpenStackDeployment| cloud.child(LET_GO).message.starts_with("unmanaged:").then_some(());
-        world.until("a release is let go", let_go).await;
+        let unmanaged =
+            |cloud: &OpenStackDeployment| cloud.child(UNMANAGED).message.starts_with("unmanaged:").then_some(());
+        world.until("a release is unmanaged", unmanaged).await;
         world.delete().await;
         world.until_gone().await;
-        let claims_go = async {
+        let deleted_claims = async {
             let claims: Api<PersistentVolumeClaim> = world.api();
-            for claim in
-                claims.list(&ListParams::default()).await.unwrap().into_iter().filter(|claim| !stays(&claim.name_any()))
+            for claim in claims
+                .list(&ListParams::default())
+                .await
+                .unwrap()
+                .into_iter()
+                .filter(|claim| !is_unmanaged(&claim.name_any()))
             {
                 let uid = claim.uid().unwrap();
                 await_condition(claims.clone(), &claim.name_any(), conditions::is_deleted(&uid)).await.unwrap();
             }
         };
-        with_timeout("claims are deleted", Box::pin(claims_go)).await;
-        let staying: BTreeMap<_, _> = kept_before.into_iter().filter(|(name, _)| stays(name)).collect();
-        assert!(staying.len() > 1, "a claim and credentials: {staying:?}");
-        assert_eq!(kept(world).await, staying);
+        with_timeout("claims are deleted", Box::pin(deleted_claims)).await;
+        let unmanaged_objects: BTreeMap<_, _> =
+            retained_before.into_iter().filter(|(name, _)| is_unmanaged(name)).collect();
+        assert!(unmanaged_objects.len() > 1, "a claim and credentials: {unmanaged_objects:?}");
+        assert_eq!(retained_objects(world).await, unmanaged_objects);
         assert_eq!(jobs(world).await, ["rabbitmq-cluster-wait"]);
     });
 }

@@ -72,10 +72,10 @@ fn reports_drift_with_author_and_time_across_restarts() {
         let both = ["Service memcached deleted ?", "StatefulSet memcached-memcached edited: spec.replicas kubectl"];
         until_drift(world, "memcached", &both).await;
 
-        let all = |cloud: &OpenStackDeployment| {
+        let is_reported = |cloud: &OpenStackDeployment| {
             (cloud.is_ready() && cloud.child("memcached").drift.len() == 2).then(|| cloud.clone())
         };
-        let cloud = world.until("the cloud is Ready, and the change is reported", all).await;
+        let cloud = world.until("the cloud is Ready, and the change is reported", is_reported).await;
         let degraded = cloud.condition(condition::DEGRADED).unwrap();
         assert_eq!((degraded.status.as_str(), degraded.reason.as_str()), ("True", reason::DRIFTED));
         let message = cloud.child("mariadb").message;
@@ -86,7 +86,7 @@ fn reports_drift_with_author_and_time_across_restarts() {
         assert!(message.contains(&format!("annotate the resource with {REPAIR}=mariadb")), "{message}");
         let summary = cloud.status().message;
         assert!(summary.contains("changed outside of helm: mariadb, memcached"), "{summary}");
-        // Events come after the status that they speak of, and before the next one.
+        // An event is written after the status that it describes, and before the next status.
         let mut spec = services(&SMALL);
         spec["deletionPolicy"] = "Retain".into();
         world.apply(&spec).await;
@@ -125,21 +125,22 @@ fn repairs_drift_with_growing_backoff() {
         let script =
             async || world.api::<ConfigMap>().get("mariadb-bin").await.unwrap().data.unwrap()["stand-in.sh"].clone();
         let shipped = script().await;
-        edit(world, "fighter", "exec false").await;
-        world.until("the edit is taken back", repaired("mariadb", 2)).await;
+        edit(world, "other-tool", "exec false").await;
+        world.until("the edit is reverted", repaired("mariadb", 2)).await;
         assert_eq!(script().await, shipped);
-        edit(world, "fighter", "exec false").await;
-        let fought = |cloud: &OpenStackDeployment| {
+        edit(world, "other-tool", "exec false").await;
+        let is_reported = |cloud: &OpenStackDeployment| {
             let message = cloud.child("mariadb").message;
-            let fight = message.contains("it came back after being repaired") && message.contains("by fighter");
-            fight.then_some(())
+            let is_repeated =
+                message.contains("it came back after being repaired") && message.contains("by other-tool");
+            is_repeated.then_some(())
         };
-        world.until("the repeated change is reported with its author", fought).await;
+        world.until("the repeated change is reported with its author", is_reported).await;
         assert_eq!((world.helm_runs().len(), script().await.as_str()), (4, "exec false"));
 
         // An explicit request applies at once, and the spec applies again from then on.
         world.annotate(REPAIR, json!("mariadb")).await;
-        world.until("the edit is taken back again", repaired("mariadb", 3)).await;
+        world.until("the edit is reverted again", repaired("mariadb", 3)).await;
         assert_eq!((world.helm_runs().len(), script().await), (5, shipped));
         assert_eq!(operator.metric("osdpl_releases_drifted{", "nimbus"), 0);
     });
@@ -157,17 +158,17 @@ fn repairs_reported_drift_on_request() {
         let cloud = until_drift(world, "mariadb", &[]).await;
         assert!(cloud.child("mariadb").revision >= Some(1));
         let done = |cloud: &OpenStackDeployment| {
-            let spent = !cloud.metadata.annotations.clone().unwrap_or_default().contains_key(REPAIR);
-            (cloud.is_ready() && cloud.child("mariadb").revision == Some(2) && spent).then(|| cloud.clone())
+            let is_consumed = !cloud.metadata.annotations.clone().unwrap_or_default().contains_key(REPAIR);
+            (cloud.is_ready() && cloud.child("mariadb").revision == Some(2) && is_consumed).then(|| cloud.clone())
         };
-        let cloud = world.until("it is applied again, once", done).await;
+        let cloud = world.until("it is applied again once", done).await;
         assert_eq!((cloud.child("memcached").revision, world.helm_runs().len()), (Some(1), 3));
     });
 }
 
 #[test]
 fn detects_removed_fields_without_a_writer() {
-    run_test("drift-taken", async |world| {
+    run_test("drift-removed", async |world| {
         let _operator = world.operator().start().await;
         world.apply(&services(&SMALL)).await;
         world.until_ready().await;
@@ -178,14 +179,19 @@ fn detects_removed_fields_without_a_writer() {
         let cloud = world
             .until("both are reported", |cloud| (cloud.child("mariadb").drift.len() == 2).then(|| cloud.clone()))
             .await;
-        let told = drift(&cloud.child("mariadb"));
-        assert_eq!(told[0], "ConfigMap mariadb-bin edited: data.stand-in.sh removed ?");
-        assert!(told[1].starts_with("StatefulSet mariadb-server edited: spec.template.spec.nodeSelector"), "{told:?}");
+        let reported = drift(&cloud.child("mariadb"));
+        assert_eq!(reported[0], "ConfigMap mariadb-bin edited: data.stand-in.sh removed ?");
+        assert!(
+            reported[1].starts_with("StatefulSet mariadb-server edited: spec.template.spec.nodeSelector"),
+            "{reported:?}"
+        );
         world.annotate(REPAIR, json!("mariadb")).await;
         let cloud = until_drift(world, "mariadb", &[]).await;
         assert_eq!(cloud.child("mariadb").drift, []);
         world
-            .until("it is done", |cloud| (cloud.is_ready() && cloud.child("mariadb").revision == Some(2)).then_some(()))
+            .until("the release is repaired", |cloud| {
+                (cloud.is_ready() && cloud.child("mariadb").revision == Some(2)).then_some(())
+            })
             .await;
         let data = world.api::<ConfigMap>().get("mariadb-bin").await.unwrap().data.unwrap();
         assert!(data.contains_key("stand-in.sh"));
@@ -210,7 +216,7 @@ fn ignores_configured_drift() {
         spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Ignore".into();
         world.apply(&spec).await;
         until_drift(world, "memcached", &[]).await;
-        assert_eq!(drift_events(world).await.len(), 1, "the reports before the last response");
+        assert_eq!(drift_events(world).await.len(), 1, "no event after the first report");
     });
 }
 
@@ -222,7 +228,7 @@ fn own_upgrade_is_not_drift() {
         world.apply(&spec).await;
         world.until_ready().await;
 
-        world.hold_helm();
+        world.block_helm();
         let values = json!({"conf": {"powerdns": {"loglevel": 5}}});
         world.apply(&with_values(spec, "powerdns", values)).await;
         let gone = |job: Option<&Job>| job.is_none_or(|job| job.metadata.deletion_timestamp.is_some());
@@ -234,7 +240,7 @@ fn own_upgrade_is_not_drift() {
         let child = cloud.child("powerdns");
         assert_eq!((child.status.as_str(), child.revision, drift(&child)), ("deployed", Some(1), Vec::new()));
 
-        world.let_helm_begin().await;
+        world.release_helm().await;
         let cloud = world.until_ready().await;
         assert_eq!(cloud.child("powerdns").revision, Some(2));
         assert_eq!(drift_events(world).await.len(), 1, "{:#?}", drift_events(world).await);

@@ -38,7 +38,7 @@ pub async fn print(world: &World) {
             eprintln!("{:?} {:?}", event.reason, event.message);
         }
     }
-    eprintln!("=== the operator's and its helms' writes");
+    eprintln!("=== writes of the operator and its helm processes");
     let writes = world.writes_since(k8s_openapi::jiff::Timestamp::UNIX_EPOCH);
     for entry in writes.iter().filter(|entry| entry.namespace == world.namespace) {
         let agent = entry.user_agent.split('/').next().unwrap_or_default();

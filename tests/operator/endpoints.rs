@@ -4,23 +4,23 @@ use osdpl_core::api::{ComponentHealth, ComponentStatus, OpenStackDeployment, rea
 use serde_json::json;
 
 use crate::cloud::{StatusAccess, services, with_values};
+use crate::fake_apis::{Behaviour, FakeApis};
 use crate::operator::{Operator, Setup};
-use crate::standin::{Behaviour, StandIn};
 use crate::world::{World, now, run_test};
 
 const SERVICES: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
 impl World {
-    /// Starts an operator that connects to the stand-in instead of every Service.
-    pub async fn start_with_stand_in(&self, server: &StandIn) -> Operator {
-        self.setup_with_stand_in(server).start().await
+    /// Starts an operator that connects to the simulated APIs instead of every Service.
+    pub async fn start_with_fake_apis(&self, server: &FakeApis) -> Operator {
+        self.setup_with_fake_apis(server).start().await
     }
 
     /// Returns the same setup before the start.
-    pub fn setup_with_stand_in(&self, server: &StandIn) -> Setup<'_> {
+    pub fn setup_with_fake_apis(&self, server: &FakeApis) -> Setup<'_> {
         let address = server.address.to_string();
-        let often = ["--probe-period", "1", "--probe-timeout", "1", "--probe-address", &address];
-        self.operator().arguments(&often)
+        let arguments = ["--probe-period", "1", "--probe-timeout", "1", "--probe-address", &address];
+        self.operator().arguments(&arguments)
     }
 
     async fn until_endpoint(&self, reason: &str) -> (ComponentStatus, OpenStackDeployment) {
@@ -29,41 +29,41 @@ impl World {
 
     /// Waits until the cloud is Ready with these endpoints.
     async fn until_endpoints_respond(&self, applications: &[&str]) {
-        let well = |cloud: &OpenStackDeployment| {
+        let is_expected = |cloud: &OpenStackDeployment| {
             let health = cloud.status().health;
-            let of = |application: &str| Some(health.get(application)?.get("endpoint")?.status);
+            let endpoint_status = |application: &str| Some(health.get(application)?.get("endpoint")?.status);
             let all = ["glance", "keystone"].into_iter().all(|application| {
-                of(application) == applications.contains(&application).then_some(ComponentHealth::Ready)
+                endpoint_status(application) == applications.contains(&application).then_some(ComponentHealth::Ready)
             });
             (all && cloud.is_ready()).then_some(())
         };
-        self.until(&format!("{applications:?} respond, and the cloud is Ready"), well).await;
+        self.until(&format!("{applications:?} respond, and the cloud is Ready"), is_expected).await;
     }
 }
 
 #[test]
 fn failing_api_blocks_ready_but_unreachable_does_not() {
     run_test("endpoints", async |world| {
-        let server = StandIn::start(&["identity"]).await;
-        let _operator = world.start_with_stand_in(&server).await;
+        let server = FakeApis::start(&["identity"]).await;
+        let _operator = world.start_with_fake_apis(&server).await;
         world.apply(&services(&SERVICES)).await;
         let (health, _) = world.until_endpoint("catalogue").await;
         assert_eq!(health.reason, "Keystone's catalogue has no endpoint of type \"image\"");
         let password = world.credentials("keystone").await["admin"].clone();
         let login = server.logins().pop().unwrap();
         assert_eq!(login["auth"]["identity"]["password"]["user"]["password"], json!(password));
-        server.catalogue(&["identity", "image"]);
+        server.set_catalogue(&["identity", "image"]);
         world.until_endpoints_respond(&["glance", "keystone"]).await;
 
         // The event about Ready, and details of the status, are written after that.
-        server.answered(6).await;
+        server.wait_for_requests(6).await;
         let since = now();
-        server.answered(6).await;
-        let written: Vec<_> = world.writes_since(since).into_iter().map(|entry| (entry.verb, entry.resource)).collect();
-        assert_eq!(written, [], "an unchanged response causes no write");
+        server.wait_for_requests(6).await;
+        let writes: Vec<_> = world.writes_since(since).into_iter().map(|entry| (entry.verb, entry.resource)).collect();
+        assert_eq!(writes, [], "an unchanged response causes no write");
 
         let url = format!("GET http://glance-api.{}.svc.cluster.local:9292/versions", world.namespace);
-        server.answers("glance-api", Behaviour::Badly);
+        server.set_behaviour("glance-api", Behaviour::Unavailable);
         let (health, cloud) = world.until_endpoint("503").await;
         assert_eq!((health.status, health.ready.as_str()), (ComponentHealth::Unhealthy, "0/1"));
         assert_eq!(health.reason, format!("{url}: 503 Service Unavailable"));
@@ -74,13 +74,13 @@ fn failing_api_blocks_ready_but_unreachable_does_not() {
         let degraded = cloud.condition("Degraded").unwrap();
         assert_eq!((degraded.status.as_str(), degraded.message), ("True", causes[0].message.clone()));
 
-        server.answers("glance-api", Behaviour::Never);
+        server.set_behaviour("glance-api", Behaviour::Silent);
         let (health, _) = world.until_endpoint("no response").await;
         assert_eq!(health.reason, format!("{url}: no response within 1 s"));
-        server.answers("glance-api", Behaviour::Well);
+        server.set_behaviour("glance-api", Behaviour::Normal);
         world.until_endpoints_respond(&["glance", "keystone"]).await;
 
-        server.answers("glance-api", Behaviour::Badly);
+        server.set_behaviour("glance-api", Behaviour::Unavailable);
         world.until_endpoint("503").await;
         drop(server);
         world.until_endpoints_respond(&[]).await;
@@ -90,14 +90,14 @@ fn failing_api_blocks_ready_but_unreachable_does_not() {
 #[test]
 fn reports_an_untrusted_api_certificate() {
     run_test("certificate", async |world| {
-        let server = StandIn::start(&["identity", "image"]).await;
-        let _operator = world.start_with_stand_in(&server).await;
+        let server = FakeApis::start(&["identity", "image"]).await;
+        let _operator = world.start_with_fake_apis(&server).await;
         let encrypted = json!({"endpoints": {"image": {"scheme": {"default": "https"}}}});
         world.apply(&with_values(services(&SERVICES), "glance", encrypted)).await;
         let (health, _) = world.until_endpoint("certificate").await;
-        let begins =
+        let prefix =
             format!("GET https://glance-api.{}.svc.cluster.local:9292/versions: certificate: ", world.namespace);
-        assert!(health.reason.starts_with(&begins), "{}", health.reason);
+        assert!(health.reason.starts_with(&prefix), "{}", health.reason);
         world.apply(&services(&SERVICES)).await;
         world.until_endpoints_respond(&["glance", "keystone"]).await;
     });

@@ -1,4 +1,4 @@
-//! A release whose Job writes facts: they reach the values of that release and of no other.
+//! A release whose Job writes facts, which only the values of that release use.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -11,20 +11,20 @@ use crate::world::run_test;
 /// A service with a Job that creates something, and the empty object that the Job writes into.
 const LANTERN: &str = "
 service: lantern
-description: Made up.
+description: A test service.
 group: infra
 releases:
   lantern:
     chart: memcached
-    facts: lantern-made
-    plainJobs: [lantern-make]
+    facts: lantern-facts
+    plainJobs: [lantern-job]
     values:
       extraObjects:
-        made: {apiVersion: v1, kind: ConfigMap, metadata: {name: lantern-made}}
+        made: {apiVersion: v1, kind: ConfigMap, metadata: {name: lantern-facts}}
         make: &make
           apiVersion: batch/v1
           kind: Job
-          metadata: {name: lantern-make, labels: {release_group: '{{ .Release.Name }}'}}
+          metadata: {name: lantern-job, labels: {release_group: '{{ .Release.Name }}'}}
           spec:
             template:
               metadata: {labels: {application: lantern, component: make, release_group: '{{ .Release.Name }}'}}
@@ -57,25 +57,25 @@ fn facts_of_a_job_reach_only_its_release() {
         let memory = || world.helm_values("lantern").pointer("/conf/memcached/memory").cloned();
         assert_eq!(memory(), None);
 
-        let made = |memory: &str| Patch::Merge(json!({"data": {"memory": memory}}));
+        let patch = |memory: &str| Patch::Merge(json!({"data": {"memory": memory}}));
         let write = async |memory: &str| {
             let writer = PatchParams { field_manager: Some("osdpl-facts".into()), ..PatchParams::default() };
-            world.api::<ConfigMap>().patch("lantern-made", &writer, &made(memory)).await.unwrap();
+            world.api::<ConfigMap>().patch("lantern-facts", &writer, &patch(memory)).await.unwrap();
         };
         let revisions = |cloud: &OpenStackDeployment| {
             ["lantern", "openvswitch"].map(|release| cloud.child(release).revision.unwrap_or_default())
         };
         for (text, revision) in [("500", 2), ("600", 3)] {
             write(text).await;
-            let upgraded = |cloud: &OpenStackDeployment| {
+            let is_upgraded = |cloud: &OpenStackDeployment| {
                 (cloud.is_ready() && revisions(cloud)[0] >= revision).then(|| cloud.clone())
             };
-            let cloud = world.until("the fact has arrived", upgraded).await;
+            let cloud = world.until("the fact is deployed", is_upgraded).await;
             assert_eq!((revisions(&cloud), memory()), ([revision, 1], Some(Value::from(text))));
             assert!(cloud.child("lantern").drift.is_empty(), "{:?}", cloud.child("lantern").drift);
         }
-        let kept = world.api::<ConfigMap>().get("lantern-made").await.unwrap().data.unwrap();
-        assert_eq!(kept["memory"], "600");
+        let data = world.api::<ConfigMap>().get("lantern-facts").await.unwrap().data.unwrap();
+        assert_eq!(data["memory"], "600");
         assert_eq!(world.helm_runs().len(), 4, "{:?}", world.helm_runs());
     });
 }

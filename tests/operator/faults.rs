@@ -1,4 +1,4 @@
-//! Faults in a healthy cloud, the message for the user, and the recovery.
+//! Faults in a healthy cloud are reported, and the cloud recovers.
 
 use cluster::Rule;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
@@ -12,10 +12,10 @@ use crate::world::{World, run_test};
 
 impl World {
     /// Deletes the pods whose names have this prefix: their controllers recreate them.
-    pub async fn delete_pods(&self, beginning: &str) {
+    pub async fn delete_pods(&self, prefix: &str) {
         let pods = self.api::<Pod>();
         for pod in pods.list(&ListParams::default()).await.unwrap() {
-            if pod.name_any().starts_with(beginning) {
+            if pod.name_any().starts_with(prefix) {
                 pods.delete(&pod.name_any(), &DeleteParams::default()).await.unwrap();
             }
         }
@@ -33,11 +33,11 @@ impl World {
         &self,
         application: &str,
         component: &str,
-        words: &str,
+        text: &str,
     ) -> (ComponentStatus, OpenStackDeployment) {
-        self.until(&format!("{application}/{component} is reported with {words:?}"), |cloud| {
+        self.until(&format!("{application}/{component} is reported with {text:?}"), |cloud| {
             let health = cloud.status().health.get(application)?.get(component)?.clone();
-            health.reason.contains(words).then(|| (health, cloud.clone()))
+            health.reason.contains(text).then(|| (health, cloud.clone()))
         })
         .await
     }
@@ -56,28 +56,28 @@ fn lost_node_degrades_only_its_pods() {
         let all = nodes.list(&ListParams::default()).await.unwrap();
         let node = all.iter().map(ResourceExt::name_any).find(|name| *name != used).unwrap();
         world.label_node(&node, "kwok.osdpl.dev/ready", json!("false")).await;
-        let lost = format!("node {node} is NotReady");
-        let (health, _) = world.until_reason_contains("openvswitch", "server", &lost).await;
-        let of = |health: &ComponentStatus| (health.status, health.ready.clone(), health.reason.clone());
-        assert_eq!(of(&health), (ComponentHealth::Degraded, "2/3".into(), lost.clone()));
+        let not_ready = format!("node {node} is NotReady");
+        let (health, _) = world.until_reason_contains("openvswitch", "server", &not_ready).await;
+        let fields = |health: &ComponentStatus| (health.status, health.ready.clone(), health.reason.clone());
+        assert_eq!(fields(&health), (ComponentHealth::Degraded, "2/3".into(), not_ready.clone()));
         let cloud = world
             .until("the condition reports it", |cloud| {
                 (cloud.condition("Degraded")?.reason == reason::NODES).then(|| cloud.clone())
             })
             .await;
-        assert_eq!(cloud.condition("Degraded").unwrap().message, format!("{lost}: openvswitch/server 2/3"));
-        assert!(cloud.is_ready(), "the existing pods are fine");
+        assert_eq!(cloud.condition("Degraded").unwrap().message, format!("{not_ready}: openvswitch/server 2/3"));
+        assert!(cloud.is_ready(), "the other pods are healthy");
         assert_eq!(cloud.status().health["memcached"]["server"].status, ComponentHealth::Ready);
         let causes = cloud.status().causes;
         assert_eq!((causes.len(), causes[0].message.clone()), (1, format!("node {node}: NotReady")));
         assert_eq!(causes[0].affected, ["openvswitch/server"]);
 
         world.label_node(&node, "kwok.osdpl.dev/ready", json!(null)).await;
-        let whole = |cloud: &OpenStackDeployment| {
-            let whole = cloud.status().health["openvswitch"]["server"].ready == "3/3";
-            (whole && cloud.condition("Degraded")?.status == "False").then(|| cloud.status().causes)
+        let is_healthy = |cloud: &OpenStackDeployment| {
+            let has_all_pods = cloud.status().health["openvswitch"]["server"].ready == "3/3";
+            (has_all_pods && cloud.condition("Degraded")?.status == "False").then(|| cloud.status().causes)
         };
-        assert_eq!(world.until("all nodes are back", whole).await, []);
+        assert_eq!(world.until("all nodes are back", is_healthy).await, []);
         assert_eq!(world.helm_runs().len(), 2);
     });
 }
@@ -138,7 +138,7 @@ fn names_a_missing_mounted_secret() {
 
         world.annotate("osdpl.dev/repair", json!("keystone")).await;
         world
-            .until("it is whole again", |cloud| {
+            .until("keystone is ready again", |cloud| {
                 (cloud.is_ready() && cloud.child("keystone").revision == Some(2)).then_some(())
             })
             .await;
@@ -157,9 +157,10 @@ fn failing_hook_is_the_only_root_cause() {
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         let cloud = world
             .until("the hook's log is reported", |cloud| {
-                let told = cloud.status().causes.first()?.message.contains("its log ends: ERROR 1045: access denied");
-                let waits = cloud.status().causes[0].affected.contains(&"keystone/api".to_owned());
-                (told && waits && cloud.reason() == reason::FAILED).then(|| cloud.clone())
+                let has_log =
+                    cloud.status().causes.first()?.message.contains("its log ends: ERROR 1045: access denied");
+                let affects_keystone = cloud.status().causes[0].affected.contains(&"keystone/api".to_owned());
+                (has_log && affects_keystone && cloud.reason() == reason::FAILED).then(|| cloud.clone())
             })
             .await;
         let cause = &cloud.status().causes[0];

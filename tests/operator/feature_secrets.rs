@@ -10,26 +10,26 @@ use crate::world::{World, run_test};
 const MARIADB: &str = "mariadb";
 
 /// The password in the Secret, before and after the change.
-const PASSWORDS: [&str; 2] = ["f1rst-secret-of-the-store", "s3cond-secret-of-the-store"];
+const PASSWORDS: [&str; 2] = ["first-secret-of-the-store", "second-secret-of-the-store"];
 
 /// The path in the values.
-const PLACE: &str = "/endpoints/identity/auth/mariadb/password";
+const PASSWORD_PATH: &str = "/endpoints/identity/auth/mariadb/password";
 
 /// Fails if one of the passwords is in a status, an event, the log, or the output of a command.
 async fn check_no_leaks(world: &World) {
     let deployments = world.deployments().list(&ListParams::default()).await.unwrap();
-    let mut told = vec![world.operator_log(), world.osdpl(&["plan"])];
-    told.push(world.osdpl(&["explain", MARIADB, "endpoints.identity.auth.mariadb.password"]));
+    let mut texts = vec![world.operator_log(), world.osdpl(&["plan"])];
+    texts.push(world.osdpl(&["explain", MARIADB, "endpoints.identity.auth.mariadb.password"]));
     assert!(
-        told[2].contains("Secret far, key pw, referenced by spec.features.database.backup.remote.passwordSecret"),
+        texts[2].contains("Secret far, key pw, referenced by spec.features.database.backup.remote.passwordSecret"),
         "{}",
-        told[2]
+        texts[2]
     );
-    told.extend(deployments.iter().map(|deployment| serde_json::to_string(&deployment.status()).unwrap()));
+    texts.extend(deployments.iter().map(|deployment| serde_json::to_string(&deployment.status()).unwrap()));
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
-    told.extend(events.iter().map(|event| format!("{:?}", event.message)));
-    for text in told {
-        assert!(PASSWORDS.iter().all(|password| !text.contains(password)), "a secret shows: {text}");
+    texts.extend(events.iter().map(|event| format!("{:?}", event.message)));
+    for text in texts {
+        assert!(PASSWORDS.iter().all(|password| !text.contains(password)), "a secret is visible: {text}");
     }
 }
 
@@ -41,27 +41,33 @@ fn awaits_and_follows_a_feature_secret_without_leaks() {
         spec["features"] = json!({"database": {"backup": {"remote": store}}});
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        let told = world
+        let message = world
             .until("only mariadb reports the missing value", |cloud| {
                 let child = cloud.child(MARIADB);
                 (cloud.child("memcached").ready && child.message.contains("passwordSecret"))
                     .then(|| child.message.clone())
             })
             .await;
-        assert!(told.starts_with("spec.features.database.backup.remote.passwordSecret: Secret "), "{told}");
-        assert!(told.ends_with("/far does not exist; create it with the key \"pw\""), "{told}");
+        assert!(message.starts_with("spec.features.database.backup.remote.passwordSecret: Secret "), "{message}");
+        assert!(message.ends_with("/far does not exist; create it with the key \"pw\""), "{message}");
 
         let secret: Secret =
             serde_json::from_value(json!({"metadata": {"name": "far"}, "stringData": {"pw": PASSWORDS[0]}})).unwrap();
         world.api().create(&PostParams::default(), &secret).await.unwrap();
         world.until_ready().await;
-        assert_eq!(world.helm_values(MARIADB).pointer(PLACE), Some(&json!(PASSWORDS[0])));
+        assert_eq!(world.helm_values(MARIADB).pointer(PASSWORD_PATH), Some(&json!(PASSWORDS[0])));
         assert_eq!(world.helm_runs().len(), 2);
 
         let rotated = Patch::Merge(json!({"stringData": {"pw": PASSWORDS[1]}}));
         world.api::<Secret>().patch("far", &PatchParams::default(), &rotated).await.unwrap();
-        world.until("it is upgraded", |cloud| (world.helm_runs().len() == 3 && cloud.is_ready()).then_some(())).await;
-        assert_eq!(world.helm_values(MARIADB).pointer(PLACE), Some(&json!(PASSWORDS[1])), "only that release");
+        world
+            .until("mariadb is upgraded", |cloud| (world.helm_runs().len() == 3 && cloud.is_ready()).then_some(()))
+            .await;
+        assert_eq!(
+            world.helm_values(MARIADB).pointer(PASSWORD_PATH),
+            Some(&json!(PASSWORDS[1])),
+            "only the values of mariadb change"
+        );
         check_no_leaks(world).await;
     });
 }

@@ -18,7 +18,7 @@ fn chart(name: &str) -> String {
 }
 
 /// Upgrades a release manually.
-fn upgrade_by_hand(world: &World, release: &str, set: &str) {
+fn upgrade_manually(world: &World, release: &str, set: &str) {
     world.helm_prints(&["upgrade", release, &chart(release), "--reuse-values", "--set", set]);
 }
 
@@ -41,13 +41,13 @@ fn foreign_upgrade_stays_until_spec_change_or_repair() {
         world.apply(&spec).await;
         world.until_ready().await;
 
-        upgrade_by_hand(world, "memcached", "conf.memcached.memory=512");
+        upgrade_manually(world, "memcached", "conf.memcached.memory=512");
         until_foreign(world, 2).await;
         // A spec that changes another release does not affect this one either.
         let spec = with_values(spec, "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
         world.apply(&spec).await;
-        let other = |child: osdpl_core::api::HelmReleaseStatus| child.ready && child.revision == Some(2);
-        world.until("mariadb is upgraded", |cloud| other(cloud.child("mariadb")).then_some(())).await;
+        let is_upgraded = |child: osdpl_core::api::HelmReleaseStatus| child.ready && child.revision == Some(2);
+        world.until("mariadb is upgraded", |cloud| is_upgraded(cloud.child("mariadb")).then_some(())).await;
         assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 512);
 
         let spec = with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 256}}}));
@@ -57,11 +57,11 @@ fn foreign_upgrade_stays_until_spec_change_or_repair() {
 
         world.helm_prints(&["rollback", "memcached", "1"]);
         until_foreign(world, 4).await;
-        let named = |cloud: &osdpl_core::api::OpenStackDeployment| {
-            let said = cloud.child("memcached").message;
-            said.starts_with("revision 4 was not made by osdpl (helm: \"Rollback to 1\" by hand at 2").then_some(())
+        let is_reported = |cloud: &osdpl_core::api::OpenStackDeployment| {
+            let message = cloud.child("memcached").message;
+            message.starts_with("revision 4 was not made by osdpl (helm: \"Rollback to 1\" by hand at 2").then_some(())
         };
-        world.until("the manual change is reported with its time", named).await;
+        world.until("the manual change is reported with its time", is_reported).await;
         assert_eq!(world.helm_runs().len(), 4);
         world.annotate(REPAIR, json!("memcached")).await;
         let repaired = world.until_ready().await;
@@ -73,19 +73,19 @@ fn foreign_upgrade_stays_until_spec_change_or_repair() {
 
 #[test]
 fn does_not_adopt_credentials_of_a_foreign_upgrade() {
-    run_test("by-hand", async |world| {
+    run_test("foreign-credentials", async |world| {
         let operator = world.operator().start().await;
         world.apply(&services(&["mariadb"])).await;
         world.until_ready().await;
         let before = world.credentials("mariadb").await;
-        upgrade_by_hand(world, "mariadb", "endpoints.oslo_db.auth.admin.password=theirs");
+        upgrade_manually(world, "mariadb", "endpoints.oslo_db.auth.admin.password=changed");
         world.until_reason(reason::FOREIGN).await;
         // Only helm's records contain it now.
         operator.kill();
         let secret = format!("{NAME}-credentials-mariadb");
         world.api::<Secret>().delete(&secret, &DeleteParams::default()).await.unwrap();
         let _operator = world.operator().start().await;
-        world.until_object::<Secret>("it is restored", &secret, |found| found.is_some()).await;
+        world.until_object::<Secret>("the Secret is restored", &secret, |found| found.is_some()).await;
         assert_eq!(world.credentials("mariadb").await, before);
     });
 }
@@ -98,10 +98,10 @@ fn repair_restores_deleted_objects() {
         world.until_ready().await;
         let name = "memcached-memcached";
         world.api::<StatefulSet>().delete(name, &DeleteParams::default()).await.unwrap();
-        let told = |cloud: &OpenStackDeployment| {
+        let is_reported = |cloud: &OpenStackDeployment| {
             cloud.child("memcached").message.contains("annotate osdpl.dev/repair=<release>").then_some(())
         };
-        world.until("it is reported with a remedy", told).await;
+        world.until("it is reported with a remedy", is_reported).await;
         world.annotate(REPAIR, json!("memcached")).await;
         let repaired = world.until_ready().await;
         assert_eq!(repaired.child("memcached").revision, Some(2));

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{World, with_timeout};
 
-/// A wrapper that records its arguments and then executes the real helm, in the same process with the same input.
+/// A wrapper of helm that records its arguments and then executes the real helm, in the same process with the same input.
 pub struct Recorder {
     /// The program for the operator.
     pub program: PathBuf,
@@ -30,8 +30,8 @@ impl Run {
 
     /// Returns the release: the argument after `--`.
     pub fn release(&self) -> &str {
-        let place = self.arguments.iter().position(|argument| argument == "--").unwrap();
-        &self.arguments[place + 1]
+        let separator = self.arguments.iter().position(|argument| argument == "--").unwrap();
+        &self.arguments[separator + 1]
     }
 
     /// Sends a signal to the process itself.
@@ -54,7 +54,7 @@ impl Recorder {
             "#!/bin/sh\nline=$(printf '\\037%s' \"$@\")\nprintf '%s%s\\n' $$ \"$line\" >>{log}\nenv >>{log}.environment\n\
              if [ \"$1\" = upgrade ] && [ -p {hold} ]; then read -r _ <{hold}; fi\nexec {helm} \"$@\"\n",
             log = log.display(),
-            hold = hold(folder).display(),
+            hold = pipe(folder).display(),
             helm = helm.display()
         );
         std::fs::write(&program, script).unwrap();
@@ -65,35 +65,35 @@ impl Recorder {
     /// Returns every upgrade and uninstall so far, oldest first.
     pub fn runs(&self) -> Vec<Run> {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        let runs = whole.lines().map(|line| {
-            let mut words = line.split('\u{1f}').map(str::to_owned);
-            Run { pid: words.next().unwrap().parse().unwrap(), arguments: words.collect() }
+        let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        let runs = complete.lines().map(|line| {
+            let mut fields = line.split('\u{1f}').map(str::to_owned);
+            Run { pid: fields.next().unwrap().parse().unwrap(), arguments: fields.collect() }
         });
         runs.filter(|run| matches!(run.verb(), "upgrade" | "uninstall")).collect()
     }
 }
 
 /// Returns the pipe that upgrades wait for, if it exists.
-fn hold(folder: &Path) -> PathBuf {
+fn pipe(folder: &Path) -> PathBuf {
     folder.join("hold")
 }
 
 impl World {
-    /// Blocks upgrades before they do anything, until [`World::let_helm_begin`].
-    pub fn hold_helm(&self) {
-        let made = Command::new("mkfifo").arg(hold(self.folder.path())).status().unwrap();
-        assert!(made.success());
+    /// Blocks upgrades before they do anything, until [`World::release_helm`].
+    pub fn block_helm(&self) {
+        let status = Command::new("mkfifo").arg(pipe(self.folder.path())).status().unwrap();
+        assert!(status.success());
     }
 
-    /// Unblocks the held upgrade, or the next one, and blocks none after it.
-    pub async fn let_helm_begin(&self) {
-        let hold = hold(self.folder.path());
-        let begun = tokio::task::spawn_blocking(move || {
+    /// Releases the blocked upgrade, or the next one. Later upgrades are not blocked.
+    pub async fn release_helm(&self) {
+        let pipe = pipe(self.folder.path());
+        let released = tokio::task::spawn_blocking(move || {
             // Opening it waits for a reader.
-            std::fs::write(&hold, "\n").and_then(|()| std::fs::remove_file(&hold)).unwrap();
+            std::fs::write(&pipe, "\n").and_then(|()| std::fs::remove_file(&pipe)).unwrap();
         });
-        with_timeout("an upgrade begins", begun).await.unwrap();
+        with_timeout("an upgrade begins", released).await.unwrap();
     }
 
     /// Runs helm 4 as a user in the test's namespace.

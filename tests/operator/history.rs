@@ -26,13 +26,13 @@ impl Drop for History {
 impl World {
     /// Records every version of the resource from now on.
     pub fn history(&self) -> History {
-        let (kept, versions) = watch::channel(Vec::new());
+        let (sender, versions) = watch::channel(Vec::new());
         let api = self.deployments();
         let task = tokio::spawn(async move {
-            let mut seen = pin!(watcher::watch_object(api, NAME).default_backoff());
-            while let Some(event) = seen.next().await {
+            let mut events = pin!(watcher::watch_object(api, NAME).default_backoff());
+            while let Some(event) = events.next().await {
                 if let Ok(Some(version)) = event {
-                    kept.send_modify(|versions| versions.push(version));
+                    sender.send_modify(|versions| versions.push(version));
                 }
             }
         });
@@ -44,10 +44,10 @@ impl History {
     /// Returns the versions up to this one, which is the last.
     pub async fn up_to(&self, last: &OpenStackDeployment) -> Vec<OpenStackDeployment> {
         let mut versions = self.versions.clone();
-        let place = |versions: &Vec<OpenStackDeployment>| versions.iter().position(|version| version == last);
-        let seen = versions.wait_for(|versions| place(versions).is_some());
-        let seen = with_timeout("the history has come so far", seen).await.unwrap();
-        seen[..=place(&seen).unwrap()].to_vec()
+        let position = |versions: &Vec<OpenStackDeployment>| versions.iter().position(|version| version == last);
+        let recorded = versions.wait_for(|versions| position(versions).is_some());
+        let recorded = with_timeout("the history contains the last version", recorded).await.unwrap();
+        recorded[..=position(&recorded).unwrap()].to_vec()
     }
 }
 
@@ -63,17 +63,24 @@ pub enum Kstatus {
 /// Applies the generic rules of kstatus (sigs.k8s.io/cli-utils `pkg/kstatus/status/generic.go`) in their order.
 pub fn kstatus(deployment: &OpenStackDeployment) -> Kstatus {
     let status = deployment.status();
-    let says = |type_: &str, value: &str| status.conditions.iter().any(|c| c.type_ == type_ && c.status == value);
+    let has_condition = |type_: &str, value: &str| {
+        status.conditions.iter().any(|condition| condition.type_ == type_ && condition.status == value)
+    };
     if deployment.metadata.deletion_timestamp.is_some() {
         return Kstatus::Terminating;
     }
     let observed = status.observed_generation;
-    if observed.is_some() && observed != deployment.metadata.generation || says(condition::RECONCILING, "True") {
+    if observed.is_some() && observed != deployment.metadata.generation || has_condition(condition::RECONCILING, "True")
+    {
         return Kstatus::InProgress;
     }
-    if says(condition::STALLED, "True") {
+    if has_condition(condition::STALLED, "True") {
         return Kstatus::Failed;
     }
     // kstatus considers a resource without conditions as current; this can't be avoided before the first status.
-    if says(condition::READY, "False") || status.conditions.is_empty() { Kstatus::InProgress } else { Kstatus::Current }
+    if has_condition(condition::READY, "False") || status.conditions.is_empty() {
+        Kstatus::InProgress
+    } else {
+        Kstatus::Current
+    }
 }

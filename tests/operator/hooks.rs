@@ -1,4 +1,4 @@
-//! Hooks that fail while helm waits for them.
+//! Hooks that fail or hang while helm waits for them.
 
 use cluster::Rule;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -14,16 +14,16 @@ use crate::world::{World, run_test};
 const JOB: &str = "keystone-db-init";
 
 /// Returns keystone and the services that its pods wait for.
-fn identity() -> Value {
+fn keystone_spec() -> Value {
     services(&["keystone", "mariadb", "memcached", "rabbitmq"])
 }
 
 /// Makes the Job fail with this log.
-fn fails(world: &World, log: String) -> Rule {
+fn failing_rule(world: &World, log: String) -> Rule {
     Rule { log: Some(log), ..Rule::new(&world.namespace, JOB, "fail") }
 }
 
-async fn hold(world: &World, job: &str) {
+async fn hang_job(world: &World, job: &str) {
     world.cluster().behaviour(job, &Rule::new(&world.namespace, job, "hang")).await.unwrap();
 }
 
@@ -44,16 +44,16 @@ fn lines_with_password(password: &str) -> String {
 #[test]
 fn names_failing_hook_with_scrubbed_log_and_recovers() {
     run_test("failing-hook", async |world| {
-        hold(world, JOB).await;
+        hang_job(world, JOB).await;
         let operator = world.operator().start().await;
-        world.apply(&identity()).await;
+        world.apply(&keystone_spec()).await;
         until_hook(world, "keystone").await;
         let password = world.credentials("mariadb").await["root"].clone();
-        world.cluster().behaviour(JOB, &fails(world, lines_with_password(&password))).await.unwrap();
+        world.cluster().behaviour(JOB, &failing_rule(world, lines_with_password(&password))).await.unwrap();
         let cloud = world
             .until("the hook's failure is reported", |cloud| {
-                let told = cloud.child("keystone").message.contains("ERROR 1045: access denied");
-                (told && cloud.reason() == reason::FAILED).then(|| cloud.clone())
+                let is_reported = cloud.child("keystone").message.contains("ERROR 1045: access denied");
+                (is_reported && cloud.reason() == reason::FAILED).then(|| cloud.clone())
             })
             .await;
         let child = cloud.child("keystone");
@@ -68,7 +68,7 @@ fn names_failing_hook_with_scrubbed_log_and_recovers() {
         world.cluster().remove_rule(JOB).await.unwrap();
         let cloud = world.until_ready().await;
         assert_eq!(cloud.condition("Degraded").unwrap().status, "False");
-        assert_eq!(world.helm_runs().len(), 4, "the Job recovered, and with it the helm that waited");
+        assert_eq!(world.helm_runs().len(), 4, "helm continues when the Job recovers");
     });
 }
 
@@ -77,17 +77,17 @@ fn applies_corrected_spec_while_a_hook_is_stuck() {
     run_test("corrected", async |world| {
         world.cluster().behaviour(JOB, &Rule::new(&world.namespace, JOB, "image-pull-error")).await.unwrap();
         let _operator = world.operator().start().await;
-        world.apply(&identity()).await;
+        world.apply(&keystone_spec()).await;
         world.until_reason(reason::FAILED).await;
-        world.apply(&with_values(identity(), "keystone", json!({"pod": {"replicas": {"api": 2}}}))).await;
+        world.apply(&with_values(keystone_spec(), "keystone", json!({"pod": {"replicas": {"api": 2}}}))).await;
         world
-            .until("helm is at the corrected spec", |cloud| {
+            .until("helm applies the corrected spec", |cloud| {
                 let child = cloud.child("keystone");
                 (child.revision == Some(2) && child.status == "pending-upgrade").then_some(())
             })
             .await;
         let stopped = world.api::<Secret>().get("sh.helm.release.v1.keystone.v1").await.unwrap();
-        assert_eq!(stopped.labels()["status"], "failed", "helm was stopped and wrote its record");
+        assert_eq!(stopped.labels()["status"], "failed", "helm was stopped and updated its record");
         world.cluster().remove_rule(JOB).await.unwrap();
         world.until_ready().await;
         assert_eq!(world.helm_values("keystone")["pod"]["replicas"]["api"], 2);
@@ -99,7 +99,7 @@ fn applies_corrected_spec_while_a_hook_is_stuck() {
 #[test]
 fn healthy_hook_finishes_before_a_newer_spec() {
     run_test("healthy-hook", async |world| {
-        hold(world, "rabbitmq-cluster-wait").await;
+        hang_job(world, "rabbitmq-cluster-wait").await;
         let _operator = world.operator().start().await;
         world.apply(&services(&["rabbitmq"])).await;
         until_hook(world, "rabbitmq").await;

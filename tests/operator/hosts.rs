@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use crate::approval::newer_catalogue;
 use crate::cloud::{StatusAccess, services, with_values};
+use crate::fake_apis::FakeApis;
 use crate::nodes::Nodes;
-use crate::standin::StandIn;
 use crate::world::{World, run_test, with_timeout};
 
 /// Returns nova without the dependencies of compute pods on their node, for use with [`without_node_dependencies`].
@@ -35,118 +35,123 @@ fn without_node_dependencies(world: &World) -> PathBuf {
     let folder = newer_catalogue(world);
     let file = folder.join("values/services/nova.yaml");
     let text = std::fs::read_to_string(&file).unwrap();
-    let is_kept = |line: &&str| !line.starts_with("    awaits: ") && !line.starts_with("    alongside: ");
-    let kept: Vec<&str> = text.lines().filter(is_kept).collect();
-    assert_eq!(kept.len() + 2, text.lines().count());
-    std::fs::write(&file, kept.join("\n")).unwrap();
+    let is_needed = |line: &&str| !line.starts_with("    awaits: ") && !line.starts_with("    alongside: ");
+    let lines: Vec<&str> = text.lines().filter(is_needed).collect();
+    assert_eq!(lines.len() + 2, text.lines().count());
+    std::fs::write(&file, lines.join("\n")).unwrap();
     folder
 }
 
-fn warning_with(words: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
-    move |cloud| cloud.condition("Ready").map(|ready| ready.message).filter(|message| message.contains(words))
+fn warning_with(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
+    move |cloud| cloud.condition("Ready").map(|ready| ready.message).filter(|message| message.contains(text))
 }
 
 impl World {
     /// Returns the Jobs that were created from the `CronJob`.
-    async fn runs(&self) -> Vec<String> {
+    async fn cron_job_runs(&self) -> Vec<String> {
         let jobs = self.api::<Job>().list(&ListParams::default()).await.unwrap();
         let of_cron = |job: &Job| job.owner_references().iter().any(|owner| owner.kind == "CronJob");
         jobs.iter().filter(|job| of_cron(job)).map(ResourceExt::name_any).collect()
     }
 
     /// Returns the message of an event with this reason, once there is one.
-    async fn until_note(&self, reason: &str) -> String {
-        let note = async {
-            let mut seen = pin!(watcher(self.api::<Event>(), watcher::Config::default()).applied_objects());
+    async fn until_event(&self, reason: &str) -> String {
+        let event = async {
+            let mut events = pin!(watcher(self.api::<Event>(), watcher::Config::default()).applied_objects());
             loop {
-                let event = seen.next().await.unwrap().unwrap();
+                let event = events.next().await.unwrap().unwrap();
                 if event.reason.as_deref() == Some(reason) {
                     return event.message.unwrap_or_default();
                 }
             }
         };
-        with_timeout(&format!("an event {reason}"), note).await
+        with_timeout(&format!("an event {reason}"), event).await
     }
 
     async fn until_job(&self, name: &str, is: impl Fn(&Job) -> bool) {
-        let found = self.until_object::<Job>("the Job is as it should be", name, |found| found.is_some_and(&is));
+        let found = self.until_object::<Job>("the Job has the expected state", name, |found| found.is_some_and(&is));
         Box::pin(found).await;
     }
+}
+
+/// Removes a host on request: its node must be deleted, and nova must report it as down and without instances.
+async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: &str) {
+    let refused = world.osdpl_fails(&["forget", host]);
+    assert_eq!(
+        refused,
+        format!("osdpl: {host} is a node of the cluster: delete it first (kubectl delete node {host})\n")
+    );
+    server.nova.add_server(host, "instance", "ACTIVE");
+    nodes.delete(host, &DeleteParams::default()).await.unwrap();
+    world.osdpl(&["forget", host]);
+    world.until("nova still reports the host as up", warning_with("is still up in nova")).await;
+    assert_eq!(server.nova.changes(), Vec::<String>::new());
+    world.annotate(FORGET_NODES_ANNOTATION, Value::Null).await;
+    server.nova.set_service(host, "state", json!("down"));
+    let message = world.until("the host without a node is reported", warning_with("nova still lists host")).await;
+    assert!(message.contains(&format!("if it was removed for good: osdpl forget {host};")), "{message}");
+    assert_eq!(server.nova.changes(), Vec::<String>::new(), "osdpl requests no change without the annotation");
+
+    world.annotate(FORGET_NODES_ANNOTATION, json!(format!("{host},nowhere"))).await;
+    assert_eq!(
+        world.until_event("HostNotForgotten").await,
+        "host of node nowhere is not deleted from Nova and Neutron: nova knows no host of this name"
+    );
+    let message = world.until("an instance keeps it", warning_with("is not forgotten yet")).await;
+    assert!(
+        message.contains("nova has instances on") && message.contains(": instance-name; evacuate or delete them"),
+        "{message}"
+    );
+    server.nova.remove_server("instance");
+    let is_consumed =
+        |cloud: &OpenStackDeployment| (!cloud.annotations().contains_key(FORGET_NODES_ANNOTATION)).then_some(());
+    world.until("the annotation is consumed", is_consumed).await;
+    let has_no_warning = |cloud: &OpenStackDeployment| {
+        cloud.condition("Ready").filter(|ready| !ready.message.contains("host")).map(drop)
+    };
+    world.until("nothing is left to report", has_no_warning).await;
+    assert_eq!(server.nova.changes(), [format!("delete os-services/compute-{host}")]);
+    let note = format!("deleted host {host}: its nova-compute service and 0 Neutron agents");
+    assert_eq!(world.until_event("HostForgotten").await, note);
 }
 
 #[test]
 fn maps_new_hosts_and_removes_gone_ones_on_request() {
     run_test("hosts", async |world| {
-        let server = StandIn::start(&["identity", "compute"]).await;
+        let server = FakeApis::start(&["identity", "compute"]).await;
         let nodes: Api<Node> = Api::all(world.client.clone());
         for node in nodes.list(&ListParams::default()).await.unwrap() {
-            server.nova.compute(&node.name_any());
+            server.nova.add_compute(&node.name_any());
         }
         let catalogue = without_node_dependencies(world);
-        let operator = world.setup_with_stand_in(&server).catalog(&catalogue).start().await;
+        let operator = world.setup_with_fake_apis(&server).catalog(&catalogue).start().await;
         world.apply(&nova()).await;
         world.until_ready().await;
-        assert_eq!(world.runs().await, Vec::<String>::new(), "the install mapped the existing hosts");
+        assert_eq!(world.cron_job_runs().await, Vec::<String>::new(), "the install mapped the existing hosts");
 
-        let held = Rule::new(&world.namespace, "nova-cell-setup-", "hang");
-        world.cluster().behaviour("mapping", &held).await.unwrap();
-        let mut own = Nodes::of(world);
+        let hanging = Rule::new(&world.namespace, "nova-cell-setup-", "hang");
+        world.cluster().behaviour("mapping", &hanging).await.unwrap();
+        let mut nodes_of_test = Nodes::of(world);
         let late = format!("{}-late", world.namespace);
-        server.nova.new_compute(&late);
-        own.join("late", json!({"openstack-compute-node": "enabled"})).await;
+        server.nova.add_unmapped_compute(&late);
+        nodes_of_test.add("late", json!({"openstack-compute-node": "enabled"})).await;
         let hash = digest([late.as_str(), &format!("compute-{late}"), "1"]);
         let job = format!("nova-cell-setup-{}", &hash[..8]);
         world.until_job(&job, |_| true).await;
         assert_eq!(
-            world.until_note("MappingHosts").await,
+            world.until_event("MappingHosts").await,
             format!("Job {job} maps new compute hosts into their cell: {late}")
         );
         operator.kill();
-        let _operator = world.setup_with_stand_in(&server).catalog(&catalogue).start().await;
+        let _operator = world.setup_with_fake_apis(&server).catalog(&catalogue).start().await;
         server.nova.discover();
         world.cluster().remove_rule("mapping").await.unwrap();
         world.until_job(&job, |job| job.status.as_ref().is_some_and(|status| status.succeeded == Some(1))).await;
 
-        let refused = world.osdpl_fails(&["forget", &late]);
-        assert_eq!(
-            refused,
-            format!("osdpl: {late} is a node of the cluster: delete it first (kubectl delete node {late})\n")
-        );
-        server.nova.server(&late, "guest", "ACTIVE");
-        nodes.delete(&late, &DeleteParams::default()).await.unwrap();
-        world.osdpl(&["forget", &late]);
-        world.until("nova has not missed it yet", warning_with("is still up in nova")).await;
-        assert_eq!(server.nova.changes(), Vec::<String>::new());
-        world.annotate(FORGET_NODES_ANNOTATION, Value::Null).await;
-        server.nova.set_service(&late, "state", json!("down"));
-        let said = world.until("the host without a node is reported", warning_with("nova still lists host")).await;
-        assert!(said.contains(&format!("if it was removed for good: osdpl forget {late};")), "{said}");
-        assert_eq!(server.nova.changes(), Vec::<String>::new(), "no change is requested any more");
-
-        world.annotate(FORGET_NODES_ANNOTATION, json!(format!("{late},nowhere"))).await;
-        assert_eq!(
-            world.until_note("HostNotForgotten").await,
-            "host of node nowhere is not deleted from Nova and Neutron: nova knows no host of this name"
-        );
-        let said = world.until("an instance keeps it", warning_with("is not forgotten yet")).await;
-        assert!(
-            said.contains("nova has instances on") && said.contains(": guest-name; evacuate or delete them"),
-            "{said}"
-        );
-        server.nova.remove_server("guest");
-        let spent =
-            |cloud: &OpenStackDeployment| (!cloud.annotations().contains_key(FORGET_NODES_ANNOTATION)).then_some(());
-        world.until("it is removed", spent).await;
-        let quiet = |cloud: &OpenStackDeployment| {
-            cloud.condition("Ready").filter(|ready| !ready.message.contains("host")).map(drop)
-        };
-        world.until("nothing is left to report", quiet).await;
-        assert_eq!(server.nova.changes(), [format!("delete os-services/compute-{late}")]);
-        let note = format!("deleted host {late}: its nova-compute service and 0 Neutron agents");
-        assert_eq!(world.until_note("HostForgotten").await, note);
-        assert_eq!(world.runs().await, [job], "one Job for one compute, even after a restart");
+        forget_host(world, &server, &nodes, &late).await;
+        assert_eq!(world.cron_job_runs().await, [job], "one Job for one compute host, even after a restart");
         let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
-        let told = events.iter().filter(|event| event.reason.as_deref() == Some("MappingHosts"));
-        assert_eq!(told.map(|event| event.count.unwrap_or(1)).sum::<i32>(), 1);
+        let reported = events.iter().filter(|event| event.reason.as_deref() == Some("MappingHosts"));
+        assert_eq!(reported.map(|event| event.count.unwrap_or(1)).sum::<i32>(), 1);
     });
 }

@@ -13,20 +13,20 @@ use crate::world::{World, now, run_test, with_timeout};
 const JOB: &str = "keystone-db-sync";
 
 /// Returns keystone and the services that its pods wait for.
-fn identity(values: Value) -> Value {
+fn keystone_spec(values: Value) -> Value {
     with_values(services(&["keystone", "mariadb", "memcached", "rabbitmq"]), "keystone", values)
 }
 
 /// Returns the first request since then: the deletion of the Job, or the change of the Deployment whose pods wait for
 /// it.
-fn first(world: &World, since: Timestamp) -> String {
-    let is = |entry: &AuditEntry, verb: &str, resource: &str, name: &str| {
+fn first_write(world: &World, since: Timestamp) -> String {
+    let matches = |entry: &AuditEntry, verb: &str, resource: &str, name: &str| {
         entry.verb == verb && entry.resource == resource && entry.name == name && entry.namespace == world.namespace
     };
     let writes = world.writes_since(since);
     let entry = writes
         .iter()
-        .find(|entry| is(entry, "delete", "jobs", JOB) || is(entry, "patch", "deployments", "keystone-api"))
+        .find(|entry| matches(entry, "delete", "jobs", JOB) || matches(entry, "patch", "deployments", "keystone-api"))
         .unwrap();
     format!("{} {}", entry.verb, entry.name)
 }
@@ -47,26 +47,26 @@ async fn new_pods(world: &World, image: &str) -> Vec<bool> {
 fn new_image_waits_for_its_schema_migration() {
     run_test("images", async |world| {
         let _operator = world.operator().start().await;
-        world.apply(&identity(json!({}))).await;
+        world.apply(&keystone_spec(json!({}))).await;
         world.until_ready().await;
 
         let began = now();
-        world.apply(&identity(json!({"pod": {"replicas": {"api": 2}}}))).await;
+        world.apply(&keystone_spec(json!({"pod": {"replicas": {"api": 2}}}))).await;
         world.until_ready().await;
-        assert_eq!(first(world, began), "patch keystone-api", "with the same images the schema is the same");
+        assert_eq!(first_write(world, began), "patch keystone-api", "with the same images no Job is deleted");
 
         // The earlier hook blocks helm: the old Job would still exist as complete.
         let before = "keystone-db-init";
         world.cluster().behaviour(before, &Rule::new(&world.namespace, before, "hang")).await.unwrap();
         let (began, image) = (now(), "quay.io/airshipit/keystone:next");
         let tags = json!({"keystone_api": image, "keystone_db_sync": image});
-        world.apply(&identity(json!({"pod": {"replicas": {"api": 2}}, "images": {"tags": tags}}))).await;
+        world.apply(&keystone_spec(json!({"pod": {"replicas": {"api": 2}}, "images": {"tags": tags}}))).await;
         world
-            .until("helm waits for the hook before", |cloud| {
+            .until("helm waits for the earlier hook", |cloud| {
                 cloud.child("keystone").hook.filter(|hook| hook.contains(before)).map(drop)
             })
             .await;
-        assert_eq!(first(world, began), format!("delete {JOB}"));
+        assert_eq!(first_write(world, began), format!("delete {JOB}"));
         assert!(world.api::<Job>().get_opt(JOB).await.unwrap().is_none());
         let pods = with_timeout("there is a new pod", async {
             loop {

@@ -1,4 +1,4 @@
-//! A whole cloud is installed in the order of its dependencies, without unnecessary waiting.
+//! A complete cloud is installed in the order of its dependencies, without unnecessary waiting.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ fn revision(object: &impl ResourceExt) -> u64 {
 }
 
 /// Starts recording.
-fn keep(world: &World) -> Arc<Mutex<Ledger>> {
+fn start_recording(world: &World) -> Arc<Mutex<Ledger>> {
     let ledger = Arc::<Mutex<Ledger>>::default();
     let records = watcher(world.api::<PartialObjectMeta<Secret>>(), watcher::Config::default().labels("owner=helm"));
     let deployments = watcher(world.api::<Deployment>(), watcher::Config::default());
@@ -81,9 +81,9 @@ fn keep(world: &World) -> Arc<Mutex<Ledger>> {
     macro_rules! follow {
         ($stream:expr, |$ledger:ident, $object:ident| $note:expr) => {{
             let shared = Arc::clone(&ledger);
-            let mut seen = Box::pin($stream.default_backoff().applied_objects());
+            let mut events = Box::pin($stream.default_backoff().applied_objects());
             tokio::spawn(async move {
-                while let Some(event) = seen.next().await {
+                while let Some(event) = events.next().await {
                     if let Ok($object) = event {
                         let mut $ledger = shared.lock().unwrap();
                         $note;
@@ -109,7 +109,7 @@ fn keep(world: &World) -> Arc<Mutex<Ledger>> {
 }
 
 /// Keeps pods with this prefix from becoming ready.
-async fn hold(world: &World, pods: &str) {
+async fn hang_pods(world: &World, pods: &str) {
     world.cluster().behaviour(pods, &Rule::new(&world.namespace, pods, "hang")).await.unwrap();
 }
 
@@ -130,23 +130,43 @@ fn check_statuses(versions: &[OpenStackDeployment]) {
 }
 
 /// Returns the preset `compute` without services that are installed later.
-fn kit() -> Value {
+fn compute_spec() -> Value {
     let later = json!({"enabled": false});
     let services = json!({"barbican": later, "octavia": later, "designate": later, "powerdns": later});
     json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": services})
 }
 
+/// Checks that releases start as soon as the releases that they need are available, and not later.
+fn check_order(ledger: &Ledger) {
+    assert!(ledger.available["powerdns"] < ledger.submitted["designate"], "{ledger:?}");
+    for (release, needed) in ORDER {
+        assert!(ledger.available[needed] < ledger.submitted[release], "{release} before {needed}: {ledger:?}");
+    }
+    let last_start = TOGETHER.iter().map(|release| ledger.submitted[*release]).max().unwrap();
+    for release in TOGETHER {
+        assert!(
+            last_start < ledger.deployed[release],
+            "another release waited for the completion of {release}: {ledger:?}"
+        );
+    }
+    // Their pods wait for each other: waiting for the completion of one would never end.
+    let last_start = ["libvirt", "neutron", "nova"].map(|release| ledger.submitted[release]).into_iter().max().unwrap();
+    for release in ["neutron", "nova"] {
+        assert!(last_start < ledger.deployed[release], "{release}: {ledger:?}");
+    }
+}
+
 #[test]
 fn installs_in_dependency_order_without_barriers() {
     run_test("order", async |world| {
-        let (ledger, history) = (keep(world), world.history());
-        hold(world, "rabbitmq-rabbitmq-0").await;
-        hold(world, "keystone-bootstrap").await;
+        let (ledger, history) = (start_recording(world), world.history());
+        hang_pods(world, "rabbitmq-rabbitmq-0").await;
+        hang_pods(world, "keystone-bootstrap").await;
         for release in TOGETHER {
-            hold(world, &format!("{release}-ks-user")).await;
+            hang_pods(world, &format!("{release}-ks-user")).await;
         }
         let _operator = world.operator().start().await;
-        world.apply(&kit()).await;
+        world.apply(&compute_spec()).await;
 
         // The broker hangs: releases that do not need it continue, and the others report it. Keystone becomes available
         // while its helm still waits for a late hook: releases that need keystone continue.
@@ -174,29 +194,16 @@ fn installs_in_dependency_order_without_barriers() {
         check_statuses(&history.up_to(&cloud).await);
         let runs = world.helm_runs().len();
         world.apply(&json!({"openstackRelease": "2026.1", "presets": ["compute"]})).await;
-        let whole =
+        let is_complete =
             |cloud: &OpenStackDeployment| (cloud.is_ready() && cloud.status().releases == "17/17").then_some(());
-        world.until("the rest of the preset is deployed", whole).await;
+        world.until("the rest of the preset is deployed", is_complete).await;
         assert_eq!(
             world.upgraded_since(runs),
             ["barbican", "designate", "octavia", "powerdns"],
-            "and nothing else is touched"
+            "no other release is upgraded"
         );
 
         let ledger = ledger.lock().unwrap().clone();
-        assert!(ledger.available["powerdns"] < ledger.submitted["designate"], "{ledger:?}");
-        for (release, needed) in ORDER {
-            assert!(ledger.available[needed] < ledger.submitted[release], "{release} before {needed}: {ledger:?}");
-        }
-        let last_begin = TOGETHER.iter().map(|release| ledger.submitted[*release]).max().unwrap();
-        for release in TOGETHER {
-            assert!(last_begin < ledger.deployed[release], "another waited for the end of {release}: {ledger:?}");
-        }
-        // Their pods wait for each other: waiting for the completion of one would never end.
-        let last_begin =
-            ["libvirt", "neutron", "nova"].map(|release| ledger.submitted[release]).into_iter().max().unwrap();
-        for release in ["neutron", "nova"] {
-            assert!(last_begin < ledger.deployed[release], "{release}: {ledger:?}");
-        }
+        check_order(&ledger);
     });
 }

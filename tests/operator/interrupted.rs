@@ -20,15 +20,15 @@ const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 const KEYS: [&str; 2] = ["keystone-fernet-keys", "keystone-credential-keys"];
 
 /// Keeps the pods of a Job running.
-async fn hold(world: &World, job: &str) {
+async fn hang_job(world: &World, job: &str) {
     world.cluster().behaviour(job, &Rule::new(&world.namespace, job, "hang")).await.unwrap();
 }
 
 /// Waits until helm waits for a Job of a release.
 async fn until_hook(world: &World, release: &str, job: &str) {
     let what = format!("helm waits for {job}");
-    let at = |hook: Option<String>| hook.is_some_and(|hook| hook.contains(job));
-    world.until(&what, |cloud| at(cloud.child(release).hook).then_some(())).await;
+    let is_at_job = |hook: Option<String>| hook.is_some_and(|hook| hook.contains(job));
+    world.until(&what, |cloud| is_at_job(cloud.child(release).hook).then_some(())).await;
 }
 
 /// Sends SIGKILL to helm and the operator. The operator is stopped first, so that it does not see helm die.
@@ -53,9 +53,9 @@ async fn fill(world: &World, name: &str) -> (Option<String>, Option<std::collect
 }
 
 /// Kills a first install before its keys are filled, and kills the recovery again after half of the hooks.
-fn killed_twice(name: &str, helm: u8) {
+fn check_recovery_after_two_kills(name: &str, helm: u8) {
     run_test(name, async |world| {
-        hold(world, "keystone-fernet-setup").await;
+        hang_job(world, "keystone-fernet-setup").await;
         let operator = world.operator().helm(helm).start().await;
         world.apply(&services(&KEYSTONE)).await;
         until_hook(world, "keystone", "keystone-fernet-setup").await;
@@ -63,7 +63,7 @@ fn killed_twice(name: &str, helm: u8) {
         kill_both(world, operator);
         assert_eq!(record_status(world, "keystone", 1).await.as_deref(), Some("pending-install"));
 
-        hold(world, "keystone-db-sync").await;
+        hang_job(world, "keystone-db-sync").await;
         world.cluster().remove_rule("keystone-fernet-setup").await.unwrap();
         let operator = world.operator().helm(helm).start().await;
         until_hook(world, "keystone", "keystone-db-sync").await;
@@ -83,31 +83,33 @@ fn killed_twice(name: &str, helm: u8) {
         }
         assert_eq!(world.all_credentials().await, credentials);
         assert_eq!(record_status(world, "keystone", 3).await.as_deref(), Some("deployed"));
-        assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade"), "the recovery uninstalls nothing");
+        assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade"), "the recovery uninstalls no release");
     });
 }
 
 #[test]
 fn killed_install_continues_and_keeps_keys() {
-    killed_twice("killed", 4);
+    check_recovery_after_two_kills("killed", 4);
 }
 
 #[test]
 fn killed_install_with_helm_3_continues_and_keeps_keys() {
-    killed_twice("killed-helm3", 3);
+    check_recovery_after_two_kills("killed-helm3", 3);
 }
 
 #[test]
 fn restarts_helm_after_it_was_killed() {
     run_test("dead-helm", async |world| {
-        hold(world, "rabbitmq-cluster-wait").await;
+        hang_job(world, "rabbitmq-cluster-wait").await;
         let operator = world.operator().start().await;
         world.apply(&services(&["rabbitmq"])).await;
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
 
         // Like the kernel's out-of-memory killer.
         world.helm_runs()[0].signal(Signal::KILL);
-        world.until("helm is at revision 2", |cloud| (cloud.child("rabbitmq").revision == Some(2)).then_some(())).await;
+        world
+            .until("helm installs revision 2", |cloud| (cloud.child("rabbitmq").revision == Some(2)).then_some(()))
+            .await;
         assert_eq!(record_status(world, "rabbitmq", 1).await.as_deref(), Some("failed"));
 
         // It detects the end of its operator and exits; it may or may not update its record in time.
@@ -123,7 +125,7 @@ fn restarts_helm_after_it_was_killed() {
 #[test]
 fn stopping_leaves_no_helm_and_no_pending_record() {
     run_test("shutdown", async |world| {
-        hold(world, "rabbitmq-cluster-wait").await;
+        hang_job(world, "rabbitmq-cluster-wait").await;
         let operator = world.operator().start().await;
         world.apply(&services(&["rabbitmq"])).await;
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
@@ -138,7 +140,7 @@ fn stopping_leaves_no_helm_and_no_pending_record() {
 #[test]
 fn waits_for_a_lost_api_server_during_an_install() {
     run_test("apiserver", async |world| {
-        hold(world, "rabbitmq-cluster-wait").await;
+        hang_job(world, "rabbitmq-cluster-wait").await;
         let mut operator = world.operator().start().await;
         world.apply(&services(&["mariadb", "rabbitmq"])).await;
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
@@ -147,6 +149,6 @@ fn waits_for_a_lost_api_server_during_an_install() {
         world.cluster().restart(Component::Apiserver).await.unwrap();
         world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();
         world.until_ready().await;
-        assert!(operator.is_alive(), "the operator waits, it does not end");
+        assert!(operator.is_alive(), "the operator waits and does not exit");
     });
 }

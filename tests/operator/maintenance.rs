@@ -1,7 +1,7 @@
-//! Nodes are taken out of the cloud and returned.
+//! Nodes enter and leave maintenance.
 
-mod failing;
-mod troubles;
+mod obstacles;
+mod retries;
 
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -10,21 +10,21 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::{MaintenanceStep, NODE_MAINTENANCE, NodeMaintenance, NodeMaintenanceStatus, StepState};
 use serde_json::{Value, json};
 
+use crate::fake_apis::FakeApis;
 use crate::nodes::Nodes;
-use crate::nova::Moves;
+use crate::nova::MigrationOutcome;
 use crate::operator::Operator;
-use crate::standin::StandIn;
-use crate::world::{PATIENCE, World, run_test, with_timeout};
+use crate::world::{TIMEOUT, World, run_test, with_timeout};
 
 impl World {
-    /// Starts an operator that uses this stand-in and checks often.
-    async fn start_for_maintenance(&self, server: &StandIn) -> Operator {
+    /// Starts an operator that uses the simulated APIs and checks often.
+    async fn start_for_maintenance(&self, server: &FakeApis) -> Operator {
         let address = server.address.to_string();
-        let often = ["--probe-address", &address, "--probe-timeout", "2", "--maintenance-poll", "1"];
-        self.operator().arguments(&often).start().await
+        let arguments = ["--probe-address", &address, "--probe-timeout", "2", "--maintenance-poll", "1"];
+        self.operator().arguments(&arguments).start().await
     }
 
-    /// Creates a cloud without releases: the stand-in answers for all services.
+    /// Creates a cloud without releases: the simulated APIs respond for all services.
     async fn apply_without_releases(&self, nodes: Value) {
         let mut spec = self.paused_spec().await;
         spec["nodes"] = nodes;
@@ -34,17 +34,17 @@ impl World {
     /// Returns the spec of a paused cloud, and creates the Secret that it names. osdpl generates no credentials while
     /// it is paused, so the user provides all that keystone's values need.
     async fn paused_spec(&self) -> Value {
-        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "given"},
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "provided"},
             "stringData": {"password": "of-the-user"}});
         let secret: Secret = serde_json::from_value(secret).unwrap();
         let parameters = PatchParams::apply("test");
-        self.api::<Secret>().patch("given", &parameters, &Patch::Apply(secret)).await.unwrap();
-        let given = json!({"name": "given", "key": "password"});
+        self.api::<Secret>().patch("provided", &parameters, &Patch::Apply(secret)).await.unwrap();
+        let key = json!({"name": "provided", "key": "password"});
         json!({"openstackRelease": "2026.1", "presets": ["compute"], "paused": true, "services": {
-            "keystone": {"credentials": {"admin": given, "database": given, "messaging": given, "test": given}},
-            "mariadb": {"credentials": {"root": given}},
-            "rabbitmq": {"credentials": {"admin": given}},
-            "memcached": {"credentials": {"secret_key": given}}}})
+            "keystone": {"credentials": {"admin": key, "database": key, "messaging": key, "test": key}},
+            "mariadb": {"credentials": {"root": key}},
+            "rabbitmq": {"credentials": {"admin": key}},
+            "memcached": {"credentials": {"secret_key": key}}}})
     }
 
     pub fn maintenances(&self) -> Api<NodeMaintenance> {
@@ -52,22 +52,22 @@ impl World {
     }
 
     /// Returns the resource's name: it is cluster-scoped, and control planes are reused.
-    fn own(&self, name: &str) -> String {
+    fn maintenance_name(&self, name: &str) -> String {
         format!("{}-{name}", self.namespace)
     }
 
     async fn maintain(&self, name: &str, spec: Value) {
-        let object = json!({"metadata": {"name": self.own(name)}, "spec": spec});
+        let object = json!({"metadata": {"name": self.maintenance_name(name)}, "spec": spec});
         self.maintenances().create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
     }
 
     /// Runs `kubectl delete --wait=false`.
     async fn delete_maintenance(&self, name: &str) {
-        self.maintenances().delete(&self.own(name), &DeleteParams::default()).await.unwrap();
+        self.maintenances().delete(&self.maintenance_name(name), &DeleteParams::default()).await.unwrap();
     }
 
     async fn until_maintenance_deleted(&self, name: &str) {
-        let (api, own) = (self.maintenances(), self.own(name));
+        let (api, own) = (self.maintenances(), self.maintenance_name(name));
         let gone = await_condition(api, &own, |found: Option<&NodeMaintenance>| found.is_none());
         with_timeout(&format!("maintenance {name} is deleted"), gone).await.unwrap();
     }
@@ -79,18 +79,19 @@ impl World {
         what: &str,
         is: impl Fn(&NodeMaintenanceStatus) -> bool,
     ) -> NodeMaintenanceStatus {
-        let seen = |found: Option<&NodeMaintenance>| found.and_then(|one| one.status.as_ref()).is_some_and(&is);
-        let own = self.own(name);
-        let wait = await_condition(self.maintenances(), &own, seen);
-        let Ok(found) = tokio::time::timeout(PATIENCE, wait).await else {
-            let last = self.maintenances().get(&self.own(name)).await.unwrap().status;
+        let is_expected = |found: Option<&NodeMaintenance>| found.and_then(|one| one.status.as_ref()).is_some_and(&is);
+        let own = self.maintenance_name(name);
+        let wait = await_condition(self.maintenances(), &own, is_expected);
+        let Ok(found) = tokio::time::timeout(TIMEOUT, wait).await else {
+            let last = self.maintenances().get(&self.maintenance_name(name)).await.unwrap().status;
             panic!("timed out waiting until {what}; last status: {last:?}");
         };
         found.unwrap().unwrap().status.unwrap()
     }
 
-    async fn until_message(&self, name: &str, words: &str) -> NodeMaintenanceStatus {
-        self.until_maintained(name, &format!("{name} says {words:?}"), |status| status.message.contains(words)).await
+    async fn until_message(&self, name: &str, text: &str) -> NodeMaintenanceStatus {
+        self.until_maintained(name, &format!("{name} has the message {text:?}"), |status| status.message.contains(text))
+            .await
     }
 
     async fn until_ready_to_drain(&self, name: &str) -> NodeMaintenanceStatus {
@@ -124,27 +125,47 @@ fn step(status: &NodeMaintenanceStatus, name: MaintenanceStep) -> (StepState, &s
 
 const COMPUTE: [&str; 2] = ["openstack-compute-node", "openvswitch"];
 
-async fn computes(nodes: &mut Nodes<'_>, server: &StandIn, names: &[&str]) -> Vec<String> {
+async fn add_computes(nodes: &mut Nodes<'_>, server: &FakeApis, names: &[&str]) -> Vec<String> {
     let mut joined = Vec::new();
     for name in names {
-        let name = nodes.join(name, COMPUTE.into_iter().map(|label| (label, "enabled")).collect()).await;
-        server.nova.compute(&name);
+        let name = nodes.add(name, COMPUTE.into_iter().map(|label| (label, "enabled")).collect()).await;
+        server.nova.add_compute(&name);
         joined.push(name);
     }
     joined
 }
 
+/// Checks that a maintenance whose window has not begun does not query nova.
+async fn check_future_window(world: &World, server: &FakeApis, node: &str) {
+    let reads = server.nova.reads();
+    world.maintain("third", json!({"node": node, "window": {"start": "2999-01-01T00:00:00Z"}})).await;
+    world.until_message("third", "its window begins at 2999-01-01T00:00:00Z").await;
+    assert_eq!(server.nova.reads(), reads, "only active maintenances query nova, until they are ready");
+    world.delete_maintenance("third").await;
+    world.until_maintenance_deleted("third").await;
+}
+
+/// Checks that the second maintenance waits for the first one, which is of this node.
+async fn check_waits(world: &World, one: &str) {
+    let waits = format!(
+        "waits for NodeMaintenance {} ({one}): 1 node of role compute may be in maintenance at once",
+        world.maintenance_name("first")
+    );
+    let status = world.until_message("second", &waits).await;
+    assert!(!is_true(&status, "Blocked") && step(&status, MaintenanceStep::DisableCompute).0 == StepState::Pending);
+}
+
 #[test]
 fn maintains_one_node_at_a_time_across_restarts() {
     run_test("maintenance", async |world| {
-        let server = StandIn::start(&[]).await;
+        let server = FakeApis::start(&[]).await;
         let mut nodes = Nodes::of(world);
-        let names = computes(&mut nodes, &server, &["one", "two"]).await;
+        let names = add_computes(&mut nodes, &server, &["one", "two"]).await;
         let [one, two] = [names[0].as_str(), names[1].as_str()];
         for (id, status) in [("a", "ACTIVE"), ("b", "ACTIVE"), ("c", "PAUSED")] {
-            server.nova.server(one, id, status);
+            server.nova.add_server(one, id, status);
         }
-        server.nova.moves(Moves::Slowly);
+        server.nova.set_migration_outcome(MigrationOutcome::Delayed);
         let operator = world.start_for_maintenance(&server).await;
         world.apply_without_releases(json!({})).await;
         world.maintain("first", json!({"node": one, "reason": "a new fan"})).await;
@@ -152,24 +173,23 @@ fn maintains_one_node_at_a_time_across_restarts() {
         server.nova.until_changed("migrate b", 1).await;
         let disable = format!("put os-services/compute-{one} disabled");
         assert_eq!(server.nova.changes(), [disable.as_str(), "migrate a", "migrate b"]);
-        let mark = format!("osdpl: maintenance {}: a new fan", world.own("first"));
-        assert_eq!(server.nova.service(one), (false, mark));
+        let reason = format!("osdpl: maintenance {}: a new fan", world.maintenance_name("first"));
+        assert_eq!(server.nova.service(one), (false, reason));
         assert_eq!(status.instances.unwrap().moved, "0/3");
-        assert_eq!(world.cordon_of(one).await, (false, None), "not before it is empty");
+        assert_eq!(world.cordon_of(one).await, (false, None), "the node is cordoned after its instances are migrated");
 
         world.maintain("second", json!({"node": two})).await;
-        let waits = format!(
-            "waits for NodeMaintenance {} ({one}): 1 node of role compute may be in maintenance at once",
-            world.own("first")
-        );
-        let status = world.until_message("second", &waits).await;
-        assert!(!is_true(&status, "Blocked") && step(&status, MaintenanceStep::DisableCompute).0 == StepState::Pending);
+        check_waits(world, one).await;
 
         operator.kill();
         let operator = world.start_for_maintenance(&server).await;
         server.nova.release("a");
         server.nova.until_changed("migrate c", 1).await;
-        assert_eq!(server.nova.changes(), [disable.as_str(), "migrate a", "migrate b", "migrate c"], "none twice");
+        assert_eq!(
+            server.nova.changes(),
+            [disable.as_str(), "migrate a", "migrate b", "migrate c"],
+            "no instance is migrated twice"
+        );
         server.nova.release("b");
         server.nova.release("c");
         let status = world.until_ready_to_drain("first").await;
@@ -180,28 +200,23 @@ fn maintains_one_node_at_a_time_across_restarts() {
             status.message
         );
         assert!(status.steps.iter().all(|step| step.state == StepState::Done), "{:?}", status.steps);
-        assert_eq!(world.cordon_of(one).await, (true, Some(world.own("first"))));
+        assert_eq!(world.cordon_of(one).await, (true, Some(world.maintenance_name("first"))));
 
-        let reads = server.nova.reads();
-        world.maintain("third", json!({"node": two, "window": {"start": "2999-01-01T00:00:00Z"}})).await;
-        world.until_message("third", "its window begins at 2999-01-01T00:00:00Z").await;
-        assert_eq!(server.nova.reads(), reads, "only active maintenances query nova, until they are ready");
-        world.delete_maintenance("third").await;
-        world.until_maintenance_deleted("third").await;
+        check_future_window(world, &server, two).await;
 
         check_agents_before_return(world, &server, one).await;
-        server.nova.moves(Moves::AtOnce);
+        server.nova.set_migration_outcome(MigrationOutcome::Immediate);
         world.until_ready_to_drain("second").await;
         assert_eq!((server.nova.host_of("a"), server.nova.host_of("c")), (one.to_owned(), one.to_owned()));
         assert!(!world.operator_log().contains("gaaaa-"), "a token is logged");
         assert_eq!(operator.metric("osdpl_maintenance_failures_total", ""), 0);
         world.delete_maintenance("second").await;
         world.until_maintenance_deleted("second").await;
-        nodes.leave().await;
+        nodes.remove_all().await;
     });
 }
 
-async fn check_agents_before_return(world: &World, server: &StandIn, node: &str) {
+async fn check_agents_before_return(world: &World, server: &FakeApis, node: &str) {
     server.nova.set_service(node, "state", "down".into());
     server.nova.set_agent(node, false);
     world.delete_maintenance("first").await;
@@ -214,7 +229,7 @@ async fn check_agents_before_return(world: &World, server: &StandIn, node: &str)
     world.until_message("first", &format!("waits until nova reports nova-compute on {node} as up again")).await;
     server.nova.set_service(node, "updated_at", "2999-01-01T00:00:00.000000".into());
     world.until_message("first", &format!("waits until neutron reports Open vSwitch agent on {node} as alive")).await;
-    assert!(!server.nova.service(node).0, "not before its agents are up");
+    assert!(!server.nova.service(node).0, "nova-compute is enabled after its agents are up");
     server.nova.set_agent(node, true);
     server.nova.until_changed(&format!("put os-services/compute-{node} enabled"), 1).await;
     world.until_maintenance_deleted("first").await;

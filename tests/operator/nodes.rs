@@ -25,7 +25,7 @@ impl<'a> Nodes<'a> {
     }
 
     /// Adds a node with these manually set labels.
-    pub async fn join(&mut self, name: &str, labels: Value) -> String {
+    pub async fn add(&mut self, name: &str, labels: Value) -> String {
         let name = format!("{}-{name}", self.world.namespace);
         let node = json!({"metadata": {"name": name, "labels": labels}});
         self.api.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
@@ -39,13 +39,14 @@ impl<'a> Nodes<'a> {
     }
 
     /// Waits until a node has exactly these OpenStack labels, and returns our annotation.
-    pub async fn until(&self, name: &str, labels: &[(&str, &str)]) -> String {
+    pub async fn until_labels(&self, name: &str, labels: &[(&str, &str)]) -> String {
         let wanted: BTreeMap<_, _> =
             labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let has = move |node: Option<&Node>| {
             node.is_some_and(|node| {
-                let ours = |key: &String| ["open", "l3-", "sriov", "gpu"].iter().any(|begin| key.starts_with(begin));
-                let labels = node.labels().iter().filter(|(key, _)| ours(key));
+                let is_role_label =
+                    |key: &String| ["open", "l3-", "sriov", "gpu"].iter().any(|begin| key.starts_with(begin));
+                let labels = node.labels().iter().filter(|(key, _)| is_role_label(key));
                 labels.map(|(key, value)| (key.clone(), value.clone())).collect::<BTreeMap<_, _>>() == wanted
             })
         };
@@ -55,7 +56,7 @@ impl<'a> Nodes<'a> {
     }
 
     /// Removes the nodes, because the control plane is reused for other tests.
-    pub async fn leave(self) {
+    pub async fn remove_all(self) {
         for name in self.names {
             let uid = self.api.get(&name).await.unwrap().uid().unwrap();
             self.api.delete(&name, &DeleteParams::default()).await.unwrap();
@@ -70,7 +71,7 @@ const COMPUTE: (&str, &str) = ("openstack-compute-node", "enabled");
 const SWITCH: (&str, &str) = ("openvswitch", "enabled");
 const GATEWAY: (&str, &str) = ("l3-agent", "enabled");
 
-#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+#[expect(clippy::needless_pass_by_value, reason = "`json!` returns values")]
 fn with_roles(roles: Value) -> Value {
     let mut spec = services(&["memcached"]);
     spec["nodes"] = json!({ "roles": roles });
@@ -81,76 +82,79 @@ fn with_roles(roles: Value) -> Value {
 fn sets_and_removes_exactly_the_role_labels() {
     run_test("roles", async |world| {
         let mut nodes = Nodes::of(world);
-        let plain = nodes.join("plain", json!({"rack": "r1"})).await;
-        let by_hand = nodes.join("by-hand", json!({"rack": "r1", "openvswitch": "enabled"})).await;
-        let held = nodes.join("held", json!({"rack": "r1", "openvswitch": "disabled"})).await;
-        let apart = nodes.join("apart", json!({})).await;
+        let plain = nodes.add("plain", json!({"rack": "r1"})).await;
+        let by_hand = nodes.add("by-hand", json!({"rack": "r1", "openvswitch": "enabled"})).await;
+        let disabled = nodes.add("disabled", json!({"rack": "r1", "openvswitch": "disabled"})).await;
+        let unselected = nodes.add("unselected", json!({})).await;
         let _operator = world.operator().start().await;
         world.apply(&services(&["memcached"])).await;
         world.until_ready().await;
-        assert_eq!(nodes.until(&apart, &[]).await, "", "no role, no write");
+        assert_eq!(nodes.until_labels(&unselected, &[]).await, "", "a node without a role is not written");
 
-        let roles = json!({"compute": {"selector": {"matchLabels": {"rack": "r1"}}}, "gateway": {"names": [apart.clone(), "nowhere"]}});
+        let roles = json!({"compute": {"selector": {"matchLabels": {"rack": "r1"}}}, "gateway": {"names": [unselected.clone(), "nowhere"]}});
         world.apply(&with_roles(roles.clone())).await;
         let ours = "openstack-compute-node=enabled,openvswitch=enabled";
-        assert_eq!(nodes.until(&plain, &[COMPUTE, SWITCH]).await, ours);
-        nodes.until(&by_hand, &[COMPUTE, SWITCH]).await;
-        assert_eq!(nodes.until(&held, &[COMPUTE, ("openvswitch", "disabled")]).await, "openstack-compute-node=enabled");
-        nodes.until(&apart, &[GATEWAY, SWITCH]).await;
-        let told = |words: &'static str| {
+        assert_eq!(nodes.until_labels(&plain, &[COMPUTE, SWITCH]).await, ours);
+        nodes.until_labels(&by_hand, &[COMPUTE, SWITCH]).await;
+        assert_eq!(
+            nodes.until_labels(&disabled, &[COMPUTE, ("openvswitch", "disabled")]).await,
+            "openstack-compute-node=enabled"
+        );
+        nodes.until_labels(&unselected, &[GATEWAY, SWITCH]).await;
+        let has_warning = |text: &'static str| {
             move |cloud: &OpenStackDeployment| {
                 let message = cloud.condition("Ready").filter(|ready| ready.status == "True")?.message;
-                message.contains(words).then_some(message)
+                message.contains(text).then_some(message)
             }
         };
-        let message = world.until("a foreign label is reported", told("by another writer")).await;
-        let wanted = format!(
-            "spec.nodes.roles.compute: label openvswitch has the value \"disabled\" by another writer on {held} and is kept"
+        let message = world.until("a foreign label is reported", has_warning("by another writer")).await;
+        let warning = format!(
+            "spec.nodes.roles.compute: label openvswitch has the value \"disabled\" by another writer on {disabled} and is kept"
         );
-        assert!(message.contains(&wanted), "{message}");
+        assert!(message.contains(&warning), "{message}");
         assert!(message.contains("spec.nodes.roles.gateway: there is no node \"nowhere\""), "{message}");
         let role = world.until_ready().await.status().roles["compute"].clone();
         assert_eq!((role.count, role.labels.join(",")), (3, ours.to_owned()));
         assert!(role.nodes.contains(&plain), "{role:?}");
 
-        let late = nodes.join("late", json!({"rack": "r1"})).await;
-        nodes.until(&late, &[COMPUTE, SWITCH]).await;
-        nodes.label(&held, "openvswitch", Value::Null).await;
-        nodes.until(&held, &[COMPUTE, SWITCH]).await;
+        let late = nodes.add("late", json!({"rack": "r1"})).await;
+        nodes.until_labels(&late, &[COMPUTE, SWITCH]).await;
+        nodes.label(&disabled, "openvswitch", Value::Null).await;
+        nodes.until_labels(&disabled, &[COMPUTE, SWITCH]).await;
         nodes.label(&plain, "rack", json!("r2")).await;
-        assert_eq!(nodes.until(&plain, &[]).await, "");
+        assert_eq!(nodes.until_labels(&plain, &[]).await, "");
 
         world.apply(&with_roles(json!({"gateway": roles["gateway"]}))).await;
-        assert_eq!(nodes.until(&by_hand, &[SWITCH]).await, "", "set manually and kept");
-        nodes.until(&late, &[]).await;
-        nodes.until(&apart, &[GATEWAY, SWITCH]).await;
+        assert_eq!(nodes.until_labels(&by_hand, &[SWITCH]).await, "", "a manually set label is kept");
+        nodes.until_labels(&late, &[]).await;
+        nodes.until_labels(&unselected, &[GATEWAY, SWITCH]).await;
         world.delete().await;
         world.until_gone().await;
-        assert_eq!(nodes.until(&apart, &[]).await, "", "the cloud is deleted together with its labels");
-        nodes.until(&by_hand, &[SWITCH]).await;
-        nodes.leave().await;
+        assert_eq!(nodes.until_labels(&unselected, &[]).await, "", "the cloud is deleted together with its labels");
+        nodes.until_labels(&by_hand, &[SWITCH]).await;
+        nodes.remove_all().await;
     });
 }
 
 #[test]
 fn reports_conflicting_roles_and_plans_them() {
-    run_test("fight", async |world| {
+    run_test("role-conflict", async |world| {
         let mut nodes = Nodes::of(world);
-        let node = nodes.join("both", json!({})).await;
+        let node = nodes.add("both", json!({})).await;
         let _operator = world.operator().start().await;
         let big = json!({"names": [node.clone()], "labels": {"gpu": "big"}});
         let small = json!({"names": [node.clone()], "labels": {"gpu": "small", "gpu-any": "yes"}});
         world.apply(&with_roles(json!({"big": big}))).await;
-        nodes.until(&node, &[("gpu", "big")]).await;
+        nodes.until_labels(&node, &[("gpu", "big")]).await;
         world.until_ready().await;
         world.apply(&with_roles(json!({"big": big, "small": small}))).await;
-        nodes.until(&node, &[("gpu", "big"), ("gpu-any", "yes")]).await;
-        let wanted = format!(
+        nodes.until_labels(&node, &[("gpu", "big"), ("gpu-any", "yes")]).await;
+        let warning = format!(
             "roles set label gpu to different values (big to \"big\", small to \"small\") on {node}: the label stays as it is"
         );
         world
             .until("the conflict is reported", |cloud| {
-                cloud.condition("Ready")?.message.contains(&wanted).then_some(())
+                cloud.condition("Ready")?.message.contains(&warning).then_some(())
             })
             .await;
 
@@ -161,7 +165,7 @@ fn reports_conflicting_roles_and_plans_them() {
         let plan = world.osdpl(&["plan", "--file", file.to_str().unwrap()]);
         assert!(plan.contains(&format!("node {node}: labels +gpu=small -gpu=big\n")), "{plan}");
         world.apply(&with_roles(json!({"small": small}))).await;
-        nodes.until(&node, &[("gpu", "small"), ("gpu-any", "yes")]).await;
+        nodes.until_labels(&node, &[("gpu", "small"), ("gpu-any", "yes")]).await;
         // Someone sets the label manually: it is no longer managed.
         nodes.label(&node, "gpu", json!("mine")).await;
         world
@@ -174,7 +178,7 @@ fn reports_conflicting_roles_and_plans_them() {
             })
             .await;
         world.apply(&services(&["memcached"])).await;
-        assert_eq!(nodes.until(&node, &[("gpu", "mine")]).await, "");
-        nodes.leave().await;
+        assert_eq!(nodes.until_labels(&node, &[("gpu", "mine")]).await, "");
+        nodes.remove_all().await;
     });
 }

@@ -1,4 +1,4 @@
-//! A simulated cloud for Nova and Neutron: tests set its state, and it records requested changes.
+//! A simulated Nova and Neutron: tests set its state, and it records requested changes.
 
 mod api;
 
@@ -12,14 +12,14 @@ use api::{ApiResponse, HOST, OK, TASK, fault, find};
 
 /// The outcome of live migrations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Moves {
+pub enum MigrationOutcome {
     /// They complete when they are requested.
     #[default]
-    AtOnce,
+    Immediate,
     /// They complete when [`Nova::release`] is called.
-    Slowly,
+    Delayed,
     /// They start and fail: the instance stays where it is.
-    Fail,
+    Failed,
 }
 
 /// A request.
@@ -32,7 +32,7 @@ pub struct ApiRequest<'a> {
     pub body: &'a Value,
 }
 
-/// The simulated cloud.
+/// A simulated Nova and Neutron.
 pub struct Nova {
     state: Mutex<State>,
     /// Every requested change in order, such as `put os-services/compute-n1 disabled`.
@@ -42,8 +42,8 @@ pub struct Nova {
 struct State {
     newest: (u32, u32),
     token: u64,
-    lasts: SignedDuration,
-    moves: Moves,
+    token_lifetime: SignedDuration,
+    migration_outcome: MigrationOutcome,
     services: Vec<Value>,
     servers: Vec<Value>,
     migrations: Vec<Value>,
@@ -62,8 +62,8 @@ impl Default for Nova {
         let state = State {
             newest: (2, 96),
             token: 1,
-            lasts: SignedDuration::from_hours(1),
-            moves: Moves::AtOnce,
+            token_lifetime: SignedDuration::from_hours(1),
+            migration_outcome: MigrationOutcome::Immediate,
             services: Vec::new(),
             servers: Vec::new(),
             migrations: Vec::new(),
@@ -84,7 +84,7 @@ impl Nova {
     }
 
     /// Adds a compute host with a network agent.
-    pub fn compute(&self, host: &str) {
+    pub fn add_compute(&self, host: &str) {
         let service = json!({"id": format!("compute-{host}"), "binary": "nova-compute", "host": host, "zone": "nova",
             "status": "enabled", "state": "up", "disabled_reason": null, "forced_down": false});
         let agent = json!({"id": format!("agent-{host}"), "agent_type": "Open vSwitch agent", "host": host,
@@ -96,23 +96,23 @@ impl Nova {
     }
 
     /// Adds a new host that is not mapped to a cell yet.
-    pub fn new_compute(&self, host: &str) {
-        self.compute(host);
+    pub fn add_unmapped_compute(&self, host: &str) {
+        self.add_compute(host);
         self.with(|state| state.unmapped.push(host.to_owned()));
     }
 
-    /// Does what nova-manage's `discover_hosts` does.
+    /// Maps all hosts to a cell, like `nova-manage cell_v2 discover_hosts`.
     pub fn discover(&self) {
         self.with(|state| state.unmapped.clear());
     }
 
     /// Sets whether changes are answered with an error.
-    pub fn breaks(&self, broken: bool) {
+    pub fn set_broken(&self, broken: bool) {
         self.with(|state| state.broken = broken);
     }
 
     /// Adds an instance on a host.
-    pub fn server(&self, host: &str, id: &str, status: &str) {
+    pub fn add_server(&self, host: &str, id: &str, status: &str) {
         let server = json!({"id": id, "name": format!("{id}-name"), "status": status, HOST: host, TASK: null});
         self.with(|state| state.servers.push(server));
     }
@@ -129,18 +129,18 @@ impl Nova {
     }
 
     /// Sets the outcome of live migrations.
-    pub fn moves(&self, moves: Moves) {
-        self.with(|state| state.moves = moves);
+    pub fn set_migration_outcome(&self, outcome: MigrationOutcome) {
+        self.with(|state| state.migration_outcome = outcome);
     }
 
     /// Starts a slow migration of an instance to this host.
     pub fn start_migration(&self, id: &str, host: &str) {
-        self.with(|state| state.head(id, host));
+        self.with(|state| state.start_migration(id, host));
     }
 
     /// Completes a slow migration.
     pub fn release(&self, id: &str) {
-        self.with(|state| state.arrive(id));
+        self.with(|state| state.complete_migration(id));
     }
 
     /// Changes a nova-compute service: `status`, `state`, `disabled_reason`.
@@ -162,7 +162,7 @@ impl Nova {
     }
 
     /// Sets the newest version of the API.
-    pub fn speaks(&self, minor: u32) {
+    pub fn set_api_version(&self, minor: u32) {
         self.with(|state| state.newest = (2, minor));
     }
 
@@ -172,13 +172,13 @@ impl Nova {
     }
 
     /// Sets the lifetime of new tokens.
-    pub fn tokens_last(&self, lasts: SignedDuration) {
-        self.with(|state| state.lasts = lasts);
+    pub fn set_token_lifetime(&self, lifetime: SignedDuration) {
+        self.with(|state| state.token_lifetime = lifetime);
     }
 
     /// Returns a new token and its expiry.
     pub fn token(&self) -> (String, String) {
-        self.with(|state| (format!("gaaaa-{}", state.token), (Timestamp::now() + state.lasts).to_string()))
+        self.with(|state| (format!("gaaaa-{}", state.token), (Timestamp::now() + state.token_lifetime).to_string()))
     }
 
     /// Returns the requested changes.
@@ -187,10 +187,10 @@ impl Nova {
     }
 
     /// Waits until this change was requested for the given number of times.
-    pub async fn until_changed(&self, what: &str, times: usize) {
+    pub async fn until_changed(&self, change: &str, times: usize) {
         let mut log = self.log.subscribe();
-        let asked = log.wait_for(|log| log.iter().filter(|line| *line == what).count() >= times);
-        crate::world::with_timeout(&format!("{what:?} is requested from nova"), asked).await.unwrap();
+        let requested = log.wait_for(|log| log.iter().filter(|line| *line == change).count() >= times);
+        crate::world::with_timeout(&format!("{change:?} is requested from nova"), requested).await.unwrap();
     }
 
     /// Returns the number of reads.
@@ -198,30 +198,30 @@ impl Nova {
         self.with(|state| state.reads)
     }
 
-    /// Answers like Nova and Neutron.
-    pub fn answer(&self, asked: &ApiRequest<'_>) -> ApiResponse {
-        let path = asked.path.split('?').next().unwrap_or_default();
+    /// Responds like Nova and Neutron.
+    pub fn respond(&self, request: &ApiRequest<'_>) -> ApiResponse {
+        let path = request.path.split('?').next().unwrap_or_default();
         let mut state = self.state.lock().unwrap();
-        if asked.token != format!("gaaaa-{}", state.token) {
+        if request.token != format!("gaaaa-{}", state.token) {
             return fault("401 Unauthorized", "error", "The request you have made requires authentication.");
         }
         if path == "/v2.1/" {
             let newest = format!("{}.{}", state.newest.0, state.newest.1);
             return (OK, json!({"version": {"id": "v2.1", "version": newest, "min_version": "2.1"}}));
         }
-        if asked.service == "neutron-server" {
-            return state.neutron(asked.verb, path, asked.path);
+        if request.service == "neutron-server" {
+            return state.neutron(request.verb, path, request.path);
         }
-        if let Err(refused) = state.speaks(asked.version) {
+        if let Err(refused) = state.check_version(request.version) {
             return refused;
         }
-        if asked.verb == "get" {
+        if request.verb == "get" {
             state.reads += 1;
-            return state.read(path, asked.path);
+            return state.read(path, request.path);
         }
-        let (line, answer) = state.change_or_break(asked.verb, path, asked.body);
+        let (line, response) = state.change_unless_broken(request.verb, path, request.body);
         drop(state);
         self.log.send_modify(|log| log.push(line));
-        answer
+        response
     }
 }

@@ -5,50 +5,84 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams};
 use osdpl_core::api::{RolloutPhase, reason};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cloud::{StatusAccess, services};
 use crate::nodes::Nodes;
 use crate::world::{World, run_test};
 
+/// The message about nova.
+const RESTARTS: &str = "values for some nodes split its DaemonSets differently, which restarts nova/compute on 3 nodes";
+
 /// Returns the `DaemonSets` of a component without the digests in their names, and their numbers of nodes.
 async fn sets(world: &World, component: &str) -> Vec<(String, i32)> {
     let labelled = ListParams::default().labels(&format!("component={component}"));
     let found = world.api::<DaemonSet>().list(&labelled).await.unwrap();
-    let told = found.iter().map(|set| {
+    let names = found.iter().map(|set| {
         let name = set.name_any();
-        let bare = name.rsplit_once('-').filter(|(_, end)| end.len() >= 8).map_or(name.as_str(), |(bare, _)| bare);
-        (bare.to_owned(), set.status.as_ref().map_or(0, |status| status.desired_number_scheduled))
+        let base = name.rsplit_once('-').filter(|(_, end)| end.len() >= 8).map_or(name.as_str(), |(base, _)| base);
+        (base.to_owned(), set.status.as_ref().map_or(0, |status| status.desired_number_scheduled))
     });
-    told.collect()
+    names.collect()
 }
 
-fn on(name: &str, nodes: i32) -> (String, i32) {
+fn daemon_set(name: &str, nodes: i32) -> (String, i32) {
     (name.to_owned(), nodes)
+}
+
+/// Returns a cloud with dedicated CPUs, and with values for one node if `overrides` is set.
+fn cloud_spec(cpus: &str, overrides: bool) -> Value {
+    let gpu = json!({"matchLabels": {"gpu": "big"}});
+    let values = json!({
+        "nova": {"values": {"conf": {"nova": {"compute": {"cpu_dedicated_set": cpus}}}}},
+        "neutron": {"daemonsets": ["ovs-agent"], "values": {"conf": {"plugins": {"openvswitch_agent": {"ovs": {"bridge_mappings": "fast:br-fast"}}}}}},
+        "libvirt": {"values": {"conf": {"qemu": {"max_files": 4096}}, "pod": {"mounts": {"libvirt": {"libvirt": {"volumes": [{"name": "huge", "emptyDir": {}}]}}}}}},
+    });
+    let entry = json!({"name": "gpu", "selector": gpu, "releases": values});
+    let overrides = if overrides { vec![entry] } else { Vec::new() };
+    let roles = json!({"gpu": {"names": ["node-1"], "labels": {"gpu": "big"}}});
+    json!({"openstackRelease": "2026.1", "presets": ["core"], "nodes": {"roles": roles, "overrides": overrides}})
+}
+
+/// Checks that the components with overrides have a `DaemonSet` for the node, and only these.
+async fn check_split(world: &World) {
+    assert_eq!(
+        sets(world, "compute").await,
+        [daemon_set("nova-compute-default", 2), daemon_set("nova-compute-gpu", 1)]
+    );
+    assert_eq!(
+        sets(world, "neutron-ovs-agent").await,
+        [daemon_set("neutron-ovs-agent-default", 2), daemon_set("neutron-ovs-agent-gpu", 1)]
+    );
+    assert_eq!(
+        sets(world, "libvirt").await,
+        [daemon_set("libvirt-libvirt", 1), daemon_set("libvirt-libvirt-default", 2)]
+    );
+    assert_eq!(
+        sets(world, "l3-agent").await,
+        [daemon_set("neutron-l3-agent-default", 3)],
+        "a component without overrides is not split"
+    );
+}
+
+/// Checks the configuration of the one node.
+async fn check_config(world: &World) {
+    let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
+    let own = secrets.iter().find(|secret| secret.name_any().starts_with("nova-compute-gpu-")).unwrap();
+    let conf = String::from_utf8(own.data.as_ref().unwrap()["nova.conf"].0.clone()).unwrap();
+    assert!(conf.contains("[compute]\ncpu_dedicated_set = 2-3\n"), "{conf}");
 }
 
 #[test]
 fn node_overrides_split_daemon_sets_after_approval() {
     run_test("overrides", async |world| {
-        let with = |cpus: &str, overrides: bool| {
-            let gpu = json!({"matchLabels": {"gpu": "big"}});
-            let values = json!({
-                "nova": {"values": {"conf": {"nova": {"compute": {"cpu_dedicated_set": cpus}}}}},
-                "neutron": {"daemonsets": ["ovs-agent"], "values": {"conf": {"plugins": {"openvswitch_agent": {"ovs": {"bridge_mappings": "fast:br-fast"}}}}}},
-                "libvirt": {"values": {"conf": {"qemu": {"max_files": 4096}}, "pod": {"mounts": {"libvirt": {"libvirt": {"volumes": [{"name": "huge", "emptyDir": {}}]}}}}}},
-            });
-            let entry = json!({"name": "gpu", "selector": gpu, "releases": values});
-            let overrides = if overrides { vec![entry] } else { Vec::new() };
-            let roles = json!({"gpu": {"names": ["node-1"], "labels": {"gpu": "big"}}});
-            json!({"openstackRelease": "2026.1", "presets": ["core"], "nodes": {"roles": roles, "overrides": overrides}})
-        };
         let nodes = Nodes::of(world);
         let _operator = world.operator().start().await;
-        world.apply(&with("", false)).await;
+        world.apply(&cloud_spec("", false)).await;
         world.until_ready().await;
-        assert_eq!(sets(world, "compute").await, [on("nova-compute-default", 3)]);
+        assert_eq!(sets(world, "compute").await, [daemon_set("nova-compute-default", 3)]);
 
-        world.apply(&with("4-7", true)).await;
+        world.apply(&cloud_spec("4-7", true)).await;
         let cloud = world
             .until("all three wait for approval", |cloud| {
                 let waits = |release: &str| cloud.child(release).message.contains("waits for approval");
@@ -56,71 +90,62 @@ fn node_overrides_split_daemon_sets_after_approval() {
                     .then(|| cloud.clone())
             })
             .await;
-        let restarts = "values for some nodes split its DaemonSets differently, which restarts nova/compute on 3 nodes";
-        assert!(cloud.child("nova").message.starts_with(restarts), "{}", cloud.child("nova").message);
+        assert!(cloud.child("nova").message.starts_with(RESTARTS), "{}", cloud.child("nova").message);
         assert_eq!(cloud.child("nova").changes, ["conf.overrides.nova_compute.labels"]);
         let plan = world.osdpl(&["plan"]);
-        for words in [
-            restarts,
+        for text in [
+            RESTARTS,
             "which restarts neutron/neutron-ovs-agent on 3 nodes",
             "which restarts libvirt/libvirt on 3 nodes",
         ] {
-            assert!(plan.contains(words), "{words}\n{plan}");
+            assert!(plan.contains(text), "{text}\n{plan}");
         }
-        assert_eq!(sets(world, "compute").await, [on("nova-compute-default", 3)], "nothing before a person agrees");
+        let unchanged = [daemon_set("nova-compute-default", 3)];
+        assert_eq!(sets(world, "compute").await, unchanged, "nothing changes without approval");
         world.osdpl(&["approve"]);
         world.until_ready().await;
-        assert_eq!(sets(world, "compute").await, [on("nova-compute-default", 2), on("nova-compute-gpu", 1)]);
-        assert_eq!(
-            sets(world, "neutron-ovs-agent").await,
-            [on("neutron-ovs-agent-default", 2), on("neutron-ovs-agent-gpu", 1)]
-        );
-        assert_eq!(sets(world, "libvirt").await, [on("libvirt-libvirt", 1), on("libvirt-libvirt-default", 2)]);
-        assert_eq!(sets(world, "l3-agent").await, [on("neutron-l3-agent-default", 3)], "nodes without overrides");
+        check_split(world).await;
 
         let runs = world.helm_runs().len();
-        world.apply(&with("2-3", true)).await;
+        world.apply(&cloud_spec("2-3", true)).await;
         let cloud = world.until_ready().await;
         assert_eq!(
             world.helm_runs().len(),
             runs + 1,
             "other values on the same nodes need no approval and change no other release"
         );
-        let said = world
+        let rollout = world
             .until("its pods wait for an approval", |cloud| {
-                let said = cloud.status().rollouts.get("nova/compute")?.clone();
-                (said.phase == RolloutPhase::AwaitingApproval).then_some(said)
+                let rollout = cloud.status().rollouts.get("nova/compute")?.clone();
+                (rollout.phase == RolloutPhase::AwaitingApproval).then_some(rollout)
             })
             .await;
-        assert_eq!((said.updated, said.total), (2, 3), "only the pods of one node have another template");
+        assert_eq!((rollout.updated, rollout.total), (2, 3), "only the pods of one node have another template");
         assert_eq!(cloud.child("nova").revision, Some(3));
-        let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
-        let own = secrets.iter().find(|secret| secret.name_any().starts_with("nova-compute-gpu-")).unwrap();
-        let conf = String::from_utf8(own.data.as_ref().unwrap()["nova.conf"].0.clone()).unwrap();
-        assert!(conf.contains("[compute]\ncpu_dedicated_set = 2-3\n"), "{conf}");
+        check_config(world).await;
 
         world.apply(&json!({"openstackRelease": "2026.1", "presets": ["core"]})).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
-        assert!(cloud.child("nova").message.starts_with(restarts), "{}", cloud.child("nova").message);
+        assert!(cloud.child("nova").message.starts_with(RESTARTS), "{}", cloud.child("nova").message);
         let labels =
             ["openstack-control-plane", "openstack-compute-node", "openvswitch", "openstack-network-node", "l3-agent"];
-        nodes.until("node-1", &labels.map(|label| (label, "enabled"))).await;
+        nodes.until_labels("node-1", &labels.map(|label| (label, "enabled"))).await;
     });
 }
 
 #[test]
 fn refuses_overrides_that_no_chart_supports() {
-    run_test("inexpressible", async |world| {
+    run_test("overrides-unsupported", async |world| {
         let mut spec = services(&["memcached"]);
         spec["nodes"] = json!({"overrides": [
             {"name": "a", "nodes": ["node-1"], "releases": {"memcached": {"values": {"conf": {"memcached": {"memory": 9}}}}}}]});
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         let cloud = world.until_reason(reason::INVALID).await;
-        let wanted = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all of them; set it for all nodes in spec.services, or take it out";
-        assert_eq!(cloud.condition("Ready").unwrap().message, wanted);
+        let expected = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all of them; set it for all nodes in spec.services, or take it out";
+        assert_eq!(cloud.condition("Ready").unwrap().message, expected);
         // The API server itself refuses these.
-        for (nodes, words) in [
+        for (nodes, text) in [
             (json!({"roles": {"compute": {}}}), "has no nodes for the role"),
             (json!({"roles": {"Compute": {"names": ["a"]}}}), "must map names of roles to their nodes"),
             (json!({"overrides": [{"name": "a", "releases": {}}]}), "either by `selector` or by `nodes`"),
@@ -133,10 +158,10 @@ fn refuses_overrides_that_no_chart_supports() {
             spec["nodes"] = nodes;
             let object = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
                 "metadata": {"name": crate::cloud::NAME, "namespace": world.namespace}, "spec": spec});
-            let params = PatchParams::apply("story").force();
+            let params = PatchParams::apply("test").force();
             let error =
                 world.deployments().patch(crate::cloud::NAME, &params, &Patch::Apply(object)).await.unwrap_err();
-            assert!(error.to_string().contains(words), "{words}: {error}");
+            assert!(error.to_string().contains(text), "{text}: {error}");
         }
         world.apply(&services(&["memcached"])).await;
         world.until_ready().await;

@@ -32,36 +32,36 @@ fn failing_cron_job_degrades_but_stays_ready() {
         let cloud = world.until_ready().await;
         let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
         assert_eq!((rotate.status, rotate.ready.as_str()), (ComponentHealth::Ready, "0/0"));
-        let fault = Rule { exit_code: Some(3), ..Rule::new(&world.namespace, "by-hand", "fail") };
+        let fault = Rule { exit_code: Some(3), ..Rule::new(&world.namespace, "manual-run", "fail") };
         world.cluster().behaviour("rotate", &fault).await.unwrap();
-        world.run_now(CRON, "by-hand").await;
+        world.run_now(CRON, "manual-run").await;
         let cloud = world
             .until("the condition reports it", |cloud| {
                 (cloud.condition("Degraded")?.reason == reason::CRON_JOBS).then(|| cloud.clone())
             })
             .await;
-        assert!(cloud.is_ready(), "nothing waits for it");
+        assert!(cloud.is_ready(), "a failing CronJob does not block readiness");
         let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
         assert_eq!((rotate.status, rotate.ready.as_str()), (ComponentHealth::Degraded, "0/1"));
-        let begins = format!("CronJob {CRON}: its Job by-hand makes no progress: by-hand-");
-        assert!(rotate.reason.starts_with(&begins) && rotate.reason.contains("exit code 3"), "{}", rotate.reason);
+        let prefix = format!("CronJob {CRON}: its Job manual-run makes no progress: manual-run-");
+        assert!(rotate.reason.starts_with(&prefix) && rotate.reason.contains("exit code 3"), "{}", rotate.reason);
         assert_eq!(cloud.condition("Degraded").unwrap().message, rotate.reason);
         let causes = cloud.status().causes;
         assert_eq!((causes.len(), causes[0].message.as_str()), (1, rotate.reason.as_str()));
         let objects: Vec<_> = causes[0].objects.iter().map(ToString::to_string).collect();
         assert_eq!(
             objects,
-            [format!("CronJob {0}/{CRON}", world.namespace), format!("Job {0}/by-hand", world.namespace)]
+            [format!("CronJob {0}/{CRON}", world.namespace), format!("Job {0}/manual-run", world.namespace)]
         );
 
         world.cluster().remove_rule("rotate").await.unwrap();
-        world.api::<Job>().delete("by-hand", &DeleteParams::background()).await.unwrap();
-        world.run_now(CRON, "once-more").await;
-        let whole = |cloud: &OpenStackDeployment| {
+        world.api::<Job>().delete("manual-run", &DeleteParams::background()).await.unwrap();
+        world.run_now(CRON, "second-run").await;
+        let is_healthy = |cloud: &OpenStackDeployment| {
             let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
-            let quiet = cloud.condition("Degraded")?.status == "False" && cloud.status().causes.is_empty();
-            (quiet && rotate.status == ComponentHealth::Ready).then_some(())
+            let has_no_cause = cloud.condition("Degraded")?.status == "False" && cloud.status().causes.is_empty();
+            (has_no_cause && rotate.status == ComponentHealth::Ready).then_some(())
         };
-        world.until("it is whole again", whole).await;
+        world.until("the CronJob is healthy again", is_healthy).await;
     });
 }

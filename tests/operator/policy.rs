@@ -12,7 +12,7 @@ use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, run_test, with_timeout};
 
 /// The name of the policy and its binding.
-const POLICY: &str = "annotations-stay";
+const POLICY: &str = "keep-annotations";
 
 /// Forbids the removal of the annotation.
 async fn forbid(world: &World) {
@@ -28,23 +28,23 @@ async fn forbid(world: &World) {
                     "apiGroups": ["osdpl.dev"], "apiVersions": ["v1alpha1"], "operations": ["UPDATE"], "resources": ["openstackdeployments"],
                 }],
             },
-            "validations": [{"expression": format!("!({before}) || {after}"), "message": "annotations are Git's"}],
+            "validations": [{"expression": format!("!({before}) || {after}"), "message": "annotations are managed in Git"}],
         },
     });
     let binding = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": POLICY},
         "spec": {"policyName": POLICY, "validationActions": ["Deny"]},
     });
-    let params = PatchParams::apply("story").force();
+    let params = PatchParams::apply("test").force();
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(world.client.clone());
     policies.patch(POLICY, &params, &Patch::Apply(policy)).await.unwrap();
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.client.clone());
     bindings.patch(POLICY, &params, &Patch::Apply(binding)).await.unwrap();
     // The API server applies a new policy after a delay and reports nothing.
-    let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+    let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
     let without = Patch::Merge(json!({"metadata": {"annotations": {REPAIR: null}}}));
     let refused = async {
-        while world.api::<OpenStackDeployment>().patch(NAME, &dry, &without).await.is_ok() {
+        while world.api::<OpenStackDeployment>().patch(NAME, &dry_run, &without).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
@@ -71,18 +71,18 @@ fn refused_annotation_removal_is_only_a_warning() {
         forbid(world).await;
         let _operator = world.operator().start().await;
         let warning = "; warning: annotation osdpl.dev/repair: it had its effect and could not be removed: ";
-        let told = |cloud: &OpenStackDeployment| {
-            let said = ready_message(cloud);
-            (cloud.is_ready() && said.contains(warning)).then_some(said)
+        let has_warning = |cloud: &OpenStackDeployment| {
+            let message = ready_message(cloud);
+            (cloud.is_ready() && message.contains(warning)).then_some(message)
         };
-        let said = world.until("the cloud is Ready, with a warning", told).await;
-        assert!(said.contains("annotations are Git's"), "{said}");
+        let message = world.until("the cloud is Ready, with a warning", has_warning).await;
+        assert!(message.contains("annotations are managed in Git"), "{message}");
 
         allow(world).await;
-        let spent = |cloud: &OpenStackDeployment| {
-            let said = self::ready_message(cloud);
-            (!cloud.annotations().contains_key(REPAIR) && !said.contains("annotation")).then_some(cloud.is_ready())
+        let is_consumed = |cloud: &OpenStackDeployment| {
+            let message = ready_message(cloud);
+            (!cloud.annotations().contains_key(REPAIR) && !message.contains("annotation")).then_some(cloud.is_ready())
         };
-        assert!(world.until("it is taken away when that may be done", spent).await);
+        assert!(world.until("the annotation is removed when the policy allows it", is_consumed).await);
     });
 }

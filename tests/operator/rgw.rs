@@ -23,38 +23,40 @@ fn spec(rook: &Rook<'_>) -> Value {
 }
 
 /// Returns the message of `CephReady` while it waits for Rook.
-fn waits(cloud: &OpenStackDeployment) -> Option<String> {
-    let said = cloud.condition(condition::CEPH_READY)?;
-    (said.reason == reason::CEPH_ROOK).then_some(said.message)
+fn waiting_message(cloud: &OpenStackDeployment) -> Option<String> {
+    let condition = cloud.condition(condition::CEPH_READY)?;
+    (condition.reason == reason::CEPH_ROOK).then_some(condition.message)
 }
 
 impl World {
     /// Returns the content of a Secret in Rook's namespace.
     async fn secret_value(&self, namespace: &str, name: &str, key: &str) -> String {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-        let there = await_condition(api.clone(), name, |found: Option<&Secret>| found.is_some());
-        with_timeout("the Secret exists", there).await.unwrap();
+        let exists = await_condition(api.clone(), name, |found: Option<&Secret>| found.is_some());
+        with_timeout("the Secret exists", exists).await.unwrap();
         String::from_utf8(api.get(name).await.unwrap().data.unwrap()[key].0.clone()).unwrap()
     }
 }
 
 #[test]
 fn sets_keystone_in_rook_store_before_waiting_for_urls() {
-    run_test("back", async |world| {
-        let rook = Rook::in_namespace(world).await;
-        rook.define().await;
-        rook.is("Ready", "HEALTH_OK", FSID).await;
+    run_test("rgw-rook", async |world| {
+        let rook = Rook::new(world).await;
+        rook.create_crds().await;
+        rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;
         rook.write_monitors("a=10.0.0.1:6789").await;
         let _operator = world.operator().start().await;
         world.apply(&spec(&rook)).await;
-        let missing =
-            |cloud: &OpenStackDeployment| waits(cloud)?.contains("/objects does not exist; create it").then_some(());
-        world.until("the object store is missed", missing).await;
+        let missing = |cloud: &OpenStackDeployment| {
+            waiting_message(cloud)?.contains("/objects does not exist; create it").then_some(())
+        };
+        world.until("the missing object store is reported", missing).await;
 
         rook.create_store("objects").await;
         let api = rook.api("CephObjectStore");
-        let told = |found: Option<&DynamicObject>| found.is_some_and(|store| store.data["spec"]["auth"].is_object());
-        with_timeout("it has Keystone's address", await_condition(api.clone(), "objects", told)).await.unwrap();
+        let has_auth =
+            |found: Option<&DynamicObject>| found.is_some_and(|store| store.data["spec"]["auth"].is_object());
+        with_timeout("it has Keystone's address", await_condition(api.clone(), "objects", has_auth)).await.unwrap();
         let spec = api.get("objects").await.unwrap().data["spec"].clone();
         let keystone = &spec["auth"]["keystone"];
         assert_eq!(keystone["url"], format!("http://keystone-api.{}.svc.cluster.local:5000", world.namespace));
@@ -66,14 +68,15 @@ fn sets_keystone_in_rook_store_before_waiting_for_urls() {
         let password = world.secret_value(&rook.namespace, name, "OS_PASSWORD").await;
         assert_eq!(world.secret_value(&rook.namespace, name, "OS_USERNAME").await, "swift");
 
-        let waiting = |cloud: &OpenStackDeployment| {
-            let rest = cloud.child("keystone").ready && cloud.child("ceph-rgw").status == "absent";
-            (rest && waits(cloud)?.contains("has no endpoints yet")).then(|| cloud.child("ceph-rgw").message)
+        let is_waiting = |cloud: &OpenStackDeployment| {
+            let others_are_ready = cloud.child("keystone").ready && cloud.child("ceph-rgw").status == "absent";
+            (others_are_ready && waiting_message(cloud)?.contains("has no endpoints yet"))
+                .then(|| cloud.child("ceph-rgw").message)
         };
-        let message = world.until("everything except the object store is deployed", waiting).await;
+        let message = world.until("all releases except the object store are deployed", is_waiting).await;
         assert!(message.contains("CephObjectStore") && message.contains("has no endpoints yet"), "{message}");
 
-        rook.serves("objects", "http://rook-ceph-rgw-objects.rook.svc:80").await;
+        rook.set_endpoint("objects", "http://rook-ceph-rgw-objects.rook.svc:80").await;
         world.until_ready().await;
         let values = world.helm_values("ceph-rgw");
         let store = &values["endpoints"]["object_store"];
@@ -83,8 +86,8 @@ fn sets_keystone_in_rook_store_before_waiting_for_urls() {
 
         world.delete().await;
         world.until_gone().await;
-        let left = api.get("objects").await.unwrap().data["spec"].clone();
-        assert_eq!(left, json!({"gateway": {"instances": 2}, "protocols": {"swift": {"versioningEnabled": true}}}));
+        let spec = api.get("objects").await.unwrap().data["spec"].clone();
+        assert_eq!(spec, json!({"gateway": {"instances": 2}, "protocols": {"swift": {"versioningEnabled": true}}}));
         let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &rook.namespace);
         assert!(secrets.get_opt(name).await.unwrap().is_none());
     });
@@ -92,7 +95,7 @@ fn sets_keystone_in_rook_store_before_waiting_for_urls() {
 
 #[test]
 fn registers_external_gateways_and_writes_their_settings() {
-    run_test("outside", async |world| {
+    run_test("rgw-external", async |world| {
         let secret = json!({
             "metadata": {"name": "openstack-ceph-keys"},
             "stringData": {

@@ -44,15 +44,15 @@ impl World {
 
     /// Waits until the rollout of a component has started without an approval.
     pub async fn until_allowed(&self, component: &str) {
-        let rolls = |cloud: &OpenStackDeployment| {
-            let said = rollout(cloud, component);
-            (said.approved && !said.batch.is_empty() && cloud.status().approval.is_none()).then_some(())
+        let is_rolling = |cloud: &OpenStackDeployment| {
+            let status = rollout(cloud, component);
+            (status.approved && !status.batch.is_empty() && cloud.status().approval.is_none()).then_some(())
         };
-        self.until(&format!("{component} continues node by node without another approval"), rolls).await;
+        self.until(&format!("{component} continues node by node without another approval"), is_rolling).await;
     }
 
     /// Returns the pods of a component by node.
-    async fn daemons(&self, component: &str) -> BTreeMap<String, String> {
+    async fn pods_by_node(&self, component: &str) -> BTreeMap<String, String> {
         let label = component.split_once('/').unwrap().1;
         let labelled = ListParams::default().labels(&format!("component={label}"));
         let pods = self.api::<Pod>().list(&labelled).await.unwrap();
@@ -86,26 +86,29 @@ impl Gaps {
     /// Starts watching; `nodes` is the number of nodes.
     fn of(world: &World, nodes: usize) -> Self {
         let most = Arc::<Mutex<BTreeMap<String, usize>>>::default();
-        let (seen, api) = (Arc::clone(&most), world.api::<Pod>());
+        let (shared, api) = (Arc::clone(&most), world.api::<Pod>());
         let watch = tokio::spawn(async move {
             let selector = watcher::Config::default().labels("component in (server,ovn-controller)");
             let mut ready: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
             let mut events = pin!(watcher(api, selector).default_backoff());
             while let Some(event) = events.next().await {
-                let (pod, there) = match event {
+                let (pod, exists) = match event {
                     Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) => (pod, true),
                     Ok(watcher::Event::Delete(pod)) => (pod, false),
                     _ => continue,
                 };
                 let own = ready.entry(pod.labels()["component"].clone()).or_default();
                 let status = pod.status.clone().unwrap_or_default();
-                let works =
-                    status.conditions.unwrap_or_default().iter().any(|c| c.type_ == "Ready" && c.status == "True");
-                if there && works && pod.metadata.deletion_timestamp.is_none() {
+                let is_ready = status
+                    .conditions
+                    .unwrap_or_default()
+                    .iter()
+                    .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+                if exists && is_ready && pod.metadata.deletion_timestamp.is_none() {
                     own.insert(pod.name_any());
                 } else if own.remove(&pod.name_any()) {
-                    let mut seen = seen.lock().unwrap();
-                    let most = seen.entry(pod.labels()["component"].clone()).or_default();
+                    let mut gaps = shared.lock().unwrap();
+                    let most = gaps.entry(pod.labels()["component"].clone()).or_default();
                     *most = (*most).max(nodes - own.len());
                 }
             }
@@ -134,32 +137,32 @@ async fn event_messages(world: &World, reason: &str) -> Vec<String> {
 #[test]
 fn rolls_out_node_by_node_after_approval() {
     run_test("rollout", async |world| {
-        let calm = json!({"pauseSeconds": 0});
+        let without_pause = json!({"pauseSeconds": 0});
         let operator = world.operator().start().await;
-        world.apply(&spec("1", "1", &calm)).await;
+        world.apply(&spec("1", "1", &without_pause)).await;
         world.until_ready().await;
         world.until_strategy("openvswitch", "OnDelete").await;
         // Its chart has no value for it, so the operator sets it.
         world.until_strategy("ovn-controller-default", "OnDelete").await;
 
-        let (began, before) = (now(), (world.daemons(SWITCH).await, world.daemons(AGENT).await));
-        world.apply(&spec("2", "2", &calm)).await;
+        let (began, before) = (now(), (world.pods_by_node(SWITCH).await, world.pods_by_node(AGENT).await));
+        world.apply(&spec("2", "2", &without_pause)).await;
         let cloud = world
             .until("both wait", |cloud| {
                 let waits = |component| rollout(cloud, component).phase == RolloutPhase::AwaitingApproval;
                 (waits(SWITCH) && waits(AGENT) && cloud.is_ready()).then(|| cloud.clone())
             })
             .await;
-        let words = "openvswitch/server: its template changed, which restarts it on 3 nodes, 1 at a time: waits for approval (osdpl approve)";
+        let message = "openvswitch/server: its template changed, which restarts it on 3 nodes, 1 at a time: waits for approval (osdpl approve)";
         assert_eq!(cloud.status().phase, Some(Phase::AwaitingApproval), "{}", cloud.status().message);
         let rolled = cloud.condition(condition::ROLLED_OUT).unwrap();
         assert_eq!((rolled.status.as_str(), rolled.reason.as_str()), ("False", reason::APPROVAL));
-        assert!(rolled.message.contains(words), "{}", rolled.message);
+        assert!(rolled.message.contains(message), "{}", rolled.message);
         let status = world.osdpl(&["status"]);
-        assert!(status.contains(&format!("\nRollouts:\n  {words}\n")), "{status}");
+        assert!(status.contains(&format!("\nRollouts:\n  {message}\n")), "{status}");
         let (plan, hash) = (world.osdpl(&["plan"]), cloud.status().approval.unwrap());
-        assert!(plan.contains(&format!("note: rollout of {words}")) && plan.contains(&hash), "{plan}");
-        assert_eq!((world.daemons(SWITCH).await, world.daemons(AGENT).await), before);
+        assert!(plan.contains(&format!("note: rollout of {message}")) && plan.contains(&hash), "{plan}");
+        assert_eq!((world.pods_by_node(SWITCH).await, world.pods_by_node(AGENT).await), before);
         assert_eq!(world.evicted_since(began), [""; 0]);
 
         let gaps = Gaps::of(world, 3);
@@ -175,7 +178,7 @@ fn rolls_out_node_by_node_after_approval() {
         let cloud = world.until_rollout(AGENT, RolloutPhase::Complete).await;
         assert_eq!(rollout(&cloud, SWITCH).phase, RolloutPhase::Complete);
         let order: Vec<_> = [before.0, before.1].into_iter().flat_map(BTreeMap::into_values).collect();
-        assert_eq!(world.evicted_since(began), order, "each once, the switch first, node by node");
+        assert_eq!(world.evicted_since(began), order, "each pod once, the switch first, node by node");
         assert_eq!(gaps.most().into_values().collect::<Vec<_>>(), [1, 1]);
         let cloud = world.until_ready().await;
         assert_eq!((cloud.status().approval, rollout(&cloud, AGENT).updated), (None, 3));
@@ -190,6 +193,24 @@ fn rolls_out_node_by_node_after_approval() {
     });
 }
 
+/// Checks that Kubernetes rolls out DaemonSets whose values set its own strategy.
+async fn check_rollout_by_kubernetes(world: &World, rollout_of: &Value) {
+    let rolling =
+        json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "RollingUpdate"}}}}});
+    let mut own = spec("3", "2", rollout_of);
+    for release in ["openvswitch", "ovn"] {
+        own["services"][release]["releases"][release]["values"]["pod"] = rolling["pod"].clone();
+    }
+    world.apply(&own).await;
+    world
+        .until("Kubernetes rolls out both", |cloud| {
+            (cloud.is_ready() && cloud.status().rollouts.is_empty()).then_some(())
+        })
+        .await;
+    world.until_strategy("openvswitch", "RollingUpdate").await;
+    world.until_strategy("ovn-controller-default", "RollingUpdate").await;
+}
+
 #[test]
 fn failing_node_stops_a_rollout() {
     run_test("rollout-stop", async |world| {
@@ -197,7 +218,7 @@ fn failing_node_stops_a_rollout() {
         let _operator = world.operator().start().await;
         world.apply(&spec("1", "1", &rollout_of)).await;
         world.until_ready().await;
-        let (began, before) = (now(), world.daemons(SWITCH).await);
+        let (began, before) = (now(), world.pods_by_node(SWITCH).await);
         // Only the pods of the next template.
         let labels =
             [("component".to_owned(), "server".to_owned()), ("pod-template-generation".to_owned(), "2".to_owned())];
@@ -207,23 +228,26 @@ fn failing_node_stops_a_rollout() {
         let budgets = world.api::<PodDisruptionBudget>();
         budgets.create(&PostParams::default(), &serde_json::from_value(budget).unwrap()).await.unwrap();
         world.apply(&spec("2", "1", &rollout_of)).await;
-        let held = |cloud: &OpenStackDeployment| {
-            let said = rollout(cloud, SWITCH);
-            (said.phase == RolloutPhase::Waiting && said.message.contains(" on node-1 can't be evicted yet: "))
-                .then_some(said)
+        let is_blocked = |cloud: &OpenStackDeployment| {
+            let status = rollout(cloud, SWITCH);
+            (status.phase == RolloutPhase::Waiting && status.message.contains(" on node-1 can't be evicted yet: "))
+                .then_some(status)
         };
-        let said = world.until("a disruption budget blocks the first", held).await;
-        assert!(said.message.contains("disruption budget"), "{}", said.message);
+        let status = world.until("a disruption budget blocks the first", is_blocked).await;
+        assert!(status.message.contains("disruption budget"), "{}", status.message);
         assert_eq!(world.evicted_since(began), [""; 0]);
         budgets.delete("switches", &DeleteParams::default()).await.unwrap();
         let cloud = world.until_rollout(SWITCH, RolloutPhase::Stopped).await;
-        let said = rollout(&cloud, SWITCH);
-        assert!(said.message.starts_with("stopped at node-") && said.message.contains("ImagePullBackOff"), "{said:?}");
+        let status = rollout(&cloud, SWITCH);
+        assert!(
+            status.message.starts_with("stopped at node-") && status.message.contains("ImagePullBackOff"),
+            "{status:?}"
+        );
         let cloud = world.until_reason(reason::UNHEALTHY).await;
         assert_eq!(cloud.condition(condition::ROLLED_OUT).unwrap().reason, reason::ROLLOUT_STOPPED);
         let first: Vec<_> = before.values().take(2).cloned().collect();
         assert_eq!(world.evicted_since(began), first, "half of three nodes, rounded up");
-        assert_eq!(world.daemons(SWITCH).await["node-3"], before["node-3"], "the rest keeps its old pods");
+        assert_eq!(world.pods_by_node(SWITCH).await["node-3"], before["node-3"], "the last node keeps its old pod");
         assert_eq!(event_messages(world, reason::ROLLOUT_STOPPED).await.len(), 1);
 
         world.cluster().remove_rule("pull").await.unwrap();
@@ -232,20 +256,7 @@ fn failing_node_stops_a_rollout() {
         world.until_ready().await;
 
         let evicted = world.evicted_since(began);
-        let rolling =
-            json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "RollingUpdate"}}}}});
-        let mut own = spec("3", "2", &rollout_of);
-        for release in ["openvswitch", "ovn"] {
-            own["services"][release]["releases"][release]["values"]["pod"] = rolling["pod"].clone();
-        }
-        world.apply(&own).await;
-        world
-            .until("both are left to Kubernetes", |cloud| {
-                (cloud.is_ready() && cloud.status().rollouts.is_empty()).then_some(())
-            })
-            .await;
-        world.until_strategy("openvswitch", "RollingUpdate").await;
-        world.until_strategy("ovn-controller-default", "RollingUpdate").await;
+        check_rollout_by_kubernetes(world, &rollout_of).await;
         assert_eq!(world.evicted_since(began), evicted);
     });
 }

@@ -1,7 +1,7 @@
 //! A Ceph that Rook runs: pools and users are requested, awaited, and followed when they change.
 
+mod fake;
 mod shares;
-mod stand_in;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::{StatusAccess, services};
 use crate::world::run_test;
-pub use stand_in::Rook;
+pub use fake::Rook;
 
 /// Has the format of `ceph auth print-key`; the key is not valid anywhere.
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
@@ -21,8 +21,8 @@ const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 const OTHER: &str = "7d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 
 fn pending(cloud: &OpenStackDeployment) -> Option<String> {
-    let said = cloud.condition(condition::CEPH_READY)?;
-    (said.reason == reason::CEPH_ROOK).then_some(said.message)
+    let condition = cloud.condition(condition::CEPH_READY)?;
+    (condition.reason == reason::CEPH_ROOK).then_some(condition.message)
 }
 
 fn waits_for(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<()> {
@@ -36,40 +36,45 @@ fn on_ceph(ceph: &Value) -> Value {
     spec
 }
 
+/// Makes the requested pools and users ready, as Rook does.
+async fn provide_pools_and_users(rook: &Rook<'_>) {
+    for pool in ["images", "volumes", "backups"] {
+        rook.set_ready("CephBlockPool", pool).await;
+    }
+    for (user, key) in [("glance", GLANCE), ("cinder", CINDER), ("cinderbackup", CINDER)] {
+        rook.set_ready("CephClient", user).await;
+        rook.write_user_key(user, key).await;
+    }
+}
+
 #[test]
 fn requests_pools_from_rook_and_keeps_them_on_deletion() {
-    run_test("deep", async |world| {
-        let rook = Rook::in_namespace(world).await;
-        rook.undefine().await;
+    run_test("rook-pools", async |world| {
+        let rook = Rook::new(world).await;
+        rook.delete_crds().await;
         let pools = json!({"images": {"replicas": 2, "deviceClass": "ssd"}});
         let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "pools": pools}});
         let spec = on_ceph(&ceph);
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        world.until("Rook is missed", waits_for("does not exist; install Rook")).await;
-        rook.define().await;
+        world.until("the missing Rook is reported", waits_for("does not exist; install Rook")).await;
+        rook.create_crds().await;
         rook.until_requested("CephClient", "cinderbackup").await;
         let images = json!({"failureDomain": "host", "deviceClass": "ssd", "replicated": {"size": 2}});
         assert_eq!(rook.spec("CephBlockPool", "images").await, images);
         let osd = "profile rbd pool=volumes, profile rbd-read-only pool=images";
         assert_eq!(rook.spec("CephClient", "cinder").await["caps"]["osd"], osd);
 
-        world.until("the CephCluster is missed", waits_for("there is no CephCluster in namespace")).await;
-        rook.is("Progressing", "", "").await;
-        world.until("the CephCluster is young", waits_for("is Progressing (Configuring Ceph Mons)")).await;
+        world.until("the missing CephCluster is reported", waits_for("there is no CephCluster in namespace")).await;
+        rook.set_cluster_state("Progressing", "", "").await;
+        world.until("the CephCluster is being created", waits_for("is Progressing (Configuring Ceph Mons)")).await;
 
-        rook.is("Ready", "HEALTH_OK", FSID).await;
+        rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;
         rook.write_monitors("a=10.0.0.1:6789,b=10.0.0.2:6789").await;
-        for pool in ["images", "volumes", "backups"] {
-            rook.makes("CephBlockPool", pool).await;
-        }
-        for (user, key) in [("glance", GLANCE), ("cinder", CINDER), ("cinderbackup", CINDER)] {
-            rook.makes("CephClient", user).await;
-            rook.write_user_key(user, key).await;
-        }
+        provide_pools_and_users(&rook).await;
         let cloud = world.until_ready().await;
-        let said = cloud.condition(condition::CEPH_READY).unwrap().message;
-        assert!(said.ends_with(&format!("/main: Ready, HEALTH_OK, fsid {FSID}")), "{said}");
+        let message = cloud.condition(condition::CEPH_READY).unwrap().message;
+        assert!(message.ends_with(&format!("/main: Ready, HEALTH_OK, fsid {FSID}")), "{message}");
         assert_eq!(world.keyring("images-rbd-keyring").await.0, GLANCE);
         let explained = world.osdpl(&["explain", "glance", "conf.glance.rbd.rbd_store_user"]);
         let source = format!("of Ceph, as described by Rook's ConfigMap {}/", rook.namespace);
@@ -102,17 +107,17 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
 /// Returns the message of `CephReady` if it has this reason.
 fn condition_with(reason: &'static str, text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
     move |cloud| {
-        let said = cloud.condition(condition::CEPH_READY)?;
-        (said.reason == reason && said.message.contains(text)).then_some(said.message)
+        let condition = cloud.condition(condition::CEPH_READY)?;
+        (condition.reason == reason && condition.message.contains(text)).then_some(condition.message)
     }
 }
 
 #[test]
 fn reports_another_or_unhealthy_ceph_without_changes() {
-    run_test("other", async |world| {
-        let rook = Rook::in_namespace(world).await;
-        rook.define().await;
-        rook.is("Ready", "HEALTH_OK", FSID).await;
+    run_test("rook-changed", async |world| {
+        let rook = Rook::new(world).await;
+        rook.create_crds().await;
+        rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;
         rook.write_monitors("a=10.0.0.1:6789").await;
         rook.write_admin_key(GLANCE).await;
         let mut spec = services(&["libvirt"]);
@@ -123,23 +128,26 @@ fn reports_another_or_unhealthy_ceph_without_changes() {
         world.apply(&spec).await;
         let deployed = |cloud: &OpenStackDeployment| (cloud.child("libvirt").status == "deployed").then_some(());
         world.until("libvirt is deployed", deployed).await;
-        world.until("all is well", condition_with(reason::READY, "HEALTH_OK")).await;
+        world.until("Ceph is ready", condition_with(reason::READY, "HEALTH_OK")).await;
         let (runs, conf) = (world.helm_runs().len(), world.api::<ConfigMap>().get("ceph-etc").await.unwrap());
 
-        rook.is("Ready", "HEALTH_ERR", FSID).await;
+        rook.set_cluster_state("Ready", "HEALTH_ERR", FSID).await;
         world.until("its health is reported", condition_with(reason::CEPH_ROOK, "main is in HEALTH_ERR")).await;
-        rook.is("Ready", "HEALTH_WARN", FSID).await;
-        world.until("a warning is none of trouble", condition_with(reason::READY, "HEALTH_WARN")).await;
+        rook.set_cluster_state("Ready", "HEALTH_WARN", FSID).await;
+        world.until("a warning of Ceph is not an error", condition_with(reason::READY, "HEALTH_WARN")).await;
 
-        rook.is("Ready", "HEALTH_OK", OTHER).await;
+        rook.set_cluster_state("Ready", "HEALTH_OK", OTHER).await;
         rook.write_monitors("a=10.9.0.1:6789").await;
-        let said = world.until("the other Ceph is refused", condition_with(reason::CEPH_ANOTHER, OTHER)).await;
-        assert!(said.contains(FSID) && said.contains(&format!("ConfigMap {}/ceph-etc", world.namespace)), "{said}");
+        let message = world.until("the other Ceph is refused", condition_with(reason::CEPH_ANOTHER, OTHER)).await;
+        assert!(
+            message.contains(FSID) && message.contains(&format!("ConfigMap {}/ceph-etc", world.namespace)),
+            "{message}"
+        );
         let plan = world.osdpl(&["plan"]);
         assert!(plan.contains(OTHER), "{plan}");
         rook.write_monitors("a=10.0.0.1:6789").await;
-        rook.is("Ready", "HEALTH_OK", FSID).await;
-        world.until("the first is back", condition_with(reason::READY, FSID)).await;
+        rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;
+        world.until("the first Ceph is back", condition_with(reason::READY, FSID)).await;
         assert_eq!(world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data, conf.data);
         assert_eq!(world.upgraded_since(runs), Vec::<String>::new());
     });
@@ -147,10 +155,10 @@ fn reports_another_or_unhealthy_ceph_without_changes() {
 
 #[test]
 fn access_admin_passes_the_admin_key_to_charts() {
-    run_test("weaker", async |world| {
-        let rook = Rook::in_namespace(world).await;
-        rook.define().await;
-        rook.is("Ready", "HEALTH_OK", FSID).await;
+    run_test("rook-admin", async |world| {
+        let rook = Rook::new(world).await;
+        rook.create_crds().await;
+        rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;
         rook.write_monitors("a=10.0.0.1:6789").await;
         let pools = json!({"images": {"replicas": 2}});
         let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "access": "admin", "pools": pools}});
@@ -159,7 +167,7 @@ fn access_admin_passes_the_admin_key_to_charts() {
         world.apply(&spec).await;
         world
             .until(
-                "the key is missed",
+                "the missing key is reported",
                 waits_for("rook-ceph-mon does not exist yet; Rook creates it for a CephCluster"),
             )
             .await;
@@ -170,7 +178,8 @@ fn access_admin_passes_the_admin_key_to_charts() {
         assert_eq!(secret.data.unwrap()["key"].0, GLANCE.as_bytes());
 
         // The chart's Job writes the key; the pods wait for it.
-        let job = world.until_object::<Job>("the chart makes its pool", "glance-storage-init", |job| job.is_some());
+        let job = world
+            .until_object::<Job>("the Job of the chart creates its pool", "glance-storage-init", |job| job.is_some());
         Box::pin(job).await;
         for name in ["images-rbd-keyring", "cinder-volume-rbd-keyring", "cinder-backup-rbd-keyring"] {
             let secret =

@@ -38,15 +38,15 @@ impl World {
         let credentials = self.all_credentials().await;
         // Both remove texts that look like a password in a URL, as in charts' templates.
         let (by_value, by_shape) = (Scrubber::new(&credentials), Scrubber::default());
-        let check = |place: &str, text: &str| {
-            assert!(by_value.scrub(text) == by_shape.scrub(text), "a credential shows in {place}: {text}");
+        let check = |source: &str, text: &str| {
+            assert!(by_value.scrub(text) == by_shape.scrub(text), "a credential is visible in {source}: {text}");
         };
         for event in self.api::<Event>().list(&ListParams::default()).await.unwrap() {
             check("an event", &format!("{:?} {:?}", event.message, event.related));
         }
         for deployment in self.deployments().list(&ListParams::default()).await.unwrap() {
-            let place = format!("the status of {}", deployment.name_any());
-            check(&place, &serde_json::to_string(&deployment.status()).unwrap());
+            let name = format!("the status of {}", deployment.name_any());
+            check(&name, &serde_json::to_string(&deployment.status()).unwrap());
         }
         // The logs of operator and helm, helm's command lines and environments, caches, and all other files.
         files(self.folder.path(), &mut |path, bytes| {

@@ -39,7 +39,7 @@ fn nulls_and_unset_reach_helm() {
         spec["services"]["memcached"]["releases"]["memcached"]["unset"] = json!(["conf.memcached.memory"]);
         kubectl_apply(world, &["--server-side", "--force-conflicts"], &spec);
         world
-            .until("nulls are in", |cloud| {
+            .until("the nulls are deployed", |cloud| {
                 (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
             })
             .await;
@@ -76,17 +76,19 @@ fn missing_values_source_blocks_only_its_release() {
         assert!(message.contains(&format!("Secret {}/private does not exist", world.namespace)), "{message}");
 
         let private: Secret = serde_json::from_value(json!({
-            "metadata": {"name": "private"}, "stringData": {"more.yaml": "conf: {memcached: {memory: 400, secret: hush-hush}}"},
+            "metadata": {"name": "private"}, "stringData": {"more.yaml": "conf: {memcached: {memory: 400, secret: secret-text}}"},
         }))
         .unwrap();
         world.api().create(&PostParams::default(), &private).await.unwrap();
         world.until_ready().await;
-        let given = world.helm_values("memcached")["conf"]["memcached"].clone();
-        assert_eq!(given, json!({"memory": 400, "secret": "hush-hush", "max_connections": 100}));
+        let values = world.helm_values("memcached")["conf"]["memcached"].clone();
+        assert_eq!(values, json!({"memory": 400, "secret": "secret-text", "max_connections": 100}));
 
         let patch = Patch::Merge(json!({"data": {"values.yaml": "conf: {memcached: {verbose: true}}"}}));
         world.api::<ConfigMap>().patch("sizes", &PatchParams::default(), &patch).await.unwrap();
-        world.until("it is upgraded", |cloud| (cloud.child("memcached").revision == Some(2)).then_some(())).await;
+        world
+            .until("memcached is upgraded", |cloud| (cloud.child("memcached").revision == Some(2)).then_some(()))
+            .await;
         world.until_ready().await;
         assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["verbose"], true);
 
@@ -112,10 +114,10 @@ fn paused_releases_do_not_change() {
         assert_eq!(cloud.condition("Paused").unwrap().status, "True");
         assert_eq!(world.helm_runs().len(), 2);
 
-        let mut one = with_values(paused, "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
-        one["paused"] = json!(false);
-        one["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(true);
-        world.apply(&one).await;
+        let mut changed = with_values(paused, "mariadb", json!({"conf": {"database": {"my": "# changed"}}}));
+        changed["paused"] = json!(false);
+        changed["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(true);
+        world.apply(&changed).await;
         let cloud = world
             .until("mariadb is upgraded", |cloud| {
                 let child = cloud.child("mariadb");
@@ -124,8 +126,8 @@ fn paused_releases_do_not_change() {
             .await;
         assert!(cloud.child("memcached").message.starts_with("paused"), "{}", cloud.child("memcached").message);
         assert!(!cloud.is_ready());
-        one["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(false);
-        world.apply(&one).await;
+        changed["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(false);
+        world.apply(&changed).await;
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
         assert_eq!(world.helm_runs().len(), 4);
     });
@@ -159,14 +161,14 @@ fn storage_class_applies_to_new_claims_only() {
         world.apply(&spec).await;
         world.until_ready().await;
         spec["storageClass"] = json!("faster");
-        let wanted = world.apply(&spec).await.metadata.generation;
-        let told = |cloud: &OpenStackDeployment| {
-            let current = cloud.status().observed_generation == wanted;
+        let generation = world.apply(&spec).await.metadata.generation;
+        let current_message = |cloud: &OpenStackDeployment| {
+            let current = cloud.status().observed_generation == generation;
             (current && cloud.is_ready()).then(|| cloud.condition("Ready").unwrap().message)
         };
-        let message = world.until("the new spec is in sync", told).await;
-        let kept = "spec.storageClass: the claims of mariadb keep class general";
-        assert!(message.contains(kept), "{message}");
+        let message = world.until("the new spec is in sync", current_message).await;
+        let expected = "spec.storageClass: the claims of mariadb keep class general";
+        assert!(message.contains(expected), "{message}");
         assert_eq!(world.helm_runs().len(), 2);
     });
 }

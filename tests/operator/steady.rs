@@ -1,4 +1,4 @@
-//! A cloud in steady state: the cost of a change, and that no change costs nothing.
+//! A cloud in steady state: the cost of a change, and no cost without a change.
 
 use std::time::Duration;
 
@@ -22,47 +22,50 @@ async fn trigger(world: &World, spec: &mut serde_json::Value) {
 }
 
 /// Checks that no helm ran, and that nothing was written except for the responses to `triggers` triggers.
-async fn check_idle(world: &World, since: k8s_openapi::jiff::Timestamp, helms: usize, triggers: usize) {
-    let logged = async {
+async fn check_idle(world: &World, since: k8s_openapi::jiff::Timestamp, helm_runs: usize, triggers: usize) {
+    let are_logged = async {
         // The watch may report a write before the audit log does.
         while world.writes_since(since).len() < triggers {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    with_timeout("the audit log has the responses to the triggers", logged).await;
-    assert_eq!(world.helm_runs().len(), helms, "{:?}", world.helm_runs());
+    with_timeout("the audit log has the responses to the triggers", are_logged).await;
+    assert_eq!(world.helm_runs().len(), helm_runs, "{:?}", world.helm_runs());
     let writes = world.writes_since(since);
     assert!(writes.len() == triggers && writes.iter().all(|write| write.subresource == "status"), "{writes:#?}");
-    let read = world.secrets_read_since(since);
-    assert!(!read.iter().any(|name| name.contains("-credentials-")), "a watch tells what they hold: {read:?}");
+    let secrets_read = world.secrets_read_since(since);
+    assert!(
+        !secrets_read.iter().any(|name| name.contains("-credentials-")),
+        "credentials come from a watch: {secrets_read:?}"
+    );
 }
 
 /// Returns the messages of all events with their counts.
 async fn events(world: &World) -> Vec<(String, String, Option<i32>)> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
-    let ours =
+    let of_deployment =
         events.items.into_iter().filter(|event| event.involved_object.kind.as_deref() == Some("OpenStackDeployment"));
-    let mut told: Vec<_> = ours
+    let mut texts: Vec<_> = of_deployment
         .map(|event| {
             let count = event.series.as_ref().and_then(|series| series.count);
             (event.name_any(), event.message.unwrap_or_default(), count)
         })
         .collect();
-    told.sort();
-    told
+    texts.sort();
+    texts
 }
 
 #[test]
 fn one_changed_key_runs_helm_once() {
-    one_key("one-key", 4);
+    check_one_changed_key("one-key", 4);
 }
 
 #[test]
 fn one_changed_key_runs_helm_3_once() {
-    one_key("one-key-helm3", 3);
+    check_one_changed_key("one-key-helm3", 3);
 }
 
-fn one_key(name: &str, helm: u8) {
+fn check_one_changed_key(name: &str, helm: u8) {
     run_test(name, async |world| {
         let mut spec = services(&SMALL);
         let _operator = world.operator().helm(helm).start().await;
@@ -89,13 +92,13 @@ fn one_key(name: &str, helm: u8) {
 
 #[test]
 fn idle_cloud_causes_no_helm_and_no_writes() {
-    run_test("quiet", async |world| {
+    run_test("idle", async |world| {
         let mut spec = services(&SMALL);
         let mut operator = world.operator().start().await;
         world.apply(&spec).await;
         world.until_ready().await;
         trigger(world, &mut spec).await;
-        let (mut began, told) = (now(), events(world).await);
+        let (mut began, expected_events) = (now(), events(world).await);
         tokio::time::sleep(Duration::from_mins(1)).await;
         check_idle(world, began, 2, 0).await;
         assert_eq!(world.secrets_read_since(began), [""; 0]);
@@ -112,7 +115,7 @@ fn idle_cloud_causes_no_helm_and_no_writes() {
             trigger(world, &mut spec).await;
             check_idle(world, began, 2, 1).await;
         }
-        assert_eq!(events(world).await, told);
+        assert_eq!(events(world).await, expected_events);
     });
 }
 
@@ -126,18 +129,18 @@ fn reports_spec_changes_made_without_an_operator() {
         trigger(world, &mut spec).await;
         assert!(operator.stop().await.success());
 
-        let (began, told) = (now(), events(world).await);
+        let (began, expected_events) = (now(), events(world).await);
         spec["deletionPolicy"] = json!("Purge");
         world.apply(&spec).await;
         let status = world.run(&["status"]);
         let text = String::from_utf8(status.stdout).unwrap();
-        assert!(text.contains("\nnot yet seen by the operator: generation 3, seen 2"), "{text}");
+        assert!(text.contains("\nnot yet observed by the operator: generation 3, observed 2"), "{text}");
         assert_eq!(status.status.code(), Some(2), "{text}");
 
         let _operator = world.operator().start().await;
         world.until_ready().await;
         trigger(world, &mut spec).await;
         check_idle(world, began, 2, 2).await;
-        assert_eq!(events(world).await, told);
+        assert_eq!(events(world).await, expected_events);
     });
 }

@@ -26,8 +26,8 @@ impl World {
         self.run_now(CRON, job).await;
         let name = format!("{}/{job}", self.namespace);
         let ended = |cloud: &OpenStackDeployment| {
-            let told = test_status(cloud);
-            (told.job.as_ref() == Some(&name) && told.passed == Some(passed)).then(|| cloud.clone())
+            let status = test_status(cloud);
+            (status.job.as_ref() == Some(&name) && status.passed == Some(passed)).then(|| cloud.clone())
         };
         self.until(&format!("the status contains the result of {job}"), ended).await
     }
@@ -40,6 +40,24 @@ impl World {
     }
 }
 
+async fn delete_jobs(world: &World, names: &[&str]) {
+    let jobs = world.api::<Job>();
+    for job in names {
+        jobs.delete(job, &DeleteParams::background()).await.unwrap();
+        world.until_object::<Job>(&format!("{job} is deleted"), job, |found| found.is_none()).await;
+    }
+}
+
+/// Checks the status before the tests have run.
+async fn check_before_first_run(world: &World, cloud: &OpenStackDeployment, results: &str) {
+    assert_eq!(test_status(cloud), TestStatus { results: results.to_owned(), ..TestStatus::default() });
+    assert_eq!(world.api::<CronJob>().get(CRON).await.unwrap().spec.schedule, "30 2 * * *");
+    assert_eq!(world.status_section(), format!("  {TESTS:<22} has not run yet\n      see {results}\n"));
+    let claim = "claim pvc-tempest";
+    assert!(results.contains(claim), "{results}");
+    world.api::<PersistentVolumeClaim>().get("pvc-tempest").await.unwrap();
+}
+
 #[test]
 fn keeps_test_results_after_their_jobs_are_deleted() {
     run_test("tempest", async |world| {
@@ -49,25 +67,20 @@ fn keeps_test_results_after_their_jobs_are_deleted() {
         world.apply(&spec).await;
         let cloud = world.until_ready().await;
         let results = test_status(&cloud).results;
-        assert_eq!(test_status(&cloud), TestStatus { results: results.clone(), ..TestStatus::default() });
-        assert_eq!(world.api::<CronJob>().get(CRON).await.unwrap().spec.schedule, "30 2 * * *");
-        assert_eq!(world.status_section(), format!("  {TESTS:<22} has not run yet\n      see {results}\n"));
-        let claim = "claim pvc-tempest";
-        assert!(results.contains(claim), "{results}");
-        world.api::<PersistentVolumeClaim>().get("pvc-tempest").await.unwrap();
+        check_before_first_run(world, &cloud, &results).await;
 
         let cloud = world.run_tests("first", true).await;
         let (jobs, job) = (world.api::<Job>(), format!("{}/first", world.namespace));
         let ended = jobs.get("first").await.unwrap().status.unwrap().completion_time;
-        let good = TestStatus {
+        let passed = TestStatus {
             passed: Some(true),
             time: ended,
             job: Some(job),
             reason: String::new(),
             results: results.clone(),
         };
-        assert_eq!(test_status(&cloud), good);
-        let time = good.time.as_ref().unwrap().0;
+        assert_eq!(test_status(&cloud), passed);
+        let time = passed.time.as_ref().unwrap().0;
         let section = |result: &str, job: &str| {
             format!("  {TESTS:<22} {result}\n      see log of Job {}/{job}, {results}\n", world.namespace)
         };
@@ -76,24 +89,27 @@ fn keeps_test_results_after_their_jobs_are_deleted() {
         let fault = Rule { exit_code: Some(1), ..Rule::new(&world.namespace, "second", "fail") };
         world.cluster().behaviour("tests-fail", &fault).await.unwrap();
         let cloud = world.run_tests("second", false).await;
-        let bad = test_status(&cloud);
-        assert!(bad.reason.starts_with("BackoffLimitExceeded: ") && bad.time.is_some(), "{bad:?}");
-        let failed = section(&format!("failed ({}) at {:.0}", bad.reason, bad.time.as_ref().unwrap().0), "second");
+        let failed_status = test_status(&cloud);
+        assert!(
+            failed_status.reason.starts_with("BackoffLimitExceeded: ") && failed_status.time.is_some(),
+            "{failed_status:?}"
+        );
+        let failed = section(
+            &format!("failed ({}) at {:.0}", failed_status.reason, failed_status.time.as_ref().unwrap().0),
+            "second",
+        );
         assert_eq!(world.status_section(), failed);
-        assert!(cloud.is_ready(), "nothing waits for tests");
-        let tells =
+        assert!(cloud.is_ready(), "failed tests do not block readiness");
+        let is_reported =
             |cloud: &OpenStackDeployment| (cloud.condition("Degraded")?.reason == reason::CRON_JOBS).then_some(());
-        world.until("the condition reports it", tells).await;
+        world.until("the condition reports it", is_reported).await;
 
         // Its Job is garbage collected later, as after each run; an older one may still exist.
-        for job in ["second", "first"] {
-            jobs.delete(job, &DeleteParams::background()).await.unwrap();
-            world.until_object::<Job>(&format!("{job} is deleted"), job, |found| found.is_none()).await;
-        }
-        let quiet =
+        delete_jobs(world, &["second", "first"]).await;
+        let is_not_degraded =
             |cloud: &OpenStackDeployment| (cloud.condition("Degraded")?.status == "False").then(|| cloud.clone());
-        let cloud = world.until("nothing fails any more", quiet).await;
-        assert_eq!(test_status(&cloud), bad, "its Job was collected, and it failed all the same");
+        let cloud = world.until("nothing fails", is_not_degraded).await;
+        assert_eq!(test_status(&cloud), failed_status, "the result is kept after its Job was collected");
         assert_eq!(world.status_section(), failed);
 
         world.cluster().remove_rule("tests-fail").await.unwrap();

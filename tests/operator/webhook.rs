@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 use crate::cloud::NAME;
 use crate::world::{World, run_test, with_timeout};
 
-const HOOK: &str = "osdpl-story";
+const HOOK: &str = "osdpl-test";
 
 /// Writes a self-signed certificate for this machine and its key into these files.
-fn certify(certificate: &Path, key: &Path) -> String {
+fn write_certificate(certificate: &Path, key: &Path) -> String {
     let pair = KeyPair::generate().unwrap();
-    let made = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap().self_signed(&pair).unwrap();
+    let signed = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap().self_signed(&pair).unwrap();
     std::fs::write(key, pair.serialize_pem()).unwrap();
-    std::fs::write(certificate, made.pem()).unwrap();
-    made.pem()
+    std::fs::write(certificate, signed.pem()).unwrap();
+    signed.pem()
 }
 
 /// Returns the output of kubectl for a dry run of the resource, and whether it was accepted.
@@ -46,9 +46,9 @@ fn dry_run(world: &World, spec: &Value) -> (bool, String) {
 async fn until_refused(world: &World, spec: &Value) -> String {
     let refused = async {
         loop {
-            let (taken, said) = dry_run(world, spec);
-            if !taken {
-                return said;
+            let (is_accepted, output) = dry_run(world, spec);
+            if !is_accepted {
+                return output;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
@@ -66,7 +66,7 @@ async fn register(world: &World, address: &str, authority: &str) {
             "clientConfig": {"url": format!("https://{address}/validate"), "caBundle": ByteString(authority.as_bytes().to_vec())},
         }],
     });
-    api.patch(HOOK, &PatchParams::apply("story").force(), &Patch::Apply(hook)).await.unwrap();
+    api.patch(HOOK, &PatchParams::apply("test").force(), &Patch::Apply(hook)).await.unwrap();
 }
 
 #[test]
@@ -74,35 +74,35 @@ fn webhook_refuses_errors_and_shows_warnings() {
     run_test("webhook", async |world| {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let [certificate, key] = ["tls.crt", "tls.key"].map(|name| world.folder.path().join(name));
-        let authority = certify(&certificate, &key);
-        let (certificate_named, key_named) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+        let authority = write_certificate(&certificate, &key);
+        let (certificate_path, key_path) = (certificate.to_str().unwrap(), key.to_str().unwrap());
         let arguments =
-            ["--webhook-listen", &address, "--webhook-certificate", certificate_named, "--webhook-key", key_named];
+            ["--webhook-listen", &address, "--webhook-certificate", certificate_path, "--webhook-key", key_path];
         let operator = world.operator().arguments(&arguments).start().await;
         register(world, &address, &authority).await;
 
-        let wrong = json!({"openstackRelease": "2026.1", "presets": ["compute", "hA"], "features": {"netwrok": {}}});
-        let said = until_refused(world, &wrong).await;
-        assert!(said.contains("spec.presets[1]: there is no preset \"hA\", did you mean \"ha\"?"), "{said}");
+        let invalid = json!({"openstackRelease": "2026.1", "presets": ["compute", "hA"], "features": {"netwrok": {}}});
+        let output = until_refused(world, &invalid).await;
+        assert!(output.contains("spec.presets[1]: there is no preset \"hA\", did you mean \"ha\"?"), "{output}");
         assert!(
-            said.contains("spec.features.netwrok: there is no feature \"netwrok\", did you mean \"network\"?"),
-            "{said}"
+            output.contains("spec.features.netwrok: there is no feature \"netwrok\", did you mean \"network\"?"),
+            "{output}"
         );
 
-        let doubtful = json!({"openstackRelease": "2026.1", "presets": ["compute"], "publicDomain": "cloud", "storageClass": "nowhere"});
-        let (taken, said) = dry_run(world, &doubtful);
-        assert!(taken && said.contains("Warning: spec.publicDomain: cloud is a single label"), "{said}");
-        assert!(said.contains("Warning: spec.storageClass: there is no StorageClass \"nowhere\""), "{said}");
+        let questionable = json!({"openstackRelease": "2026.1", "presets": ["compute"], "publicDomain": "cloud", "storageClass": "nowhere"});
+        let (is_accepted, output) = dry_run(world, &questionable);
+        assert!(is_accepted && output.contains("Warning: spec.publicDomain: cloud is a single label"), "{output}");
+        assert!(output.contains("Warning: spec.storageClass: there is no StorageClass \"nowhere\""), "{output}");
 
-        // Renewed: the API server trusts only the new certificate.
-        let authority = certify(&certificate, &key);
+        // Renew the certificate: the API server trusts only the new certificate.
+        let authority = write_certificate(&certificate, &key);
         register(world, &address, &authority).await;
-        assert!(until_refused(world, &wrong).await.contains("there is no preset"));
+        assert!(until_refused(world, &invalid).await.contains("there is no preset"));
 
         // Without a response the API server accepts resources without validation.
         operator.kill();
-        let (taken, said) = dry_run(world, &wrong);
-        assert!(taken, "{said}");
+        let (is_accepted, output) = dry_run(world, &invalid);
+        assert!(is_accepted, "{output}");
         let api: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
         api.delete(HOOK, &DeleteParams::default()).await.unwrap();
     });

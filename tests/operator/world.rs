@@ -18,7 +18,7 @@ use crate::helm::{Recorder, Run};
 use crate::pool::{self, Lease, Plane, RUNTIME, SYSTEM};
 
 /// The timeout of every wait in a test. It is generous, because machines are busy.
-pub const PATIENCE: Duration = Duration::from_mins(2);
+pub const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The environment of a test.
 pub struct World {
@@ -29,21 +29,21 @@ pub struct World {
     pub namespace: String,
     /// The test's own folder: the operator's log and cache, helm's log, and other files.
     pub folder: tempfile::TempDir,
-    forgiving: AtomicBool,
+    allows_errors: AtomicBool,
 }
 
 /// Runs a test in its own environment. A failing test prints its state.
-pub fn run_test(name: &str, tell: impl AsyncFnOnce(&World)) {
+pub fn run_test(name: &str, test: impl AsyncFnOnce(&World)) {
     RUNTIME.block_on(async {
         let world = Box::pin(World::new(name)).await;
-        let told = async {
-            tell(&world).await;
+        let run = async {
+            test(&world).await;
             world.check_no_leaked_secrets().await;
-            if !world.forgiving.load(Ordering::Relaxed) {
+            if !world.allows_errors.load(Ordering::Relaxed) {
                 world.check_no_errors();
             }
         };
-        if let Err(panic) = AssertUnwindSafe(told).catch_unwind().await {
+        if let Err(panic) = AssertUnwindSafe(run).catch_unwind().await {
             dump::print(&world).await;
             resume_unwind(panic);
         }
@@ -52,7 +52,7 @@ pub fn run_test(name: &str, tell: impl AsyncFnOnce(&World)) {
 
 /// Waits for a future with a timeout.
 pub async fn with_timeout<T>(what: &str, wait: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, wait).await {
+    match tokio::time::timeout(TIMEOUT, wait).await {
         Ok(done) => done,
         Err(tokio::time::error::Elapsed { .. }) => panic!("timed out waiting until {what}"),
     }
@@ -60,11 +60,11 @@ pub async fn with_timeout<T>(what: &str, wait: impl Future<Output = T>) -> T {
 
 impl World {
     async fn new(name: &str) -> Self {
-        static STORIES: AtomicU32 = AtomicU32::new(1);
-        let namespace = format!("{name}-{}", STORIES.fetch_add(1, Ordering::Relaxed));
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let namespace = format!("{name}-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let lease = Box::pin(Lease::new(&namespace)).await;
         let folder = tempfile::Builder::new().prefix("test-").tempdir().unwrap();
-        Self { client: pool::client(&lease), lease, namespace, folder, forgiving: AtomicBool::new(false) }
+        Self { client: pool::client(&lease), lease, namespace, folder, allows_errors: AtomicBool::new(false) }
     }
 
     /// Returns the control plane with the operator's identity.
@@ -107,15 +107,15 @@ impl World {
     /// Allows errors in the operator's log: an API server that has just started forbids everything until it has read
     /// the roles.
     pub fn allow_errors(&self) {
-        self.forgiving.store(true, Ordering::Relaxed);
+        self.allows_errors.store(true, Ordering::Relaxed);
     }
 
     /// Fails if an operator logged an error of its own, or lacked a right.
     fn check_no_errors(&self) {
         for line in self.operator_log().lines() {
             let error = line.contains(r#""level":"ERROR""#) && line.contains(r#""target":"osdpl"#);
-            let complaint = error || line.contains("panicked") || line.contains("is forbidden: User");
-            assert!(!complaint, "{line}");
+            let is_failure = error || line.contains("panicked") || line.contains("is forbidden: User");
+            assert!(!is_failure, "{line}");
         }
     }
 

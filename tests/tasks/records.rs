@@ -69,8 +69,8 @@ fn labels(instance: &str, revision: i64) -> String {
 async fn release_pod(world: &World) {
     let pods = world.api::<Pod>();
     let hanging = watcher::Config::default().labels("kwok.osdpl.dev/behaviour=hang");
-    let mut seen = Box::pin(watcher(pods.clone(), hanging).applied_objects());
-    let pod = seen.next().await.unwrap().unwrap();
+    let mut pods_stream = Box::pin(watcher(pods.clone(), hanging).applied_objects());
+    let pod = pods_stream.next().await.unwrap().unwrap();
     let works = Patch::Merge(json!({"metadata": {"labels": {"kwok.osdpl.dev/behaviour": "works"}}}));
     pods.patch(&pod.metadata.name.unwrap(), &PatchParams::default(), &works).await.unwrap();
 }
@@ -80,7 +80,7 @@ async fn follows_a_release_through_foreign_upgrades() {
     let world = World::new("tasks-release").await;
     let hanging = chart("hang");
     let mut child = upgrade(&world, hanging.path(), &labels(ALIVE, 1)).await;
-    let pending = world.release("demo", |seen| seen.body.as_ref().is_some_and(|body| body.hook.is_some())).await;
+    let pending = world.release("demo", |release| release.body.as_ref().is_some_and(|body| body.hook.is_some())).await;
     let hook = pending.body.unwrap().hook.unwrap();
     assert_eq!((pending.status, pending.was_deployed), (Status::PendingInstall, false));
     assert_eq!((hook.name.as_str(), hook.failed), ("post-install Job demo-db-sync", false));
@@ -91,30 +91,30 @@ async fn follows_a_release_through_foreign_upgrades() {
     release_pod(&world).await;
     assert!(child.wait().await.unwrap().success());
     let deployed = world
-        .release("demo", |seen| seen.body.as_ref().is_some_and(|body| body.description == "Install complete"))
+        .release("demo", |release| release.body.as_ref().is_some_and(|body| body.description == "Install complete"))
         .await;
     let body = deployed.body.unwrap();
-    let named = |name: &str| (world.namespace.clone(), name.to_owned());
-    let (namespace, api) = named("demo-api");
+    let key = |name: &str| (world.namespace.clone(), name.to_owned());
+    let (namespace, api) = key("demo-api");
     assert_eq!((deployed.status, deployed.revision, deployed.was_deployed), (Status::Deployed, 1, true));
     assert_eq!((deployed.inputs.as_deref(), deployed.catalog.as_deref()), (Some("i1"), Some("c1")));
     assert_eq!((deployed.release.as_deref(), deployed.own_inputs.as_deref()), (Some("demo"), Some("i1")));
     assert_eq!((body.chart_version.as_str(), body.hook), ("1.2.3", None));
     assert_eq!(body.workloads.into_iter().collect::<Vec<_>>(), [(WorkloadKind::Deployment, namespace, api)]);
-    assert_eq!(body.jobs.into_iter().collect::<Vec<_>>(), [named("demo-db-sync"), named("demo-setup")]);
+    assert_eq!(body.jobs.into_iter().collect::<Vec<_>>(), [key("demo-db-sync"), key("demo-setup")]);
     world.workload("demo-api", |api| api.ready == 1 && api.release == "demo").await;
     world.job("demo-setup", |job| job.complete && job.release == "demo").await;
 
     // A manual upgrade inherits our labels, but not our field manager.
     let working = chart("works");
     assert!(upgrade(&world, working.path(), "").await.wait().await.unwrap().success());
-    let foreign = world.release("demo", |seen| seen.revision == 2 && seen.status == Status::Deployed).await;
+    let foreign = world.release("demo", |release| release.revision == 2 && release.status == Status::Deployed).await;
     assert_eq!(foreign.inputs.as_deref(), Some("i1"));
     assert_eq!(foreign.attempt.unwrap().revision, 1);
     assert_eq!(foreign.own_inputs.as_deref(), Some("i1"));
 
     assert!(helm(&world, &["uninstall", "demo"]).await.wait().await.unwrap().success());
-    world.until("its end", |seen| seen.releases.is_empty().then_some(())).await;
+    world.until("its end", |observation| observation.releases.is_empty().then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,8 +124,8 @@ async fn failed_operation_names_its_hook() {
     let mut child = upgrade(&world, failing.path(), &labels(ALIVE, 1)).await;
     assert!(!child.wait().await.unwrap().success());
     let failed = world
-        .release("demo", |seen| {
-            seen.status == Status::Failed && seen.body.as_ref().is_some_and(|body| body.hook.is_some())
+        .release("demo", |release| {
+            release.status == Status::Failed && release.body.as_ref().is_some_and(|body| body.hook.is_some())
         })
         .await;
     let body = failed.body.unwrap();
@@ -142,15 +142,15 @@ async fn killed_helm_leaves_a_pending_record_of_a_dead_owner() {
     let world = World::new("tasks-killed").await;
     let hanging = chart("hang");
     let mut child = upgrade(&world, hanging.path(), &labels("pdead.1", 1)).await;
-    world.release("demo", |seen| seen.body.as_ref().is_some_and(|body| body.hook.is_some())).await;
+    world.release("demo", |release| release.body.as_ref().is_some_and(|body| body.hook.is_some())).await;
     child.kill().await.unwrap();
     // Tasks that start later see the same.
     let later = World::new("tasks-killed").await;
     later.tasks.ready().await;
-    let seen = later.tasks.observe();
-    let left = seen.releases.values().next().unwrap();
-    assert_eq!((left.status, left.attempt.as_ref().unwrap().owner), (Status::PendingInstall, Liveness::Dead));
-    assert!(left.body.as_ref().unwrap().pre_install_satisfied);
+    let observation = later.tasks.observe();
+    let release = observation.releases.values().next().unwrap();
+    assert_eq!((release.status, release.attempt.as_ref().unwrap().owner), (Status::PendingInstall, Liveness::Dead));
+    assert!(release.body.as_ref().unwrap().pre_install_satisfied);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,10 +172,10 @@ async fn skips_and_reports_an_unreadable_record() {
         ("unversioned", "its label \"version\" is \"one\" where a revision number is expected"),
         ("mislabelled", "its label \"osdpl.dev/attempt\" is not ours"),
     ] {
-        let seen = world.release(release, |seen| seen.undecodable.is_some()).await;
-        let told = seen.undecodable.unwrap();
-        assert!(told.contains(message), "{told}");
+        let release = world.release(release, |release| release.undecodable.is_some()).await;
+        let error = release.undecodable.unwrap();
+        assert!(error.contains(message), "{error}");
     }
-    let seen = world.release("never-ours", |seen| seen.status == Status::Deployed).await;
-    assert_eq!((seen.attempt, seen.body, seen.undecodable), (None, None, None), "its body is not read");
+    let release = world.release("never-ours", |release| release.status == Status::Deployed).await;
+    assert_eq!((release.attempt, release.body, release.undecodable), (None, None, None), "its body is not read");
 }

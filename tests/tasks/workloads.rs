@@ -53,15 +53,15 @@ async fn workloads_become_ready_or_report_a_reason() {
         ),
         ("waiting", ComponentHealth::Progressing, "0/1", "waits for Service nothing-like-it: it does not exist"),
     ] {
-        let seen = world
+        let observed = world
             .workload(name, |workload| {
                 let status = health::assess(workload);
                 status.status == verdict && status.ready == ready && status.reason.contains(reason)
             })
             .await;
-        assert_eq!(seen.component.to_string(), format!("demo/{name}"));
-        assert_eq!(health::is_available(&seen), verdict == ComponentHealth::Ready, "{name}");
-        assert_eq!(health::has_no_nodes(&seen), name == "nowhere", "{name}");
+        assert_eq!(observed.component.to_string(), format!("demo/{name}"));
+        assert_eq!(health::is_available(&observed), verdict == ComponentHealth::Ready, "{name}");
+        assert_eq!(health::has_no_nodes(&observed), name == "nowhere", "{name}");
     }
 }
 
@@ -109,9 +109,9 @@ async fn failing_job_is_explained_by_its_scrubbed_log() {
     };
     let job = world.job("demo-db-sync", |job| says(job, "its log ends")).await;
     let message = job.trouble.clone().unwrap().message;
-    let (_, told) = message.split_once(": ").unwrap();
+    let (_, causes) = message.split_once(": ").unwrap();
     assert_eq!(
-        told,
+        causes,
         "container db-sync fails: exit code 3; its log ends: connecting | mysql://root:[redacted]@mariadb | access denied"
     );
     assert_eq!((job.release.as_str(), health::job_health(&job)), ("demo", health::JobHealth::Failing(message)));
@@ -137,7 +137,7 @@ async fn unchanged_health_triggers_nothing() {
         let noted = Patch::Merge(json!({"metadata": {"labels": {"note": number.to_string()}}}));
         api.patch("api", &PatchParams::default(), &noted).await.unwrap();
     }
-    // The watch is ordered: when the deletion is seen, the notes were seen before.
+    // The watch is ordered: when the deletion has arrived, so have the notes.
     api.delete("other", &DeleteParams::default()).await.unwrap();
     let mut pokes = 0;
     while world.tasks.observe().workloads().iter().any(|workload| workload.name == "other") {

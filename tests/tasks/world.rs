@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// The live operator process for the tests' liveness check.
 pub const ALIVE: &str = "palive.1";
 
-/// A password that must not be shown.
+/// A password that must not be printed.
 pub const PASSWORD: &str = "correct-horse-battery-staple";
 
 /// The control plane, with a runtime that outlives every test's; it stops with the process.
@@ -133,21 +133,23 @@ impl World {
 
     /// Waits until a workload satisfies the predicate.
     pub async fn workload(&self, name: &str, mut is: impl FnMut(&Workload) -> bool) -> Workload {
-        self.until(name, |seen| seen.workloads().iter().find(|workload| workload.name == name && is(workload)).cloned())
-            .await
+        self.until(name, |observation| {
+            observation.workloads().iter().find(|workload| workload.name == name && is(workload)).cloned()
+        })
+        .await
     }
 
     /// Waits until a Job satisfies the predicate.
     pub async fn job(&self, name: &str, mut is: impl FnMut(&ObservedJob) -> bool) -> ObservedJob {
-        self.until(name, |seen| seen.jobs().iter().find(|job| job.name == name && is(job)).cloned()).await
+        self.until(name, |observation| observation.jobs().iter().find(|job| job.name == name && is(job)).cloned()).await
     }
 
     /// Waits until a release is as described.
     pub async fn release(&self, name: &str, mut is: impl FnMut(&ObservedRelease) -> bool) -> ObservedRelease {
-        let named = |seen: &Observation| {
-            seen.releases.iter().find(|(key, _)| key.name == name).map(|(_, release)| release.clone())
+        let find = |observation: &Observation| {
+            observation.releases.iter().find(|(key, _)| key.name == name).map(|(_, release)| release.clone())
         };
-        self.until(name, |seen| named(seen).filter(|release| is(release))).await
+        self.until(name, |observation| find(observation).filter(|release| is(release))).await
     }
 }
 

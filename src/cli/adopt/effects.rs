@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::look::ChartState;
+use super::discover::ChartState;
 use crate::manifests::{Renderer, scrubber};
-use crate::plan::change::{Change, Hidden, Side};
+use crate::value_change::{Change, Redactor, ValuesSource};
 use osdpl_core::adopt::{Comparison, Description, IdentifiedReleases, InstalledRelease, SecretContent};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::DesiredRelease;
@@ -19,7 +19,7 @@ use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 /// The changes of one release; empty if it would not change.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Effects {
+pub(crate) struct Effects {
     /// Values that would change for templates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
@@ -32,7 +32,7 @@ pub struct Effects {
 }
 
 /// The inputs of the comparison.
-pub struct EffectsQuery<'a> {
+pub(crate) struct EffectsQuery<'a> {
     pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
     pub known: &'a IdentifiedReleases<'a>,
@@ -44,36 +44,36 @@ pub struct EffectsQuery<'a> {
 
 impl EffectsQuery<'_> {
     /// Returns the effects on every release that can be adopted, by the catalogue's name.
-    pub async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
-        let secrets = secrets(self.described);
-        let mut all = BTreeMap::new();
+    pub(crate) async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
+        let secrets = secret_texts(self.described);
+        let mut effects_by_name = BTreeMap::new();
         for (name, found) in &self.known.releases {
-            let (wanted, compared) = (self.described.wanted.get(name), self.described.compared.get(name));
-            let Some((wanted, compared)) = wanted.zip(compared) else { continue };
+            let (desired, compared) = (self.described.wanted.get(name), self.described.compared.get(name));
+            let Some((desired, compared)) = desired.zip(compared) else { continue };
             // The same chart and the same values cause no upgrade.
             if compared.result == ComparisonResult::Same && !self.charts.contains_key(name) {
                 continue;
             }
-            let scrubber = scrubber(wanted, &secrets, Some(&given(found, wanted)));
-            let mut effects = Effects { values: values(wanted, compared, &scrubber), ..Effects::default() };
-            match self.objects(name, wanted, found, &scrubber).await? {
+            let scrubber = scrubber(desired, &secrets, Some(&recorded_values(found, desired)));
+            let mut effects = Effects { values: changed_values(desired, compared, &scrubber), ..Effects::default() };
+            match self.objects(name, desired, found, &scrubber).await? {
                 Ok(objects) => effects.objects = objects,
                 Err(why) => effects.unrendered = Some(scrubber.scrub(&why)),
             }
-            all.insert(name.clone(), effects);
+            effects_by_name.insert(name.clone(), effects);
         }
-        Ok(all)
+        Ok(effects_by_name)
     }
 
     /// Returns the objects that differ, or why they could not be compared.
     async fn objects(
         &self,
         name: &str,
-        wanted: &DesiredRelease,
+        desired: &DesiredRelease,
         found: &InstalledRelease,
         scrubber: &Scrubber,
     ) -> anyhow::Result<Result<Vec<Difference>, String>> {
-        if let Some(blocked) = &wanted.blocked {
+        if let Some(blocked) = &desired.blocked {
             return Ok(Err(blocked.message.clone()));
         }
         if let Some(ChartState::Unknown(why)) = self.charts.get(name) {
@@ -87,25 +87,25 @@ impl EffectsQuery<'_> {
             Ok((_, contents)) => parse_objects(contents, &found.key),
             Err(problem) => return Ok(Err(problem)),
         };
-        let after = renderer.objects((&self.described.spec, self.catalog), (name, wanted), true, scrubber).await;
+        let after = renderer.objects((&self.described.spec, self.catalog), (name, desired), true, scrubber).await;
         Ok(after.map(|after| diff_manifests(&before, &after, scrubber)).map_err(|error| format!("{error:#}")))
     }
 }
 
-/// Returns the recorded values of the release, and the chart's defaults of secret values: upstream's default passwords
-/// are not shown, either.
-fn given(found: &InstalledRelease, wanted: &DesiredRelease) -> Values {
-    let mut given = found.source.config.clone();
-    for path in &wanted.secret {
+/// Returns the recorded values of the release with the chart's defaults of secret values, because upstream's default
+/// passwords are scrubbed, too.
+fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values {
+    let mut values = found.source.config.clone();
+    for path in &desired.secret {
         if let Some(value) = get(&found.effective_values, path) {
-            set(&mut given, path, value.clone());
+            set(&mut values, path, value.clone());
         }
     }
-    given
+    values
 }
 
 /// Returns all secrets that the spec references.
-fn secrets(described: &Description) -> Vec<String> {
+fn secret_texts(described: &Description) -> Vec<String> {
     let texts = |content: &SecretContent| match content {
         SecretContent::Text(text) => vec![text.clone()],
         SecretContent::Open(_) => Vec::new(),
@@ -116,12 +116,13 @@ fn secrets(described: &Description) -> Vec<String> {
     described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
 }
 
-fn values(wanted: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
-    let hidden = Hidden::new(wanted, scrubber, [&compared.before, &compared.after]);
+/// Returns the values that would change for templates.
+fn changed_values(desired: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
+    let redactor = Redactor::new(desired, scrubber, [&compared.before, &compared.after]);
     let change = |path: &Path| Change {
         path: path.to_string(),
-        before: hidden.shown(&compared.before, path, Side::Before),
-        after: hidden.shown(&compared.after, path, Side::After),
+        before: redactor.value(&compared.before, path, ValuesSource::Record),
+        after: redactor.value(&compared.after, path, ValuesSource::Desired),
         source: None,
     };
     changed_paths(&compared.before, &compared.after).iter().map(change).collect()

@@ -1,4 +1,4 @@
-//! Warns about publicly known passwords: each with its field and the place to change it, never the value.
+//! Warns about publicly known passwords: each with its field and where to change it, never with the value.
 
 use std::fmt::Write as _;
 
@@ -9,45 +9,50 @@ use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 
 /// The prefix of the catalogue's rotation note for credentials that must not change.
-const NEVER: &str = "never";
+const UNCHANGEABLE: &str = "never";
 
 /// A password of the existing cloud that is a default of upstream's charts.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Warning {
+pub(crate) struct Warning {
     /// The release, by the catalogue's name.
     pub release: String,
     /// The path in its values.
     pub field: String,
     /// Where to write a new one once the release is adopted.
-    pub place: String,
+    #[serde(rename = "place")]
+    pub location: String,
     /// Further steps, from the catalogue.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub besides: String,
+    #[serde(rename = "besides", skip_serializing_if = "String::is_empty")]
+    pub rotation: String,
 }
 
 /// Returns all warnings, except those about passwords that can never change.
-pub fn of(shipped: &DefaultCredentials, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Warning> {
+pub(crate) fn password_warnings(
+    shipped: &DefaultCredentials,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+) -> Vec<Warning> {
     let rotation = |service: &str, name: &str| {
         let credential = catalog.services.get(service).and_then(|service| service.credentials.get(name));
         credential.map(|credential| credential.rotation.clone()).unwrap_or_default()
     };
-    let changeable = shipped.iter().filter(|((service, name), _)| !rotation(service, name).starts_with(NEVER));
-    let warned = changeable.map(|((service, name), (release, path))| {
-        let given = spec.services.get(service).and_then(|own| own.credentials.get(name));
-        let own = || spec.services.values().find_map(|own| own.releases.get(release))?.values_from.first();
-        let place = match (given, own()) {
+    let changeable = shipped.iter().filter(|((service, name), _)| !rotation(service, name).starts_with(UNCHANGEABLE));
+    let warnings = changeable.map(|((service, name), (release, path))| {
+        let secret = spec.services.get(service).and_then(|own| own.credentials.get(name));
+        let values_from = || spec.services.values().find_map(|own| own.releases.get(release))?.values_from.first();
+        let location = match (secret, values_from()) {
             (Some(key), _) => format!("Secret {}, key {}", key.name, key.key),
             (None, Some(values)) => format!("Secret {}, its values", values.name),
             (None, None) => format!("a Secret referenced by spec.services.{service}.credentials.{name}"),
         };
-        Warning { release: release.clone(), field: path.to_string(), place, besides: rotation(service, name) }
+        Warning { release: release.clone(), field: path.to_string(), location, rotation: rotation(service, name) }
     });
-    warned.collect()
+    warnings.collect()
 }
 
 /// Returns the warnings as text; empty if there are none.
-pub fn text(warnings: &[Warning]) -> String {
+pub(crate) fn format(warnings: &[Warning]) -> String {
     let mut text = String::new();
     if !warnings.is_empty() {
         let _ = writeln!(
@@ -56,9 +61,9 @@ pub fn text(warnings: &[Warning]) -> String {
             warnings.len()
         );
     }
-    for Warning { release, field, place, besides } in warnings {
-        let besides = if besides.is_empty() { String::new() } else { format!(" ({besides})") };
-        let _ = writeln!(text, "    {release} {field}: {place}{besides}");
+    for Warning { release, field, location, rotation } in warnings {
+        let rotation = if rotation.is_empty() { String::new() } else { format!(" ({rotation})") };
+        let _ = writeln!(text, "    {release} {field}: {location}{rotation}");
     }
     text
 }
@@ -72,22 +77,22 @@ mod tests {
 
     #[test]
     fn names_where_to_change_each_password() {
-        let one = |service: &str, name: &str, release: &str, path: &str| {
+        let password = |service: &str, name: &str, release: &str, path: &str| {
             ((service.to_owned(), name.to_owned()), (release.to_owned(), Path::parse(path).unwrap()))
         };
         let shipped = DefaultCredentials::from([
-            one("keystone", "admin", "keystone", "endpoints.identity.auth.admin.password"),
-            one("keystone", "database", "keystone", "endpoints.oslo_db.auth.keystone.password"),
-            one("heat", "encryption_key", "heat", "conf.heat.DEFAULT.auth_encryption_key"),
-            one("nova", "identity", "cinder", "endpoints.identity.auth.nova.password"),
-            one("swift", "hash_suffix", "swift", "conf.swift.swift_hash_path_suffix"),
+            password("keystone", "admin", "keystone", "endpoints.identity.auth.admin.password"),
+            password("keystone", "database", "keystone", "endpoints.oslo_db.auth.keystone.password"),
+            password("heat", "encryption_key", "heat", "conf.heat.DEFAULT.auth_encryption_key"),
+            password("nova", "identity", "cinder", "endpoints.identity.auth.nova.password"),
+            password("swift", "hash_suffix", "swift", "conf.swift.swift_hash_path_suffix"),
         ]);
         let key = |key: &str| json!({"name": "own", "key": key});
         let given = json!({"credentials": {"admin": key("admin"), "database": key("database")}});
         let cinder =
             json!({"releases": {"cinder": {"valuesFrom": [{"kind": "Secret", "name": "cloud-adopted-cinder"}]}}});
         let spec = json!({"openstackRelease": "2026.1", "services": {"keystone": given, "cinder": cinder}});
-        let found = text(&of(
+        let found = format(&password_warnings(
             &shipped,
             &serde_json::from_value(spec).unwrap(),
             &osdpl_core::files::load_catalog(None).unwrap(),
@@ -100,6 +105,6 @@ warning: 4 passwords are publicly known defaults of upstream's charts. Once a re
     cinder endpoints.identity.auth.nova.password: Secret cloud-adopted-cinder, its values (set by the next upgrade; the pods read it from a Secret that is not in their hash and must be restarted)
 ";
         assert_eq!(found, expected);
-        assert_eq!(text(&[]), "");
+        assert_eq!(format(&[]), "");
     }
 }

@@ -10,7 +10,7 @@ use osdpl_client::HttpConfig;
 use osdpl_operator::tasks::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 
 #[derive(Args)]
-pub struct Probes {
+pub(crate) struct Probes {
     /// Whether to probe the APIs of services.
     #[arg(long = "probes", env = "OSDPL_PROBES", value_name = "BOOLEAN", default_value_t = true, action = ArgAction::Set)]
     enabled: bool,
@@ -30,14 +30,14 @@ pub struct Probes {
 
 impl Probes {
     /// Returns the settings of the probe task; `None` if probing is disabled.
-    pub fn probing(&self, reach: &HttpConfig) -> Option<Probing> {
+    pub(crate) fn probing(&self, http_config: &HttpConfig) -> Option<Probing> {
         let period = Duration::from_secs(self.probe_period);
-        self.enabled.then(|| Probing { reach: reach.clone(), period })
+        self.enabled.then(|| Probing { reach: http_config.clone(), period })
     }
 
-    /// Returns how the APIs of services are reached.
-    #[allow(clippy::disallowed_methods, reason = "the command line reads the file that it was given")]
-    pub fn reach(&self) -> anyhow::Result<HttpConfig> {
+    /// Returns the settings of the HTTP client for the APIs of services.
+    #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
+    pub(crate) fn http_config(&self) -> anyhow::Result<HttpConfig> {
         let read =
             |file: &PathBuf| std::fs::read(file).with_context(|| format!("reading {} of --probe-ca", file.display()));
         Ok(HttpConfig {

@@ -14,7 +14,7 @@ use osdpl_operator::controller::Context;
 use osdpl_operator::webhook::{self, CatalogOf, CertificateFiles, SiteOf, Sources};
 
 #[derive(Args)]
-pub struct Webhook {
+pub(crate) struct Webhook {
     /// Address of the validating webhook for the API server (HTTPS, /validate); disabled if unset.
     #[arg(id = "webhook_listen", long = "webhook-listen", env = "OSDPL_WEBHOOK_LISTEN", requires_all = ["webhook_certificate", "webhook_key"])]
     listen: Option<SocketAddr>,
@@ -33,7 +33,7 @@ pub struct Webhook {
 
 impl Webhook {
     /// Serves until `stop`; the task ends at once if the webhook is disabled.
-    pub async fn serve(
+    pub(crate) async fn serve(
         &self,
         context: &Arc<Context>,
         stop: &CancellationToken,
@@ -55,8 +55,8 @@ impl Webhook {
             let context = Arc::clone(&shared);
             Box::pin(async move { context.site_for(&spec, &catalog).await })
         });
-        let (files, known) = (CertificateFiles { certificate, key }, Sources { catalog_of, site_of });
-        let work = webhook::serve(listener, files, (&context.catalog(), known), stop.clone())?;
-        Ok(tokio::spawn(work))
+        let (files, sources) = (CertificateFiles { certificate, key }, Sources { catalog_of, site_of });
+        let server = webhook::serve(listener, files, (&context.catalog(), sources), stop.clone())?;
+        Ok(tokio::spawn(server))
     }
 }

@@ -1,17 +1,17 @@
-//! Plans a new cloud from its spec only.
+//! Plans a new cloud from its spec, without a cluster.
 
 use kube::ResourceExt;
 
-use super::shown::{Kind, Line, PlanReport};
+use super::report::{Kind, PlanReport, ReleasePlan};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Desired;
 
 /// Returns the plan with all releases in dependency order.
-pub fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> PlanReport {
+pub(crate) fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> PlanReport {
     let depths = desired.depths();
     let mut names: Vec<_> = desired.releases.keys().map(String::as_str).collect();
     names.sort_by_key(|name| depths[name]);
-    let line = |name: &str| {
+    let plan = |name: &str| {
         let release = &desired.releases[name];
         let needs: Vec<String> = release.needs.keys().map(ToString::to_string).collect();
         let kind = if needs.is_empty() && release.blocked.is_none() { Kind::Do } else { Kind::Wait };
@@ -23,14 +23,21 @@ pub fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> PlanRep
             Some(blocked) => format!("{}: {}", blocked.reason, blocked.message),
             None => format!("helm upgrade --install in {}, {when}", release.key.namespace),
         };
-        Line { name: name.to_owned(), release: release.key.to_string(), kind, message, needs, ..Line::default() }
+        ReleasePlan {
+            name: name.to_owned(),
+            release: release.key.to_string(),
+            kind,
+            message,
+            needs,
+            ..ReleasePlan::default()
+        }
     };
     PlanReport {
         name: deployment.name_any(),
         namespace: deployment.namespace().unwrap_or_default(),
         is_offline: true,
         refused: desired.releases.values().any(|release| release.blocked.is_some()),
-        releases: names.into_iter().map(line).collect(),
+        releases: names.into_iter().map(plan).collect(),
         ..PlanReport::default()
     }
 }

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::super::document::Document;
-use super::super::finding_output::FindingOutput;
-use super::super::plan::change::Change;
+use crate::document::Document;
+use crate::finding_output::FindingOutput;
+use crate::value_change::Change;
 use osdpl_core::desired::{Desired, DesiredRelease, Selection, redact};
 use osdpl_values::{changed_paths, get};
 
 /// The cloud that results from presets.
-pub struct Cloud {
+pub(crate) struct Cloud {
     pub presets: Vec<String>,
     pub selection: Selection,
     pub desired: Desired,
@@ -21,7 +21,7 @@ pub struct Cloud {
 /// The differences between two clouds.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Comparison {
+pub(crate) struct Comparison {
     pub before: Vec<String>,
     pub after: Vec<String>,
     pub services: Services,
@@ -36,21 +36,21 @@ pub struct Comparison {
     pub unknown: BTreeMap<String, String>,
     /// Findings of the second only.
     pub findings: Vec<FindingOutput>,
-    /// Whether neither has a release: presets such as sizes only scale the releases of others.
+    /// Whether neither has a release: presets such as sizes only scale the releases of other presets.
     #[serde(skip)]
     has_no_releases: bool,
 }
 
 /// Services that only one of the clouds has.
 #[derive(Serialize)]
-pub struct Services {
+pub(crate) struct Services {
     pub added: Vec<String>,
     pub removed: Vec<String>,
 }
 
 impl Comparison {
     /// Compares two clouds; `document` is the resource of both, if there is one.
-    pub fn of(before: &Cloud, after: &Cloud, document: Option<&Document>) -> Self {
+    pub(crate) fn of(before: &Cloud, after: &Cloud, document: Option<&Document>) -> Self {
         // A service without releases for these features (ovn on ovs) counts as absent.
         let services = |cloud: &Cloud| -> BTreeSet<String> {
             let installed = cloud.desired.releases.values().map(|release| &release.service);
@@ -91,18 +91,18 @@ impl Comparison {
     }
 
     /// Returns the comparison as text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let (before, after) = (self.before.join(","), self.after.join(","));
         let mut text = String::new();
-        let mut line = |what: &str, names: &[String]| {
+        let mut add_line = |title: &str, names: &[String]| {
             if !names.is_empty() {
-                let _ = writeln!(text, "{what}: {}", names.join(", "));
+                let _ = writeln!(text, "{title}: {}", names.join(", "));
             }
         };
-        line("services added", &self.services.added);
-        line("services removed", &self.services.removed);
-        line("releases added", &self.added);
-        line("releases removed", &self.removed);
+        add_line("services added", &self.services.added);
+        add_line("services removed", &self.services.removed);
+        add_line("releases added", &self.added);
+        add_line("releases removed", &self.removed);
         for (name, changes) in &self.changed {
             let _ = writeln!(text, "{name}");
             for change in changes {
@@ -115,7 +115,7 @@ impl Comparison {
         if self.has_no_releases {
             let _ = writeln!(
                 text,
-                "neither {before} nor {after} adds a service, so there is nothing to compare; put a preset that does before each: core,{before} core,{after}"
+                "neither {before} nor {after} adds a service, so there is nothing to compare; write a preset with services before each: core,{before} core,{after}"
             );
         } else if text.is_empty() {
             let _ = writeln!(text, "{after} is the same as {before}");
@@ -127,21 +127,22 @@ impl Comparison {
     }
 }
 
-/// Returns the entries of `one` that are not in `other`.
-fn only<T: Clone + Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>) -> Vec<T> {
-    one.difference(other).cloned().collect()
+/// Returns the entries of `set` that are not in `other`.
+fn only<T: Clone + Ord>(set: &BTreeSet<T>, other: &BTreeSet<T>) -> Vec<T> {
+    set.difference(other).cloned().collect()
 }
 
+/// Returns the changed values of a release, without secrets.
 fn changes(before: &DesiredRelease, after: &DesiredRelease) -> Vec<Change> {
-    let shown = |release: &DesiredRelease| redact(&release.values, &release.secret);
-    let (old, new) = (shown(before), shown(after));
-    let value = |path: &_| Change {
+    let redacted = |release: &DesiredRelease| redact(&release.values, &release.secret);
+    let (old, new) = (redacted(before), redacted(after));
+    let change = |path: &_| Change {
         path: format!("{path}"),
         before: get(&old, path).cloned(),
         after: get(&new, path).cloned(),
         source: None,
     };
-    changed_paths(&before.values, &after.values).iter().map(value).collect()
+    changed_paths(&before.values, &after.values).iter().map(change).collect()
 }
 
 #[cfg(test)]

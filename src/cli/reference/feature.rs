@@ -9,7 +9,7 @@ use super::{Description, fragments, schema};
 use osdpl_core::catalog::file;
 
 /// Describes its fields, default, values and checks.
-pub fn describe(entry: &file::Feature) -> Description {
+pub(crate) fn describe(entry: &file::Feature) -> Description {
     let file::Feature { feature, description, schema: feature_schema, default, fragments, certificates, checks } =
         entry;
     let fields = schema::fields(feature_schema);

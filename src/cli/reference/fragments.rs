@@ -11,7 +11,7 @@ use osdpl_values::Values;
 use osdpl_values::yaml;
 
 /// Returns the fragments as structured data.
-pub fn fragments_data(fragments: &[file::Fragment]) -> Value {
+pub(crate) fn fragments_data(fragments: &[file::Fragment]) -> Value {
     let body = |body: &file::Body| json!({"values": body.values, "unset": body.unset});
     let one = |fragment: &file::Fragment| {
         let releases: BTreeMap<_, _> = fragment.releases.iter().map(|(name, own)| (name, body(own))).collect();
@@ -24,7 +24,7 @@ pub fn fragments_data(fragments: &[file::Fragment]) -> Value {
 }
 
 /// Returns the name of a group.
-pub fn group(group: Group) -> &'static str {
+pub(crate) fn group(group: Group) -> &'static str {
     match group {
         Group::Infra => "infra",
         Group::Openstack => "openstack",
@@ -32,7 +32,7 @@ pub fn group(group: Group) -> &'static str {
 }
 
 /// Returns the fragments as Markdown; empty if there are none.
-pub fn fragments_page(fragments: &[file::Fragment]) -> String {
+pub(crate) fn fragments_page(fragments: &[file::Fragment]) -> String {
     let mut text = String::new();
     if !fragments.is_empty() {
         text.push_str("\n## Values\n");
@@ -61,7 +61,7 @@ pub fn fragments_page(fragments: &[file::Fragment]) -> String {
 }
 
 /// Returns the values that a service sets for a release, with their conditions, as Markdown; empty if there are none.
-pub fn own_values_page(name: &str, release: &file::Release) -> String {
+pub(crate) fn own_values_page(name: &str, release: &file::Release) -> String {
     let mut text = String::new();
     let mut part = |title: &str, why: &str, values: &Values, unset: &[String]| {
         if values.is_empty() && unset.is_empty() {
@@ -81,7 +81,7 @@ pub fn own_values_page(name: &str, release: &file::Release) -> String {
 }
 
 /// As above, as structured data.
-pub fn own_values_data(release: &file::Release) -> Value {
+pub(crate) fn own_values_data(release: &file::Release) -> Value {
     let one = |fragment: &file::OwnFragment| json!({"why": fragment.why, "when": fragment.when, "values": fragment.values, "unset": fragment.unset});
     let always = json!({"why": "", "when": null, "values": release.values, "unset": release.unset});
     std::iter::once(always).chain(release.fragments.iter().map(one)).collect()
@@ -118,13 +118,13 @@ fn fields(text: &mut String, values: &Value, unset: &[String]) {
 }
 
 /// Returns the checks as structured data.
-pub fn checks_data(checks: &[file::Check]) -> Value {
+pub(crate) fn checks_data(checks: &[file::Check]) -> Value {
     let one = |check: &file::Check| json!({"level": check.level.as_str(), "field": check.field, "when": check.when, "message": check.message});
     checks.iter().map(one).collect()
 }
 
 /// Returns the checks as Markdown; empty if there are none.
-pub fn checks(checks: &[file::Check]) -> String {
+pub(crate) fn checks(checks: &[file::Check]) -> String {
     if checks.is_empty() {
         return String::new();
     }
@@ -138,7 +138,7 @@ pub fn checks(checks: &[file::Check]) -> String {
 }
 
 /// Returns the verified certificates as structured data.
-pub fn certificates_data(certificates: &[file::Certificates]) -> Value {
+pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     let one = |entry: &file::Certificates| {
         json!({
             "field": entry.field, "when": entry.when, "secrets": entry.secrets, "keys": entry.keys, "brought": entry.user_provided,
@@ -148,7 +148,7 @@ pub fn certificates_data(certificates: &[file::Certificates]) -> Value {
 }
 
 /// Returns the verified certificates as Markdown; empty if there are none.
-pub fn certificates(certificates: &[file::Certificates]) -> String {
+pub(crate) fn certificates(certificates: &[file::Certificates]) -> String {
     let mut text = String::new();
     if !certificates.is_empty() {
         text.push_str("\n## Verified certificates\n");
@@ -164,6 +164,6 @@ pub fn certificates(certificates: &[file::Certificates]) -> String {
 }
 
 /// Returns a value as a block of YAML.
-pub fn block(value: &Value) -> String {
+pub(crate) fn block(value: &Value) -> String {
     format!("```yaml\n{}\n```\n", yaml::write(value).trim_end())
 }

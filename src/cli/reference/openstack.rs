@@ -8,7 +8,7 @@ use super::{Description, fragments};
 use osdpl_core::catalog::file;
 
 /// Describes the possible upgrades to it, the variables of expressions, and its values.
-pub fn describe(entry: &file::OpenStackRelease) -> Description {
+pub(crate) fn describe(entry: &file::OpenStackRelease) -> Description {
     let file::OpenStackRelease { openstack_release, description, variables, upgrades_from, fragments } = entry;
     let mut page = format!("# {openstack_release}\n\n{}\n", description.trim());
     if !upgrades_from.is_empty() {

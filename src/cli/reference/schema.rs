@@ -7,7 +7,7 @@ use super::table::{code, summary_table};
 
 /// One field of a schema.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Field {
+pub(crate) struct Field {
     /// The path below `spec.features.<feature>`: `a.b`, `a[].b` in a list, `a.*` in a map; empty for the feature
     /// itself.
     pub path: String,
@@ -21,7 +21,7 @@ pub struct Field {
 }
 
 /// Returns every field of a schema, parents first.
-pub fn fields(schema: &Value) -> Vec<Field> {
+pub(crate) fn fields(schema: &Value) -> Vec<Field> {
     let mut found = Vec::new();
     walk(schema, "", false, &mut found);
     found
@@ -81,7 +81,7 @@ fn kind(schema: &Value) -> String {
 }
 
 /// Formats the fields as a table, with longer meanings below it.
-pub fn fields_table(fields: &[Field]) -> String {
+pub(crate) fn fields_table(fields: &[Field]) -> String {
     let rows = fields.iter().map(|field| {
         let required = if field.required { " (required)" } else { "" };
         [code(&field.path), format!("{}{required}", field.kind), field.meaning.clone()]

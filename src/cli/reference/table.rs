@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Formats a table. All columns but the last are padded to their widest cell.
-pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let clean = |cell: &str| cell.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ");
     let all: Vec<[String; N]> =
         std::iter::once(head.map(clean)).chain(rows.iter().map(|row| row.each_ref().map(|cell| clean(cell)))).collect();
@@ -26,7 +26,7 @@ pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
 /// Formats a table with at most one sentence per cell.
 ///
 /// The whole text of a longer cell follows below the table, in a section named after the first cell of its row.
-pub fn summary_table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+pub(crate) fn summary_table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let cells: Vec<[String; N]> =
         rows.iter().map(|row| row.each_ref().map(|cell| first_sentence(cell).to_owned())).collect();
     let mut text = table(head, &cells);
@@ -46,7 +46,7 @@ pub fn summary_table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> S
 /// Returns the first sentence of a text.
 ///
 /// A sentence ends with a period before a space and a capital letter or code, outside of code.
-pub fn first_sentence(text: &str) -> &str {
+pub(crate) fn first_sentence(text: &str) -> &str {
     let text = text.trim();
     let ends = |at: &usize| {
         let next = text[at + 1..].trim_start().chars().next();
@@ -60,11 +60,11 @@ pub fn first_sentence(text: &str) -> &str {
 }
 
 /// Formats a text as code; empty text stays empty.
-pub fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{}`", text.split_whitespace().collect::<Vec<_>>().join(" ")) }
 }
 
 /// Formats texts as code, separated by commas.
-pub fn codes<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn codes<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     texts.into_iter().map(code).collect::<Vec<_>>().join(", ")
 }

@@ -6,8 +6,8 @@ use anyhow::Context as _;
 
 use super::Cloud;
 use super::folder::Folder;
+use crate::chart_options::ChartOptions;
 use crate::manifests::obtain;
-use crate::place::ChartsOption;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_operator::charts::Store;
@@ -19,7 +19,7 @@ use osdpl_operator::helm::pull::reference;
 const FOLDER: &str = "charts";
 
 /// The charts of a cloud.
-pub struct Charts<'a> {
+pub(crate) struct Charts<'a> {
     store: Store,
     /// Whether charts were given, so that archives can be copied.
     is_local: bool,
@@ -28,7 +28,7 @@ pub struct Charts<'a> {
 }
 
 /// The chart of one release, as used by a command.
-pub struct PreparedChart {
+pub(crate) struct PreparedChart {
     pub reference: ChartReference,
     /// The description of the chart.
     pub description: String,
@@ -37,26 +37,27 @@ pub struct PreparedChart {
 }
 
 impl<'a> Charts<'a> {
-    pub async fn new(place: &ChartsOption, cloud: &'a Cloud) -> anyhow::Result<Self> {
-        let is_local = place.source().is_some();
-        let store = if is_local { place.open().await? } else { place.open_without_pull()? };
+    /// Opens the charts of a cloud.
+    pub(crate) async fn new(options: &ChartOptions, cloud: &'a Cloud) -> anyhow::Result<Self> {
+        let is_local = options.source().is_some();
+        let store = if is_local { options.open().await? } else { options.open_without_pull()? };
         Ok(Self { store, is_local, spec: &cloud.spec, catalog: &cloud.catalog })
     }
 
     /// Returns the chart of a release; a given chart is checked against the lock and copied into the folder.
-    pub async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<PreparedChart> {
-        let (wanted, digest) = chart_of_release(&self.store, self.spec, self.catalog, name)
+    pub(crate) async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<PreparedChart> {
+        let (request, digest) = chart_of_release(&self.store, self.spec, self.catalog, name)
             .with_context(|| format!("the catalogue has no release {name}"))?;
         if !self.is_local {
-            let request = self.store.pull_request_for(&wanted)?;
-            let request = request.with_context(|| format!("chart {} has no repository", wanted.name))?;
-            let locked = self.store.lock().charts.get(&wanted.name).filter(|lock| lock.version == request.version);
+            let pull = self.store.pull_request_for(&request)?;
+            let pull = pull.with_context(|| format!("chart {} has no repository", request.name))?;
+            let locked = self.store.lock().charts.get(&request.name).filter(|lock| lock.version == pull.version);
             let locked = locked.and_then(|lock| lock.digest.as_ref()).map(ToString::to_string);
             let digest = digest.cloned().or(locked).map(|digest| format!(", {digest}")).unwrap_or_default();
-            let description = format!("chart {} {} of {}{digest}", request.chart, request.version, request.repository);
-            return Ok(PreparedChart { reference: reference(&request), description, crds: None });
+            let description = format!("chart {} {} of {}{digest}", pull.chart, pull.version, pull.repository);
+            return Ok(PreparedChart { reference: reference(&pull), description, crds: None });
         }
-        let chart = obtain(&self.store, &wanted, digest).await.with_context(|| format!("release {name}"))?;
+        let chart = obtain(&self.store, &request, digest).await.with_context(|| format!("release {name}"))?;
         let archive = format!("{}-{}.tgz", chart.name, chart.version);
         let content = std::fs::read(&chart.path).with_context(|| format!("reading {}", chart.path.display()))?;
         let charts = folder.below(FOLDER)?;

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 /// The permission bits of group and others.
-const OTHERS: u32 = 0o077;
+const GROUP_AND_OTHERS: u32 = 0o077;
 
 /// A folder to write to.
-pub struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     is_private: bool,
 }
@@ -21,17 +21,17 @@ pub struct Folder {
 impl Folder {
     /// Opens the folder and creates it if needed. A private folder must belong to the user and be inaccessible to
     /// others.
-    pub fn open(path: &Path, is_private: bool) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path, is_private: bool) -> anyhow::Result<Self> {
         let folder = Self { path: path.to_owned(), is_private };
         if !is_private {
-            make(path)?;
+            create_folder(path)?;
             return Ok(folder);
         }
         match fs::symlink_metadata(path) {
             Ok(found) => check_private(path, &found)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-                    make(parent)?;
+                    create_folder(parent)?;
                 }
                 // Fails if someone else created it in the meantime.
                 DirBuilder::new().mode(0o700).create(path).with_context(|| format!("creating {}", path.display()))?;
@@ -42,14 +42,14 @@ impl Folder {
     }
 
     /// Opens a folder below this one.
-    pub fn below(&self, name: &str) -> anyhow::Result<Self> {
+    pub(crate) fn below(&self, name: &str) -> anyhow::Result<Self> {
         Self::open(&self.path.join(name), self.is_private)
     }
 
     /// Writes a file and replaces an existing one.
-    pub fn write(&self, name: &str, content: &[u8], is_program: bool) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, name: &str, bytes: &[u8], is_program: bool) -> anyhow::Result<()> {
         let path = self.path.join(name);
-        let what = || format!("writing {}", path.display());
+        let context = || format!("writing {}", path.display());
         let mode = match (self.is_private, is_program) {
             (true, false) => 0o600,
             (true, true) => 0o700,
@@ -58,27 +58,12 @@ impl Folder {
         };
         // An existing file would keep its mode, and a link would be followed.
         self.remove(name)?;
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).with_context(what)?;
-        file.write_all(content).with_context(what)
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).with_context(context)?;
+        file.write_all(bytes).with_context(context)
     }
-}
 
-/// Creates a folder and its parents.
-fn make(path: &Path) -> anyhow::Result<()> {
-    let made = fs::create_dir_all(path);
-    made.map_err(|error| {
-        let why = match error.kind() {
-            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "a file is in the way; name a folder".to_owned(),
-            ErrorKind::PermissionDenied => "permission denied; name a folder below one of yours".to_owned(),
-            _ => format!("{error}; name a folder that can be created"),
-        };
-        anyhow::anyhow!("creating the folder {}: {why}", path.display())
-    })
-}
-
-impl Folder {
     /// Returns the text of a file, if it exists and is text.
-    pub fn read(&self, name: &str) -> anyhow::Result<Option<String>> {
+    pub(crate) fn read(&self, name: &str) -> anyhow::Result<Option<String>> {
         let path = self.path.join(name);
         match fs::read_to_string(&path) {
             Ok(text) => Ok(Some(text)),
@@ -88,12 +73,12 @@ impl Folder {
     }
 
     /// Whether anything of that name exists, including a broken link.
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         fs::symlink_metadata(self.path.join(name)).is_ok()
     }
 
     /// Removes a file if it exists.
-    pub fn remove(&self, name: &str) -> anyhow::Result<()> {
+    pub(crate) fn remove(&self, name: &str) -> anyhow::Result<()> {
         let path = self.path.join(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -104,6 +89,18 @@ impl Folder {
     }
 }
 
+/// Creates a folder and its parents.
+fn create_folder(path: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(path).map_err(|error| {
+        let why = match error.kind() {
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "a file is in the way; name a folder".to_owned(),
+            ErrorKind::PermissionDenied => "permission denied; name a folder below one of yours".to_owned(),
+            _ => format!("{error}; name a folder that can be created"),
+        };
+        anyhow::anyhow!("creating the folder {}: {why}", path.display())
+    })
+}
+
 impl std::fmt::Display for Folder {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.path.display().fmt(formatter)
@@ -112,18 +109,18 @@ impl std::fmt::Display for Folder {
 
 /// Checks that passwords may be written to an existing folder.
 fn check_private(path: &Path, found: &fs::Metadata) -> anyhow::Result<()> {
-    let shown = path.display();
+    let name = path.display();
     if !found.is_dir() {
-        bail!("{shown} is not a folder, and real credentials are only written to a folder of your own; name another");
+        bail!("{name} is not a folder, and real credentials are only written to a folder of your own; name another");
     }
     if found.uid() != rustix::process::geteuid().as_raw() {
         bail!(
-            "{shown} belongs to another user, who could read the credentials; name a folder of your own, or one that does not exist yet"
+            "{name} belongs to another user, who could read the credentials; name a folder of your own, or one that does not exist yet"
         );
     }
-    if found.mode() & OTHERS != 0 {
+    if found.mode() & GROUP_AND_OTHERS != 0 {
         bail!(
-            "{shown} is accessible to others (its mode is {:o}), and the credentials are real; run chmod 700 {shown}",
+            "{name} is accessible to others (its mode is {:o}), and the credentials are real; run chmod 700 {name}",
             found.mode() & 0o777
         );
     }
@@ -143,15 +140,15 @@ mod tests {
     #[test]
     fn private_folders_and_files_are_accessible_to_their_owner_only() {
         let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("deep/er");
+        let path = home.path().join("nested/folder");
         let folder = Folder::open(&path, true).unwrap();
-        let (stolen, file) = (home.path().join("elsewhere"), path.join("keystone.yaml"));
-        std::os::unix::fs::symlink(&stolen, &file).unwrap();
+        let (target, file) = (home.path().join("elsewhere"), path.join("keystone.yaml"));
+        std::os::unix::fs::symlink(&target, &file).unwrap();
         folder.write("keystone.yaml", b"x", false).unwrap();
         folder.write("install.sh", b"x", true).unwrap();
         folder.write("install.sh", b"y", true).unwrap();
         assert_eq!((mode(&path), mode(&file), mode(&path.join("install.sh"))), (0o700, 0o600, 0o700));
-        assert!(!stolen.exists(), "a link is not followed");
+        assert!(!target.exists(), "a link is not followed");
         assert_eq!(mode(&folder.below("charts").unwrap().path), 0o700);
     }
 
@@ -159,19 +156,19 @@ mod tests {
     fn refuses_accessible_folders_and_links_for_real_credentials() {
         let home = tempfile::tempdir().unwrap();
         let open = |name: &str| Folder::open(&home.path().join(name), true).err().map(|error| format!("{error:#}"));
-        fs::create_dir(home.path().join("seen")).unwrap();
-        fs::set_permissions(home.path().join("seen"), fs::Permissions::from_mode(0o750)).unwrap();
-        let refused = open("seen").unwrap();
-        assert!(refused.contains("is accessible to others") && refused.contains("chmod 700"), "{refused}");
+        fs::create_dir(home.path().join("accessible")).unwrap();
+        fs::set_permissions(home.path().join("accessible"), fs::Permissions::from_mode(0o750)).unwrap();
+        let error = open("accessible").unwrap();
+        assert!(error.contains("is accessible to others") && error.contains("chmod 700"), "{error}");
         fs::create_dir(home.path().join("own")).unwrap();
         fs::set_permissions(home.path().join("own"), fs::Permissions::from_mode(0o700)).unwrap();
         assert_eq!(open("own"), None);
         std::os::unix::fs::symlink(home.path().join("own"), home.path().join("link")).unwrap();
         fs::write(home.path().join("file"), "").unwrap();
         for name in ["link", "file"] {
-            let refused = open(name).unwrap();
-            assert!(refused.contains("is not a folder"), "{refused}");
+            let error = open(name).unwrap();
+            assert!(error.contains("is not a folder"), "{error}");
         }
-        assert!(Folder::open(&home.path().join("seen"), false).is_ok(), "redacted values may be accessible");
+        assert!(Folder::open(&home.path().join("accessible"), false).is_ok(), "redacted values may be accessible");
     }
 }

@@ -1,4 +1,4 @@
-//! Writes `install.sh`, which does by hand what the operator would do.
+//! Writes `install.sh`, which runs the commands of the operator.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use osdpl_operator::controller::build_upgrade;
 use osdpl_operator::helm::program::STORAGE_DRIVER;
 
 /// The script's name.
-pub const NAME: &str = "install.sh";
+pub(crate) const NAME: &str = "install.sh";
 
 /// The head of the script: it selects releases and refuses values without credentials.
 const HEAD: &str = r#"set -eu
@@ -37,32 +37,32 @@ namespace() { kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create names
 /// The first lines of each script; other files were not written by osdpl.
 const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
 
-/// Marks scripts of a folder that also contains manifests. Do not change the text: later runs search for it.
+/// Marks scripts of a folder that also contains manifests. Do not change the text: later runs look for it.
 const MANIFESTS: &str = "# What helm would render stands beside the values, as RELEASE.manifest.yaml.\n";
 
 /// Unsets variables that would make helm use another cluster than kubectl.
-const ELSEWHERE: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
+const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
 /// The cluster of the credentials, identified by a namespace that everyone who can read them can see.
-pub struct Home {
+pub(crate) struct ClusterIdentity {
     /// The resource's namespace.
     pub namespace: String,
     /// Its UID.
     pub uid: String,
 }
 
-impl Home {
+impl ClusterIdentity {
     /// Returns commands that stop the script in any other cluster, where it would install credentials and delete Jobs.
     fn guard(&self) -> String {
         let (namespace, uid) = (word(&self.namespace), word(&self.uid));
-        let refused = format!(
+        let message = format!(
             "the namespace {} of this cluster is not the one that these values were read from; select their cluster (KUBECONFIG, kubectl config use-context); nothing was done",
             self.namespace
         );
         format!(
-            "{ELSEWHERE}\nif [ \"$(kubectl get namespace {namespace} --output 'jsonpath={{.metadata.uid}}')\" != {uid} ]; then\n  echo {} >&2\n  exit 2\nfi\n",
-            word(&refused)
+            "{UNSET_OTHER_CLUSTERS}\nif [ \"$(kubectl get namespace {namespace} --output 'jsonpath={{.metadata.uid}}')\" != {uid} ]; then\n  echo {} >&2\n  exit 2\nfi\n",
+            word(&message)
         )
     }
 }
@@ -74,40 +74,40 @@ impl Home {
 ///
 /// # Errors
 /// If a file that osdpl has not written would be overwritten; nothing is removed then.
-pub fn clear(folder: &Folder, chosen: &[&str], with_manifests: bool) -> anyhow::Result<Vec<String>> {
+pub(crate) fn clear(folder: &Folder, selected: &[&str], with_manifests: bool) -> anyhow::Result<Vec<String>> {
     let text = folder.read(NAME)?.filter(|text| text.starts_with(BEGIN));
-    let own: Vec<&str> = text.iter().flat_map(|text| releases(text)).collect();
+    let recorded: Vec<&str> = text.iter().flat_map(|text| releases(text)).collect();
     let had_manifests = text.as_ref().is_some_and(|text| text.contains(MANIFESTS));
-    let values = chosen.iter().filter(|name| !own.contains(name)).map(|name| format!("{name}.yaml"));
-    let is_foreign = |name: &&&str| with_manifests && !(had_manifests && own.contains(*name));
-    let manifests = chosen.iter().filter(is_foreign).map(|name| manifest(name));
+    let values = selected.iter().filter(|name| !recorded.contains(name)).map(|name| format!("{name}.yaml"));
+    let is_foreign = |name: &&&str| with_manifests && !(had_manifests && recorded.contains(*name));
+    let manifests = selected.iter().filter(is_foreign).map(|name| manifest(name));
     let script = text.is_none().then(|| NAME.to_owned());
     if let Some(name) = values.chain(manifests).chain(script).find(|name| folder.has(name)) {
         bail!(
             "{folder}/{name} exists and was not written by `osdpl render`; name another folder, or move the file away"
         );
     }
-    let (kept, left): (Vec<&str>, Vec<&str>) = own.into_iter().partition(|name| chosen.contains(name));
-    for name in &left {
+    let (kept, removed): (Vec<&str>, Vec<&str>) = recorded.into_iter().partition(|name| selected.contains(name));
+    for name in &removed {
         folder.remove(&format!("{name}.yaml"))?;
     }
-    for name in left.iter().chain(kept.iter().filter(|_| !with_manifests)).filter(|_| had_manifests) {
+    for name in removed.iter().chain(kept.iter().filter(|_| !with_manifests)).filter(|_| had_manifests) {
         folder.remove(&manifest(name))?;
     }
-    folder.write(NAME, unfinished(chosen, with_manifests).as_bytes(), true)?;
-    Ok(left.into_iter().map(str::to_owned).collect())
+    folder.write(NAME, unfinished(selected, with_manifests).as_bytes(), true)?;
+    Ok(removed.into_iter().map(str::to_owned).collect())
 }
 
 /// Returns a placeholder script for these releases that does nothing.
 fn unfinished(names: &[&str], with_manifests: bool) -> String {
     let manifests = if with_manifests { MANIFESTS } else { "" };
     let all = word(&format!(" {} ", names.join(" ")));
-    let why = "osdpl render did not finish, and this folder is incomplete; run it again; nothing was done";
-    format!("{BEGIN}that is not completely written.\n{manifests}all={all}\necho {} >&2\nexit 1\n", word(why))
+    let message = "osdpl render did not finish, and this folder is incomplete; run it again; nothing was done";
+    format!("{BEGIN}that is not completely written.\n{manifests}all={all}\necho {} >&2\nexit 1\n", word(message))
 }
 
 /// Returns the name of the file with the manifests of a release.
-pub fn manifest(name: &str) -> String {
+pub(crate) fn manifest(name: &str) -> String {
     format!("{name}.manifest.yaml")
 }
 
@@ -119,7 +119,7 @@ fn releases(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Builds a script.
-pub struct Script<'a> {
+pub(crate) struct Script<'a> {
     cloud: &'a Cloud,
     secrets: Secrets,
     with_manifests: bool,
@@ -129,12 +129,19 @@ pub struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    pub fn new(cloud: &'a Cloud, secrets: Secrets, with_manifests: bool) -> Self {
+    pub(crate) fn new(cloud: &'a Cloud, secrets: Secrets, with_manifests: bool) -> Self {
         Self { cloud, secrets, with_manifests, names: Vec::new(), depth: None, body: String::new() }
     }
 
     /// Adds a release; the caller adds them in the order of their depth.
-    pub fn add(&mut self, name: &str, release: &DesiredRelease, depth: usize, values: &str, chart: &PreparedChart) {
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        release: &DesiredRelease,
+        depth: usize,
+        values: &str,
+        chart: &PreparedChart,
+    ) {
         let body = &mut self.body;
         if self.depth.replace(depth) != Some(depth) {
             let _ = writeln!(body, "\n# ---- depth {depth}: {} ----", describe_depth(depth));
@@ -161,25 +168,27 @@ impl<'a> Script<'a> {
         self.names.push(name.to_owned());
     }
 
-    pub fn text(&self) -> String {
-        let Cloud { namespace, name, helm, home, .. } = self.cloud;
-        let (major, whose) = (helm.major, comment(&format!("{namespace}/{name}")));
-        let mut text = format!("{BEGIN}{whose}: what osdpl would run with helm {major}, in dependency order.\n");
-        text.push_str("# All of it: ./install.sh; some releases: ./install.sh keystone glance. While the operator runs, pause these first (`paused: true`).\n");
+    /// Returns the script.
+    pub(crate) fn text(&self) -> String {
+        let Cloud { namespace, name, helm, cluster, .. } = self.cloud;
+        let (major, resource) = (helm.major, comment(&format!("{namespace}/{name}")));
+        let mut text = format!("{BEGIN}{resource}: the commands of osdpl for helm {major}, in dependency order.\n");
+        text.push_str("# All releases: ./install.sh; some: ./install.sh keystone glance. While the operator runs, pause these first (`paused: true`).\n");
         text.push_str("# Labels are omitted: they mark revisions of the operator. helm does not wait for pods: before the next depth\n");
         text.push_str("# check that its dependencies are available. CRDs of a chart from a repository: helm show crds CHART | kubectl apply --server-side -f -\n");
         text.push_str(if self.with_manifests { MANIFESTS } else { "" });
         match self.secrets {
-            Secrets::Real => text.push_str("# The values beside it contain REAL credentials.\n"),
-            Secrets::Redacted => text
-                .push_str("# The values beside it contain no credentials; osdpl render --credentials writes them.\n"),
+            Secrets::Real => text.push_str("# The values in this folder contain REAL credentials.\n"),
+            Secrets::Redacted => text.push_str(
+                "# The values in this folder contain no credentials; osdpl render --credentials writes them.\n",
+            ),
             Secrets::Placeholders => {
-                text.push_str("echo 'these credentials are placeholders that everybody knows: nothing is installed with them' >&2\nexit 1\n");
+                text.push_str("echo 'these credentials are placeholders, which are publicly known: nothing is installed' >&2\nexit 1\n");
             }
         }
         text.push_str(&HEAD.replace("@ALL@", &word(&format!(" {} ", self.names.join(" ")))));
         let _ = writeln!(text, "export {}={}", STORAGE_DRIVER.0, STORAGE_DRIVER.1);
-        text.push_str(&home.as_ref().map(Home::guard).unwrap_or_default());
+        text.push_str(&cluster.as_ref().map(ClusterIdentity::guard).unwrap_or_default());
         text.push_str(&self.body);
         text
     }
@@ -194,6 +203,7 @@ fn comment(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
+/// Quotes a text as one shell word.
 fn word(text: &str) -> String {
     quoted(OsStr::new(text))
 }
@@ -216,7 +226,7 @@ mod tests {
 
     #[test]
     fn quotes_shell_words() {
-        for (word, written) in [
+        for (word, quoted_word) in [
             ("--set=a,b", "--set=a,b"),
             ("2026.1.24+0ee5adeff", "2026.1.24+0ee5adeff"),
             ("", "''"),
@@ -224,19 +234,19 @@ mod tests {
             ("$(rm)", "'$(rm)'"),
             ("it's", r"'it'\''s'"),
         ] {
-            assert_eq!(quoted(OsStr::new(word)), written);
+            assert_eq!(quoted(OsStr::new(word)), quoted_word);
         }
     }
 
     #[test]
     fn stops_in_another_cluster() {
-        let home = Home { namespace: "open stack".into(), uid: "9b2c".into() };
+        let cluster = ClusterIdentity { namespace: "open stack".into(), uid: "9b2c".into() };
         let run = |uid: &str| {
             let kubectl = format!(
                 "kubectl() {{ [ \"$*\" = \"get namespace open stack --output jsonpath={{.metadata.uid}}\" ] && echo {uid}; }}"
             );
             let script =
-                format!("set -eu\n{kubectl}\n{}echo \"went on $HELM_DRIVER${{HELM_KUBECONTEXT-}}\"", home.guard());
+                format!("set -eu\n{kubectl}\n{}echo \"continues $HELM_DRIVER${{HELM_KUBECONTEXT-}}\"", cluster.guard());
             let mut shell = Command::new("sh");
             let output =
                 shell.args(["-c", &script]).envs([("HELM_DRIVER", "secret"), ("HELM_KUBECONTEXT", "prod")]).output();
@@ -244,36 +254,36 @@ mod tests {
             let text = |bytes| String::from_utf8(bytes).unwrap();
             (output.status.code(), text(output.stdout), text(output.stderr))
         };
-        assert_eq!(run("9b2c"), (Some(0), "went on secret\n".into(), String::new()));
-        let (code, output, why) = run("other");
+        assert_eq!(run("9b2c"), (Some(0), "continues secret\n".into(), String::new()));
+        let (code, output, error) = run("other");
         assert_eq!((code, output.as_str()), (Some(2), ""));
-        assert!(why.starts_with("the namespace open stack of this cluster is not the one"), "{why}");
+        assert!(error.starts_with("the namespace open stack of this cluster is not the one"), "{error}");
     }
 
     #[test]
     fn replaces_only_own_files_and_removes_old_ones() {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::open(home.path(), false).unwrap();
-        let clear = |chosen: &[&str]| clear(&folder, chosen, true).map_err(|error| error.to_string());
+        let clear = |selected: &[&str]| clear(&folder, selected, true).map_err(|error| error.to_string());
         let write = |name: &str, text: &str| folder.write(name, text.as_bytes(), false).unwrap();
         for foreign in ["keystone.yaml", "keystone.manifest.yaml", NAME] {
             write(foreign, "my own\n");
-            let refused = clear(&["keystone"]).unwrap_err();
-            assert!(refused.contains(foreign) && refused.contains("name another folder"), "{refused}");
+            let error = clear(&["keystone"]).unwrap_err();
+            assert!(error.contains(foreign) && error.contains("name another folder"), "{error}");
             assert_eq!(folder.read(foreign).unwrap().as_deref(), Some("my own\n"));
             folder.remove(foreign).unwrap();
         }
         let files = ["keystone.yaml", "nova.yaml", "nova.manifest.yaml"];
-        for (manifests, left) in [(MANIFESTS, [true, false, false]), ("", [true, false, true])] {
+        for (manifests, remaining) in [(MANIFESTS, [true, false, false]), ("", [true, false, true])] {
             write(NAME, &format!("{BEGIN}openstack/cloud\n{manifests}all=' keystone nova '\n"));
             for name in files {
                 write(name, "x: 1\n");
             }
             assert_eq!(clear(&["keystone"]), Ok(vec!["nova".to_owned()]));
-            assert_eq!(files.map(|name| folder.has(name)), left, "foreign manifests are kept");
+            assert_eq!(files.map(|name| folder.has(name)), remaining, "foreign manifests are kept");
         }
-        let refused = clear(&["nova"]).unwrap_err();
-        assert!(refused.contains("nova.manifest.yaml exists and was not written by"), "{refused}");
+        let error = clear(&["nova"]).unwrap_err();
+        assert!(error.contains("nova.manifest.yaml exists and was not written by"), "{error}");
     }
 
     #[test]
@@ -286,8 +296,8 @@ mod tests {
         write("nova.yaml", "x: 1\n");
         write("nova.manifest.yaml", "x: 1\n");
         let run = Command::new("sh").arg(home.path().join(NAME)).output().unwrap();
-        let why = String::from_utf8(run.stderr).unwrap();
-        assert!(run.status.code() == Some(1) && why.contains("run it again"), "{why}");
+        let error = String::from_utf8(run.stderr).unwrap();
+        assert!(run.status.code() == Some(1) && error.contains("run it again"), "{error}");
         assert_eq!(clear(&folder, &["nova"], true).unwrap(), ["glance"]);
         assert_eq!(clear(&folder, &["glance"], false).unwrap(), ["nova"]);
         assert!(!folder.has("nova.yaml") && !folder.has("nova.manifest.yaml"));

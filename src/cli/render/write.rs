@@ -16,25 +16,25 @@ impl Arguments {
         &self,
         folder: &Folder,
         cloud: &Cloud,
-        chosen: &[(&str, &DesiredRelease)],
+        selected: &[(&str, &DesiredRelease)],
         renderer: Option<&Renderer>,
     ) -> anyhow::Result<()> {
-        let charts = chart::Charts::new(&self.place, cloud).await?;
+        let charts = chart::Charts::new(&self.chart_options, cloud).await?;
         let depths = cloud.desired.depths();
         let mut script = script::Script::new(cloud, self.secrets(), renderer.is_some());
         let mut prepared = Vec::new();
-        for (name, release) in chosen {
+        for (name, release) in selected {
             let text = match renderer {
                 Some(renderer) => Some(manifest(renderer, cloud, name, release).await?),
                 None => None,
             };
             prepared.push((charts.of(name, folder).await?, text));
         }
-        let names: Vec<&str> = chosen.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = selected.iter().map(|(name, _)| *name).collect();
         let removed = script::clear(folder, &names, renderer.is_some())?;
-        for ((name, release), (chart, manifest)) in chosen.iter().zip(&prepared) {
+        for ((name, release), (chart, manifest)) in selected.iter().zip(&prepared) {
             let values = format!("{name}.yaml");
-            folder.write(&values, yaml::write(&self.shown(cloud, name, release)).as_bytes(), false)?;
+            folder.write(&values, yaml::write(&self.printed_values(cloud, name, release)).as_bytes(), false)?;
             if let Some(text) = manifest {
                 folder.write(&script::manifest(name), text.as_bytes(), false)?;
             }
@@ -42,7 +42,7 @@ impl Arguments {
         }
         folder.write(script::NAME, script.text().as_bytes(), true)?;
         let real = if self.credentials { ", with the real credentials; remove it when you are done" } else { "" };
-        let count = if chosen.len() == 1 { "1 release".to_owned() } else { format!("{} releases", chosen.len()) };
+        let count = if selected.len() == 1 { "1 release".to_owned() } else { format!("{} releases", selected.len()) };
         output::line(format_args!("{folder}: the values of {count} and {}{real}", script::NAME));
         if !removed.is_empty() {
             output::line(format_args!("{folder}: removed files of an earlier run: {}", removed.join(", ")));

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::case::Expectation;
-use crate::parent_effect::above;
+use crate::parent_effect::parent_effect;
 use osdpl_core::catalog::KeyTree;
 use osdpl_core::desired::{DesiredRelease, redact};
 use osdpl_values::expr;
 use osdpl_values::{Path, Values, get};
 
 /// A value to check.
-pub struct CheckedValue<'a> {
+pub(crate) struct CheckedValue<'a> {
     /// The release, by the catalogue's name.
     pub name: &'a str,
     pub release: &'a DesiredRelease,
@@ -26,7 +26,7 @@ enum Found {
     /// The chart's default.
     Default(Value),
     /// A default of the chart that is not completely known.
-    Long,
+    Unlisted,
     /// No value.
     Nothing,
     /// The chart's default, which is not known.
@@ -35,12 +35,12 @@ enum Found {
 
 impl CheckedValue<'_> {
     /// Describes how the value differs from the expectation; `None` if it meets it.
-    pub fn failure(&self, expectation: &Expectation) -> Option<String> {
+    pub(crate) fn failure(&self, expectation: &Expectation) -> Option<String> {
         let Expectation { equals, at_least, at_most, matches, exists, .. } = expectation;
         let all = self.found();
         let found = match &all {
             Found::Given(value) | Found::Default(value) => Some(value),
-            Found::Long | Found::Nothing | Found::Unknown => None,
+            Found::Unlisted | Found::Nothing | Found::Unknown => None,
         };
         let number = found.and_then(Value::as_f64);
         let (holds, expected) = if let Some(wanted) = equals {
@@ -53,9 +53,9 @@ impl CheckedValue<'_> {
             let text = found.and_then(Value::as_str);
             (text.is_some_and(|text| expr::matches(text, pattern)), format!("a text that matches {pattern:?}"))
         } else {
-            let is = found.is_some_and(|value| !value.is_null()) || matches!(all, Found::Long);
+            let has_value = found.is_some_and(|value| !value.is_null()) || matches!(all, Found::Unlisted);
             let wanted = exists.unwrap_or(true);
-            (is == wanted, if wanted { "a value".to_owned() } else { "none".to_owned() })
+            (has_value == wanted, if wanted { "a value".to_owned() } else { "none".to_owned() })
         };
         let Self { name, path, .. } = self;
         (!holds).then(|| format!("{name} {path}: expected {expected}, found {}", self.describe(&all)))
@@ -66,12 +66,12 @@ impl CheckedValue<'_> {
         if let Some(given) = get(&self.release.values, self.path) {
             return Found::Given(given.clone());
         }
-        if above(&self.release.values, self.path).is_some() {
+        if parent_effect(&self.release.values, self.path).is_some() {
             return Found::Nothing;
         }
         let Some(tree) = self.tree else { return Found::Unknown };
         match tree.find(self.path.keys()) {
-            Some(own) => own.default().map_or(Found::Long, Found::Default),
+            Some(own) => own.default().map_or(Found::Unlisted, Found::Default),
             None => Found::Nothing,
         }
     }
@@ -82,9 +82,9 @@ impl CheckedValue<'_> {
             Found::Given(_) if secret.iter().any(|secret| secret.covers(self.path)) => "a secret".to_owned(),
             Found::Given(_) => get(&redact(values, secret), self.path).map(ToString::to_string).unwrap_or_default(),
             Found::Default(value) => format!("{value} (the default of chart {chart})"),
-            Found::Long => format!("the default of chart {chart}, which is not known here as a whole"),
+            Found::Unlisted => format!("the default of chart {chart}, which is not completely known here"),
             Found::Nothing => "nothing".to_owned(),
-            Found::Unknown => "nothing (what the chart has by itself is not known here)".to_owned(),
+            Found::Unknown => "nothing (the chart's own default is not known here)".to_owned(),
         }
     }
 }

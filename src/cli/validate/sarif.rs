@@ -1,5 +1,5 @@
 //! Formats findings as SARIF 2.1.0 (OASIS, *Static Analysis Results Interchange Format*), which code review tools show
-//! beside the lines.
+//! next to the lines.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use osdpl_lint::validate::Report;
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// Returns the report as a SARIF log with one run.
-pub fn log(report: &Report) -> Value {
+pub(crate) fn log(report: &Report) -> Value {
     let rules: Vec<Value> =
         rules().map(|(id, about)| json!({ "id": id, "shortDescription": { "text": about } })).collect();
     json!({

@@ -22,7 +22,7 @@ fn reported(text: &str) -> Report {
 
 #[test]
 fn validates_every_document_and_notes_other_kinds() {
-    let text = shown::text(&reported(TWO));
+    let text = text::format(&reported(TWO));
     let lines: Vec<&str> = text.lines().collect();
     let begins = [
         "two.yaml:12: error: spec.presets[1]: there is no preset \"hA\", did you mean \"ha\"?",
@@ -58,12 +58,12 @@ fn sarif_describes_rules_and_escapes_file_names() {
         let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
         assert_eq!(run["tool"]["driver"]["rules"][index]["id"], result["ruleId"]);
     }
-    let place = &run["results"][0]["locations"][0]["physicalLocation"];
-    assert_eq!(*place, json!({"artifactLocation": {"uri": "my%20cloud.yaml"}, "region": {"startLine": 12}}));
+    let location = &run["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(*location, json!({"artifactLocation": {"uri": "my%20cloud.yaml"}, "region": {"startLine": 12}}));
 }
 
 #[test]
 fn reports_nothing_for_a_valid_resource() {
     let text = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [core]}\n";
-    assert_eq!(shown::text(&reported(text)), "1 resource validated: 0 errors, 0 warnings\n");
+    assert_eq!(text::format(&reported(text)), "1 resource validated: 0 errors, 0 warnings\n");
 }

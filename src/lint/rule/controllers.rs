@@ -59,7 +59,12 @@ struct Servers {
 ///
 /// Other labels in values are not checked.
 pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(String, String)> {
-    let keys = catalog.cross_checks.separate_servers.iter().filter_map(|servers| servers.node.as_deref()).chain([CONTROL_PLANE]);
+    let keys = catalog
+        .cross_checks
+        .separate_servers
+        .iter()
+        .filter_map(|servers| servers.node.as_deref())
+        .chain([CONTROL_PLANE]);
     let of_charts = keys.map(|key| (key.to_owned(), ENABLED.to_owned()));
     let known = catalog.roles.values().flat_map(|role| role.labels.clone());
     let own = spec.nodes.roles.iter().flat_map(|(name, role)| role_labels(name, role, catalog));

@@ -96,7 +96,8 @@ fn document(file: &str, before: u64, text: &str) -> Option<Document> {
     if text.lines().all(is_empty) {
         return None;
     }
-    let parse = || Ok(ParsedDocument { value: yaml::parse_value(file, text)?, located: LocatedNode::parse(file, text)? });
+    let parse =
+        || Ok(ParsedDocument { value: yaml::parse_value(file, text)?, located: LocatedNode::parse(file, text)? });
     let content = match parse() {
         Ok(parsed) => Content::Object(parsed),
         Err(error) => Content::Invalid(error),

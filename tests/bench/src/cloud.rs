@@ -15,7 +15,7 @@ use osdpl_core::desired::{Desired, Facts, Provider, resolve, select};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::judge::ReadinessWatch;
+use crate::readiness::ReadinessWatch;
 
 /// The namespace of the operator's chart, and the name of its release and service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
@@ -120,13 +120,13 @@ impl World {
     /// Returns the archive of a chart.
     fn archive(&self, chart: &str) -> anyhow::Result<PathBuf> {
         let names = std::fs::read_dir(&self.charts)?.flatten().map(|entry| entry.path());
-        let is_its = |path: &PathBuf| {
+        let is_archive = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             name.strip_prefix(chart)
                 .and_then(|rest| rest.strip_prefix('-'))
                 .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
         };
-        names.into_iter().find(is_its).with_context(|| format!("no archive of chart {chart}"))
+        names.into_iter().find(is_archive).with_context(|| format!("no archive of chart {chart}"))
     }
 }
 
@@ -150,8 +150,8 @@ pub struct Cloud<'a> {
     pub releases: BTreeMap<String, Release>,
     /// The resource, for the operator.
     pub deployment: OpenStackDeployment,
-    /// Checks whether everything is up.
-    pub judge: ReadinessWatch,
+    /// Watches whether all objects are up.
+    pub readiness: ReadinessWatch,
 }
 
 impl<'a> Cloud<'a> {
@@ -182,8 +182,8 @@ impl<'a> Cloud<'a> {
         }
         let object = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
         Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &object).await?;
-        let judge = ReadinessWatch::watch(&world.client, namespace);
-        Ok(Self { world, namespace: namespace.to_owned(), releases, deployment, judge })
+        let readiness = ReadinessWatch::watch(&world.client, namespace);
+        Ok(Self { world, namespace: namespace.to_owned(), releases, deployment, readiness })
     }
 
     /// Returns the API of the resource.
@@ -201,7 +201,7 @@ impl<'a> Cloud<'a> {
                     order.push(name);
                 }
             }
-            assert!(order.len() > before, "the catalogue refuses circles");
+            assert!(order.len() > before, "the catalogue refuses cyclic dependencies");
         }
         order
     }
@@ -219,10 +219,10 @@ impl<'a> Cloud<'a> {
         for (group, version, kind) in CLUSTER_SCOPED {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
             let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            let ours = |object: &DynamicObject| {
+            let is_of_cloud = |object: &DynamicObject| {
                 object.annotations().get("meta.helm.sh/release-namespace") == Some(&self.namespace)
             };
-            for object in api.list(&ListParams::default()).await?.items.into_iter().filter(ours) {
+            for object in api.list(&ListParams::default()).await?.items.into_iter().filter(is_of_cloud) {
                 api.delete(&object.name_any(), &DeleteParams::default()).await?;
             }
         }

@@ -1,16 +1,16 @@
 //! `make bench`: compares the operator with plain helm, alternating in one run on one control plane.
 //!
-//! The same charts with the same values are installed into a new namespace each time, in four ways: helm one release
+//! The same charts with the same values are installed into a new namespace each time, with four methods: helm one release
 //! after another; helm in the order of the releases; helm all at once; the operator. A run ends when everything is up:
 //! each helm has exited, each workload is available, each Job is complete, and for the operator the resource is Ready
 //! as well. Upstream's waits between pods are simulated; without them the order would have no effect.
 
-mod bare;
 mod cloud;
 mod cpu;
-mod judge;
 mod operator;
+mod plain_helm;
 mod plan;
+mod readiness;
 mod report;
 mod scale;
 mod steady;
@@ -24,7 +24,7 @@ use clap::Parser;
 use cluster::{Audit, Cluster, Options, Program};
 
 use cloud::{Cloud, World};
-use report::{Report, Way};
+use report::{Method, Report};
 
 /// Compares the operator with plain helm.
 #[derive(Parser)]
@@ -38,12 +38,12 @@ struct Arguments {
     /// The resource to install.
     #[arg(long)]
     sample: PathBuf,
-    /// How often each way is measured; the median is reported.
+    /// How often each method is measured; the median is reported.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Measure only these ways.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Way::ALL)]
-    ways: Vec<Way>,
+    /// Measure only these methods.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Method::ALL)]
+    methods: Vec<Method>,
     /// Skip the measurements on the installed cloud: memory, no-op, one key.
     #[arg(long)]
     no_steady: bool,
@@ -86,13 +86,13 @@ async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let world = World::new(&cluster, &arguments.osdpl, &arguments.charts, &arguments.sample).await?;
     let mut report = Report::default();
     for round in 0..arguments.rounds {
-        // Each round starts with another way, to spread any drift.
-        for index in 0..arguments.ways.len() {
-            let way = arguments.ways[(index + round) % arguments.ways.len()];
+        // Each round starts with another method, to spread any drift.
+        for index in 0..arguments.methods.len() {
+            let method = arguments.methods[(index + round) % arguments.methods.len()];
             let cloud = Cloud::fresh(&world, &format!("bench-{round}-{index}")).await?;
-            let cost = measure(way, &cloud).await.with_context(|| format!("round {}, {way}", round + 1))?;
-            println!("round {}: {cost} {way}", round + 1);
-            report.add(way, cost);
+            let cost = measure(method, &cloud).await.with_context(|| format!("round {}, {method}", round + 1))?;
+            println!("round {}: {cost} {method}", round + 1);
+            report.add(method, cost);
             cloud.remove().await.context("cleaning up")?;
         }
     }
@@ -104,11 +104,11 @@ async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(report.code())
 }
 
-async fn measure(way: Way, cloud: &Cloud<'_>) -> anyhow::Result<report::Cost> {
-    match way {
-        Way::Sequential => bare::sequential(cloud).await,
-        Way::Ordered => bare::ordered(cloud).await,
-        Way::AtOnce => bare::at_once(cloud).await,
-        Way::Operator => operator::install(cloud).await,
+async fn measure(method: Method, cloud: &Cloud<'_>) -> anyhow::Result<report::Cost> {
+    match method {
+        Method::Sequential => plain_helm::sequential(cloud).await,
+        Method::Ordered => plain_helm::ordered(cloud).await,
+        Method::AtOnce => plain_helm::at_once(cloud).await,
+        Method::Operator => operator::install(cloud).await,
     }
 }

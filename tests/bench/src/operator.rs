@@ -70,8 +70,8 @@ pub async fn install(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     apply(cloud).await?;
     until_ready(cloud).await?;
     let wall = began.elapsed();
-    let spent = Cpu::of(operator.pid)?.since(before);
-    Ok(Cost { wall, helm: spent.children, operator: spent.own })
+    let cpu = Cpu::of(operator.pid)?.since(before);
+    Ok(Cost { wall, helm: cpu.children, operator: cpu.own })
 }
 
 /// Runs `kubectl apply --server-side` for the resource.
@@ -96,7 +96,7 @@ pub async fn until_ready(cloud: &Cloud<'_>) -> anyhow::Result<()> {
     });
     let done = tokio::time::timeout(Duration::from_mins(15), ready).await;
     done.with_context(|| format!("not Ready in time: {}", tail(cloud.world)))??;
-    cloud.judge.clone().all_up().await
+    cloud.readiness.clone().all_up().await
 }
 
 fn tail(world: &World) -> String {
@@ -109,9 +109,9 @@ fn tail(world: &World) -> String {
 async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let mut stream = tokio::net::TcpStream::connect(address).await?;
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await?;
+    let (head, body) = response.split_once("\r\n\r\n").context("the response has no body")?;
     if !head.starts_with("HTTP/1.1 200") {
         bail!("{path}: {}", head.lines().next().unwrap_or_default());
     }

@@ -39,30 +39,30 @@ pub fn measure(sample: &Path) -> anyhow::Result<()> {
     let all: OpenStackDeploymentSpec = yaml::parse("the spec", "{openstackRelease: '2026.1', presets: [all]}")?;
     let few = (synthetic(FEW), all.clone());
     let many = (synthetic(MANY), all);
-    let own = (files::built_in(), deployment.spec);
+    let sample_cloud = (files::built_in(), deployment.spec);
     let mut times: [Vec<Times>; 3] = Default::default();
     for _ in 0..ROUNDS {
-        for (taken, (files, spec)) in times.iter_mut().zip([&few, &many, &own]) {
-            taken.push(pass(files, spec)?);
+        for (measured, (files, spec)) in times.iter_mut().zip([&few, &many, &sample_cloud]) {
+            measured.push(pass(files, spec)?);
         }
     }
-    let [few, many, own] = times.map(|taken| median(&taken));
+    let [few, many, sample_times] = times.map(|times| median_times(&times));
     println!(
         "medians of {ROUNDS}, ms       {FEW} releases  {MANY:>5} releases  ratio by release  {}",
         sample.display()
     );
-    let row = |name: &str, of: fn(&Times) -> Duration| {
-        let ms = |times: &Times| of(times).as_secs_f64() * 1e3;
+    let row = |name: &str, part: fn(&Times) -> Duration| {
+        let ms = |times: &Times| part(times).as_secs_f64() * 1e3;
         let ratio = ms(&many) * as_f64(FEW) / (ms(&few) * as_f64(MANY));
-        println!("{name:<18} {:>17.2}  {:>14.2}  {ratio:>16.2}  {:>8.2}", ms(&few), ms(&many), ms(&own));
+        println!("{name:<18} {:>17.2}  {:>14.2}  {ratio:>16.2}  {:>8.2}", ms(&few), ms(&many), ms(&sample_times));
     };
     row("load", |times| times.load);
     row("select", |times| times.select);
     row("resolve", |times| times.resolve);
     row("plan", |times| times.plan);
     row("resolve + plan", |times| times.resolve + times.plan);
-    let taken = few.resolve + few.plan;
-    println!("goal: resolve + plan of {FEW} releases in {} ms or less: {}", GOAL.as_millis(), mark(taken <= GOAL));
+    let duration = few.resolve + few.plan;
+    println!("goal: resolve + plan of {FEW} releases in {} ms or less: {}", GOAL.as_millis(), mark(duration <= GOAL));
     Ok(())
 }
 
@@ -75,20 +75,20 @@ fn as_f64(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::MAX, f64::from)
 }
 
-fn median(taken: &[Times]) -> Times {
-    let middle = |of: fn(&Times) -> Duration| middle(taken.iter().map(of).collect());
+fn median_times(times: &[Times]) -> Times {
+    let median_of = |part: fn(&Times) -> Duration| median(times.iter().map(part).collect());
     Times {
-        load: middle(|times| times.load),
-        select: middle(|times| times.select),
-        resolve: middle(|times| times.resolve),
-        plan: middle(|times| times.plan),
+        load: median_of(|times| times.load),
+        select: median_of(|times| times.select),
+        resolve: median_of(|times| times.resolve),
+        plan: median_of(|times| times.plan),
     }
 }
 
 /// Returns the median.
-pub fn middle(mut taken: Vec<Duration>) -> Duration {
-    taken.sort_unstable();
-    taken.get(taken.len() / 2).copied().unwrap_or_default()
+pub fn median(mut durations: Vec<Duration>) -> Duration {
+    durations.sort_unstable();
+    durations.get(durations.len() / 2).copied().unwrap_or_default()
 }
 
 /// Runs one pass after all lazily read data is loaded, as in an operator that has run for a while.
@@ -116,8 +116,8 @@ fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> 
 /// Returns the result and the duration of a function.
 pub fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
-    let made = run();
-    (made, start.elapsed())
+    let result = run();
+    (result, start.elapsed())
 }
 
 /// Returns a catalogue of this many services, each with a release that needs two others and is about as large as one of
@@ -126,7 +126,7 @@ fn synthetic(count: usize) -> Files {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for index in 0..count {
         let mut text = format!(
-            "service: s{index}\ndescription: One of many.\ngroup: openstack\ncredentials: {{user: {{}}}}\nreleases:\n  s{index}:\n"
+            "service: s{index}\ndescription: A test service.\ngroup: openstack\ncredentials: {{user: {{}}}}\nreleases:\n  s{index}:\n"
         );
         if index > 1 {
             text += "    needs: [{component: s0/api}, {component: s1/api}]\n";
@@ -149,8 +149,8 @@ fn synthetic(count: usize) -> Files {
     }
     for index in 0..20 {
         let text = format!(
-            "feature: f{index}\ndescription: One of some.\nschema: {{type: object, properties: {{lit: {{type: boolean}}}}}}\ndefault: {{lit: false}}\n\
-             fragments:\n- when: features.f{index}.lit\n  releases: {{s{index}: {{values: {{conf: {{f{index}: true}}}}}}}}\n"
+            "feature: f{index}\ndescription: A test feature.\nschema: {{type: object, properties: {{enabled: {{type: boolean}}}}}}\ndefault: {{enabled: false}}\n\
+             fragments:\n- when: features.f{index}.enabled\n  releases: {{s{index}: {{values: {{conf: {{f{index}: true}}}}}}}}\n"
         );
         files.insert(format!("values/features/f{index}.yaml"), text);
     }

@@ -10,9 +10,9 @@ use clap::ValueEnum;
 use crate::scale::Scale;
 use crate::steady::Steady;
 
-/// A way to install the cloud.
+/// A method to install the cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Way {
+pub enum Method {
     /// Plain helm, one release after another.
     Sequential,
     /// Plain helm, each release as soon as the helm processes of its dependencies have exited and their pods are ready.
@@ -23,17 +23,17 @@ pub enum Way {
     Operator,
 }
 
-impl Way {
+impl Method {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Sequential, Self::Ordered, Self::AtOnce, Self::Operator];
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Method {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(match self {
-            Self::Sequential => "bare helm, one after another",
-            Self::Ordered => "bare helm, in release order",
-            Self::AtOnce => "bare helm, all at once",
+            Self::Sequential => "plain helm, one after another",
+            Self::Ordered => "plain helm, in release order",
+            Self::AtOnce => "plain helm, all at once",
             Self::Operator => "the operator",
         })
     }
@@ -72,7 +72,7 @@ mod goals {
 /// All measurements.
 #[derive(Default)]
 pub struct Report {
-    costs: BTreeMap<Way, Vec<Cost>>,
+    costs: BTreeMap<Method, Vec<Cost>>,
     /// The measurements on the installed cloud.
     pub steady: Option<Steady>,
     /// The measurements on a large cloud.
@@ -81,36 +81,40 @@ pub struct Report {
 
 /// A value and its goal.
 struct Line {
-    what: String,
+    name: String,
     measured: String,
     goal: String,
-    good: bool,
+    is_met: bool,
 }
 
 impl Report {
     /// Adds a measurement.
-    pub fn add(&mut self, way: Way, cost: Cost) {
-        self.costs.entry(way).or_default().push(cost);
+    pub fn add(&mut self, method: Method, cost: Cost) {
+        self.costs.entry(method).or_default().push(cost);
     }
 
-    fn median(&self, way: Way) -> Option<Cost> {
-        let costs = self.costs.get(&way)?;
-        let middle = |part: fn(&Cost) -> Duration| median(costs.iter().map(part).collect());
+    fn median(&self, method: Method) -> Option<Cost> {
+        let costs = self.costs.get(&method)?;
+        let median_of = |part: fn(&Cost) -> Duration| median(costs.iter().map(part).collect());
         Some(Cost {
-            wall: middle(|cost| cost.wall)?,
-            helm: middle(|cost| cost.helm)?,
-            operator: middle(|cost| cost.operator)?,
+            wall: median_of(|cost| cost.wall)?,
+            helm: median_of(|cost| cost.helm)?,
+            operator: median_of(|cost| cost.operator)?,
         })
     }
 
-    fn ratio(&self, other: Way, goal: f64) -> Option<Line> {
-        let ratio = self.median(Way::Operator)?.wall.as_secs_f64() / self.median(other)?.wall.as_secs_f64();
-        let (measured, goal_said) = (format!("{ratio:.2}"), format!("≤ {goal}"));
-        Some(Line { what: format!("the operator's time / {other}"), measured, goal: goal_said, good: ratio <= goal })
+    fn ratio(&self, other: Method, goal: f64) -> Option<Line> {
+        let ratio = self.median(Method::Operator)?.wall.as_secs_f64() / self.median(other)?.wall.as_secs_f64();
+        Some(Line {
+            name: format!("the operator's time / {other}"),
+            measured: format!("{ratio:.2}"),
+            goal: format!("≤ {goal}"),
+            is_met: ratio <= goal,
+        })
     }
 
     fn lines(&self) -> Vec<Line> {
-        let ratios = [self.ratio(Way::Ordered, goals::OF_ORDERED), self.ratio(Way::AtOnce, goals::OF_AT_ONCE)];
+        let ratios = [self.ratio(Method::Ordered, goals::OF_ORDERED), self.ratio(Method::AtOnce, goals::OF_AT_ONCE)];
         let mut lines: Vec<Line> = ratios.into_iter().flatten().collect();
         if let Some(steady) = &self.steady {
             lines.extend(steady_lines(steady));
@@ -123,50 +127,50 @@ impl Report {
 
     /// Returns 2 if a goal is missed.
     pub fn code(&self) -> ExitCode {
-        if self.lines().iter().all(|line| line.good) { ExitCode::SUCCESS } else { ExitCode::from(2) }
+        if self.lines().iter().all(|line| line.is_met) { ExitCode::SUCCESS } else { ExitCode::from(2) }
     }
 }
 
 fn steady_lines(steady: &Steady) -> Vec<Line> {
-    let none = |what: &str, count: u64| Line {
-        what: what.into(),
+    let none = |name: &str, count: u64| Line {
+        name: name.into(),
         measured: count.to_string(),
         goal: "0".into(),
-        good: count == 0,
+        is_met: count == 0,
     };
-    let (delay, worst) = middle_and_worst(&steady.delays);
+    let (delay, maximum) = median_and_maximum(&steady.delays);
     vec![
         Line {
-            what: "the operator's resident memory, 60 s after the install".into(),
+            name: "the operator's resident memory, 60 s after the install".into(),
             measured: format!("{:.1} MiB (peak {:.1})", mib(steady.resident), mib(steady.peak)),
             goal: "≤ 25 MiB".into(),
-            good: steady.resident <= goals::RESIDENT_KIB,
+            is_met: steady.resident <= goals::RESIDENT_KIB,
         },
-        none("helm processes in a minute of nothing, the same applied again", steady.idle_helm),
+        none("helm processes in an idle minute, with the same resource applied again", steady.idle_helm),
         none("API writes in that minute", steady.idle_writes),
         Line {
-            what: "from a one-key change to helm's start".into(),
-            measured: format!("{delay:.0} ms (of {}, at most {worst:.0})", steady.delays.len()),
+            name: "from a one-key change to helm's start".into(),
+            measured: format!("{delay:.0} ms (of {}, at most {maximum:.0})", steady.delays.len()),
             goal: "≤ 200 ms".into(),
-            good: delay <= goals::DELAY_MS,
+            is_met: delay <= goals::DELAY_MS,
         },
         Line {
-            what: "helm processes for a one-key change".into(),
+            name: "helm processes for a one-key change".into(),
             measured: format!("{:?}", steady.change_helm),
             goal: "1 each".into(),
-            good: steady.change_helm.iter().all(|count| *count == 1),
+            is_met: steady.change_helm.iter().all(|count| *count == 1),
         },
     ]
 }
 
 fn scale_lines(scale: &Scale) -> Vec<Line> {
-    let (delay, worst) = middle_and_worst(&scale.delays);
+    let (delay, maximum) = median_and_maximum(&scale.delays);
     let size = format!("{} releases, {} pods", scale.releases, scale.pods);
-    let line = |what: &str, measured: String, goal: &str, good: bool| Line {
-        what: what.into(),
+    let line = |name: &str, measured: String, goal: &str, is_met: bool| Line {
+        name: name.into(),
         measured,
         goal: goal.into(),
-        good,
+        is_met,
     };
     vec![
         line(
@@ -177,12 +181,12 @@ fn scale_lines(scale: &Scale) -> Vec<Line> {
         ),
         line(
             "from an unready pod to the updated status",
-            format!("{delay:.0} ms (of {}, at most {worst:.0})", scale.delays.len()),
+            format!("{delay:.0} ms (of {}, at most {maximum:.0})", scale.delays.len()),
             "≤ 1 s",
-            worst <= goals::STATUS_DELAY_MS,
+            maximum <= goals::STATUS_DELAY_MS,
         ),
         line(
-            "of one core, in a minute of nothing",
+            "of one core, in an idle minute",
             format!("{:.2} %", scale.idle * 100.0),
             "< 1 %",
             scale.idle < goals::IDLE,
@@ -190,13 +194,13 @@ fn scale_lines(scale: &Scale) -> Vec<Line> {
     ]
 }
 
-#[expect(clippy::cast_precision_loss, reason = "for people")]
+#[expect(clippy::cast_precision_loss, reason = "for display only")]
 fn mib(kib: u64) -> f64 {
     kib as f64 / 1024.0
 }
 
 /// In milliseconds.
-fn middle_and_worst(delays: &[Duration]) -> (f64, f64) {
+fn median_and_maximum(delays: &[Duration]) -> (f64, f64) {
     let ms = |delay: Option<Duration>| delay.unwrap_or_default().as_secs_f64() * 1000.0;
     (ms(median(delays.to_vec())), ms(delays.iter().max().copied()))
 }
@@ -211,18 +215,18 @@ impl fmt::Display for Report {
         if !self.costs.is_empty() {
             writeln!(formatter, "{:<30} {:>8} {:>10} {:>14}", "medians", "wall s", "helm CPU s", "operator CPU s")?;
         }
-        for way in self.costs.keys() {
-            if let Some(Cost { wall, helm, operator }) = self.median(*way) {
+        for method in self.costs.keys() {
+            if let Some(Cost { wall, helm, operator }) = self.median(*method) {
                 let (wall, helm, operator) = (wall.as_secs_f64(), helm.as_secs_f64(), operator.as_secs_f64());
-                writeln!(formatter, "{way:<30} {wall:>8.1} {helm:>10.1} {operator:>14.1}")?;
+                writeln!(formatter, "{method:<30} {wall:>8.1} {helm:>10.1} {operator:>14.1}")?;
             }
         }
         if !self.costs.is_empty() {
             writeln!(formatter)?;
         }
-        for Line { what, measured, goal, good } in self.lines() {
-            let mark = if good { "✔" } else { "✘" };
-            writeln!(formatter, "{mark} {what:<66} {measured:<26} goal {goal}")?;
+        for Line { name, measured, goal, is_met } in self.lines() {
+            let mark = if is_met { "✔" } else { "✘" };
+            writeln!(formatter, "{mark} {name:<66} {measured:<26} goal {goal}")?;
         }
         Ok(())
     }

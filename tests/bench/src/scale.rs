@@ -20,8 +20,8 @@ use tokio::sync::Notify;
 
 use crate::cloud::{Cloud, World};
 use crate::cpu::{self, Cpu};
-use crate::judge::ReadinessWatch;
 use crate::operator::{self, Operator};
+use crate::readiness::ReadinessWatch;
 
 /// Simulated nodes.
 const NODES: usize = 300;
@@ -53,7 +53,7 @@ pub struct Scale {
     pub peak: u64,
     /// CPU time of an idle minute, as a fraction of one core.
     pub idle: f64,
-    /// The time from a pod that is observed unready to the updated status.
+    /// The time from an unready pod to the updated status.
     pub delays: Vec<Duration>,
 }
 
@@ -77,7 +77,7 @@ pub async fn measure(osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Resu
     operator::until_ready(&cloud).await?;
     let install = began.elapsed();
     println!(
-        "Ready after {:.0} s; two minutes of nothing, then {EVENTS} pods that lose their readiness",
+        "Ready after {:.0} s; two idle minutes, then {EVENTS} pods that lose their readiness",
         install.as_secs_f64()
     );
     tokio::time::sleep(Duration::from_mins(1)).await;
@@ -103,7 +103,7 @@ fn catalog(folder: &Path, names: &[String]) -> anyhow::Result<std::path::PathBuf
     }
     for name in names {
         let service = json!({
-            "service": name, "description": "One of many.", "group": "infra",
+            "service": name, "description": "A test service.", "group": "infra",
             "releases": {name: {"components": {format!("{name}/server"): "StatefulSet"}}},
         });
         std::fs::write(catalog.join(format!("values/services/{name}.yaml")), service.to_string())?;
@@ -147,8 +147,8 @@ async fn cloud<'a>(world: &'a World, names: &[String]) -> anyhow::Result<Cloud<'
     let deployment: OpenStackDeployment = serde_json::from_value(resource)?;
     let object = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
     Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &object).await?;
-    let judge = ReadinessWatch::watch(&world.client, namespace);
-    Ok(Cloud { world, namespace: namespace.into(), releases: BTreeMap::new(), deployment, judge })
+    let readiness = ReadinessWatch::watch(&world.client, namespace);
+    Ok(Cloud { world, namespace: namespace.into(), releases: BTreeMap::new(), deployment, readiness })
 }
 
 /// Makes a pod of a release unready, and returns the delay of the status after the pod.
@@ -157,33 +157,33 @@ async fn delay(cloud: &Cloud<'_>, cluster: &Cluster, name: &str) -> anyhow::Resu
     let pods: Api<Pod> = Api::namespaced(cloud.world.client.clone(), &cloud.namespace);
     let down = Rule { behaviour: None, ready: Some(false), ..Rule::new(&cloud.namespace, &pod, "") };
     let resource = cloud.deployment.name_any();
-    let (sees_pod, sees_resource) = (Notify::new(), Notify::new());
-    let pod_seen = async {
+    let (pod_watched, resource_watched) = (Notify::new(), Notify::new());
+    let pod_changed = async {
         let is_down = |pod: Option<&Pod>| {
-            sees_pod.notify_one();
+            pod_watched.notify_one();
             pod.is_some_and(|pod| !is_ready(pod))
         };
         await_condition(pods.clone(), &pod, is_down).await?;
         anyhow::Ok(Instant::now())
     };
-    let told = async {
-        let tells = |resource: Option<&OpenStackDeployment>| {
-            sees_resource.notify_one();
+    let status_changed = async {
+        let is_unready = |resource: Option<&OpenStackDeployment>| {
+            resource_watched.notify_one();
             let health = || Some(resource?.status.as_ref()?.health.get(name)?.get("server")?.status);
             health().is_some_and(|status| status != ComponentHealth::Ready)
         };
-        await_condition(cloud.api(), &resource, tells).await?;
+        await_condition(cloud.api(), &resource, is_unready).await?;
         anyhow::Ok(Instant::now())
     };
     let rule = async {
         // The watches above must be established first.
-        tokio::join!(sees_pod.notified(), sees_resource.notified());
+        tokio::join!(pod_watched.notified(), resource_watched.notified());
         anyhow::Ok(cluster.behaviour("down", &down).await?)
     };
-    let (seen, told, ()) = tokio::try_join!(pod_seen, told, rule)?;
+    let (pod_time, status_time, ()) = tokio::try_join!(pod_changed, status_changed, rule)?;
     cluster.remove_rule("down").await?;
     operator::until_ready(cloud).await?;
-    Ok(told.saturating_duration_since(seen))
+    Ok(status_time.saturating_duration_since(pod_time))
 }
 
 fn is_ready(pod: &Pod) -> bool {

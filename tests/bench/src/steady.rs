@@ -63,7 +63,7 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
         cloud.api().patch(&cloud.deployment.name_any(), &PatchParams::default(), &Patch::Merge(spec)).await?;
         anyhow::Ok(())
     };
-    let seen = async {
+    let started = async {
         while began.elapsed() < Duration::from_mins(1) {
             let children = cpu::children(operator.pid);
             if children.iter().any(|(_, words)| words.iter().any(|word| word == "upgrade")) {
@@ -75,7 +75,7 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
         }
         bail!("no helm within a minute of a change of one key")
     };
-    let ((), delay) = tokio::try_join!(sent, seen).context("changing one key")?;
+    let ((), delay) = tokio::try_join!(sent, started).context("changing one key")?;
     Ok(delay)
 }
 

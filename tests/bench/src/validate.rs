@@ -1,4 +1,4 @@
-//! `osdpl validate` as users run it: the whole process for every sample.
+//! `osdpl validate` as users run it: the process with every sample.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::files;
 
-use super::plan::{mark, middle, timed};
+use super::plan::{mark, median, timed};
 
 const ROUNDS: usize = 15;
 const GOAL: Duration = Duration::from_millis(100);
@@ -16,26 +16,26 @@ const GOAL: Duration = Duration::from_millis(100);
 /// Measures and prints; the samples alternate, to spread any drift.
 pub fn measure(osdpl: &Path, folder: &Path) -> anyhow::Result<()> {
     let samples = samples(folder)?;
-    let mut taken = vec![Vec::new(); samples.len()];
+    let mut durations = vec![Vec::new(); samples.len()];
     let (mut load, mut start) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        for (sample, taken) in samples.iter().zip(&mut taken) {
-            taken.push(process(Command::new(osdpl).arg("validate").arg(sample))?);
+        for (sample, durations) in samples.iter().zip(&mut durations) {
+            durations.push(process(Command::new(osdpl).arg("validate").arg(sample))?);
         }
         start.push(process(Command::new(osdpl).arg("--version"))?);
         let (catalog, took) = timed(|| Catalog::load(&files::built_in()));
         catalog?;
         load.push(took);
     }
-    let (load, start) = (middle(load), middle(start));
-    let mut whole: Vec<(Duration, &PathBuf)> = taken.into_iter().map(middle).zip(&samples).collect();
-    whole.sort_unstable();
-    println!("\nmedians of {ROUNDS}, ms, whole process           load of the catalogue in it");
-    let largest = whole.last().map_or(Duration::ZERO, |(whole, _)| *whole);
+    let (load, start) = (median(load), median(start));
+    let mut medians: Vec<(Duration, &PathBuf)> = durations.into_iter().map(median).zip(&samples).collect();
+    medians.sort_unstable();
+    println!("\nmedians of {ROUNDS}, ms, the process                 load of the catalogue in it");
+    let largest = medians.last().map_or(Duration::ZERO, |(duration, _)| *duration);
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    for (whole, sample) in whole.into_iter().rev() {
-        let share = 100.0 * load.as_secs_f64() / whole.as_secs_f64();
-        println!("osdpl validate {:<20} {:>6.1}  {:>6.1} ({share:.0} %)", name(sample), ms(whole), ms(load));
+    for (duration, sample) in medians.into_iter().rev() {
+        let share = 100.0 * load.as_secs_f64() / duration.as_secs_f64();
+        println!("osdpl validate {:<20} {:>6.1}  {:>6.1} ({share:.0} %)", name(sample), ms(duration), ms(load));
     }
     println!("osdpl --version {:>26.1}", ms(start));
     println!("goal: osdpl validate of the largest in {} ms or less: {}", GOAL.as_millis(), mark(largest <= GOAL));

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{reports, sets};
-use crate::clouds::{at, catalogue, kit, resolved};
+use crate::clouds::{at, base_spec, catalogue, resolved};
 
 /// OVN's own components use its databases; other agents report to RPC servers, which the API's processes are not.
 #[test]
@@ -18,7 +18,7 @@ fn agents_with_ovn_use_rpc_servers() {
     ] {
         let mut features = json!({"network": network});
         features["network"]["backend"] = "ovn".into();
-        let desired = resolved(&catalogue(), &kit(&json!({"presets": ["core", "ha"], "features": features})));
+        let desired = resolved(&catalogue(), &base_spec(&json!({"presets": ["core", "ha"], "features": features})));
         let values = &desired.releases["neutron"].values;
         assert_eq!(at(values, "manifests.deployment_rpc_server"), Some(&json!(is_there)), "{features}");
         let budget = at(values, "extraObjects.disruption_budget_rpc_server");
@@ -29,14 +29,14 @@ fn agents_with_ovn_use_rpc_servers() {
 #[test]
 fn trunk_ports_use_the_configured_firewall() {
     let network = |network| json!({"network": network});
-    let place = "conf.plugins.openvswitch_agent.securitygroup.firewall_driver";
+    let driver = "conf.plugins.openvswitch_agent.securitygroup.firewall_driver";
     let hybrid = json!("neutron.agent.linux.iptables_firewall.OVSHybridIptablesFirewallDriver");
     sets(&[
         (
             network(json!({"extensions": ["trunk"], "firewall": "openvswitch"})),
-            &[("neutron", place, json!("openvswitch"))],
+            &[("neutron", driver, json!("openvswitch"))],
         ),
-        (network(json!({"firewall": "iptables"})), &[("neutron", place, hybrid)]),
+        (network(json!({"firewall": "iptables"})), &[("neutron", driver, hybrid)]),
     ]);
     let field = "spec.features.network.firewall";
     reports(&[

@@ -40,6 +40,12 @@ fn compute_settings_reach_nova_and_libvirt() {
             json!({"compute": {"disks": "ceph"}, "storage": {"backend": "ceph"}}),
             &[("nova", "conf.nova.libvirt.images_type", json!("rbd"))],
         ),
+    ]);
+}
+
+#[test]
+fn migration_settings_reach_nova_and_libvirt() {
+    sets(&[
         (
             json!({"compute": {"liveMigration": {"interface": "eth1", "autoConverge": true, "postCopy": false, "concurrent": 2}}}),
             &[

@@ -4,7 +4,7 @@ use osdpl_core::ceph::{self, Consumer, DeclaredCeph};
 use serde_json::{Value, json};
 
 use super::{cloud, reports, sets};
-use crate::clouds::{at, catalogue, kit, refusals, resolved, resolved_with};
+use crate::clouds::{at, base_spec, catalogue, refusals, resolved, resolved_with};
 
 #[test]
 fn images_use_the_configured_backends() {
@@ -90,7 +90,7 @@ fn claim_next_to_cinder_is_mounted_at_its_path() {
     let path = json!({"name": "claim", "mountPath": "/var/lib/glance/images"});
     let file = json!({"configMap": {"name": "glance-images"}});
     let images = json!({"backends": [pvc, cinder, {"type": "swift"}]});
-    let beside = [
+    let with_cinder = [
         ("glance", "storage", json!("cinder")),
         ("glance", "conf.glance.DEFAULT.enabled_backends", json!("file:file,http:http,cinder:cinder,swift:swift")),
         ("glance", "conf.glance.glance_store.default_backend", json!("file")),
@@ -108,9 +108,9 @@ fn claim_next_to_cinder_is_mounted_at_its_path() {
     ];
     let catalog = catalogue();
     let services = json!({"swift": {"enabled": true}});
-    let desired = resolved(&catalog, &kit(&json!({"features": {"images": images}, "services": services})));
+    let desired = resolved(&catalog, &base_spec(&json!({"features": {"images": images}, "services": services})));
     assert_eq!(refusals(&desired), Vec::<String>::new());
-    for (release, path, value) in beside {
+    for (release, path, value) in with_cinder {
         assert_eq!(at(&desired.releases[release].values, path), Some(&value), "{path}");
     }
 
@@ -122,12 +122,12 @@ fn claim_next_to_cinder_is_mounted_at_its_path() {
     )]);
     let both = cloud(&catalog, &json!({"images": images, "storage": ceph}));
     let values = &both.releases["glance"].values;
-    let named = |path: &str| {
+    let names = |path: &str| {
         let list = at(values, path).and_then(Value::as_array).cloned().unwrap_or_default();
         list.iter().map(|entry| entry["name"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(
-        (named(volumes), named(paths)),
+        (names(volumes), names(paths)),
         (vec!["ceph".into(), "claim".into()], vec!["ceph".into(), "claim".into()])
     );
 }
@@ -141,7 +141,7 @@ fn one_ceph_user_for_images_and_volumes_has_one_file() {
     one.users.insert(Consumer::Cinder, user);
     let features = json!({"images": {"backends": [{"type": "cinder", "default": true}, {"type": "ceph"}]},
         "storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}}});
-    let spec = kit(&json!({"features": features}));
+    let spec = base_spec(&json!({"features": features}));
     let desired = resolved_with(&catalogue(), &spec, DeclaredCeph::of(Ok(one)));
     let volumes = at(&desired.releases["glance"].values, "pod.mounts.glance_api.glance_api.volumes").unwrap();
     let sources = volumes[0]["projected"]["sources"].as_array().unwrap();

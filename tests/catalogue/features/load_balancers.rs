@@ -61,28 +61,28 @@ fn amphorae_wait_for_the_facts_of_a_job() {
     let volumes = value(&after, "pod.mounts.octavia_worker.octavia_worker.volumes").unwrap();
     assert_eq!(volumes[0]["secret"]["secretName"], "octavia-amphora-certs");
     assert_eq!(job(&after), job(&before), "the Job itself depends on the spec only");
-    let moved = |name: &&String| before.releases[*name].inputs != after.releases[*name].inputs;
-    assert_eq!(after.releases.keys().filter(moved).collect::<Vec<_>>(), ["octavia"]);
+    let changed = |name: &&String| before.releases[*name].inputs != after.releases[*name].inputs;
+    assert_eq!(after.releases.keys().filter(changed).collect::<Vec<_>>(), ["octavia"]);
     assert_eq!(before.releases["octavia"].catalog, after.releases["octavia"].catalog);
 }
 
 #[test]
 fn uses_the_resources_in_the_spec() {
-    let mut named = fetched();
-    named["flavor"] = "mine".into();
-    named["certificates"] = "my-certs".into();
-    let desired = cloud(&named, &MADE);
-    assert_eq!(value(&desired, "conf.octavia.controller_worker.amp_flavor_id"), Some(&json!("mine")));
+    let mut amphora = fetched();
+    amphora["flavor"] = "custom".into();
+    amphora["certificates"] = "my-certs".into();
+    let desired = cloud(&amphora, &MADE);
+    assert_eq!(value(&desired, "conf.octavia.controller_worker.amp_flavor_id"), Some(&json!("custom")));
     let volumes = value(&desired, "pod.mounts.octavia_api.octavia_api.volumes").unwrap();
     assert_eq!(volumes[0]["secret"]["secretName"], "my-certs");
     assert_eq!(value(&desired, "extraObjects.prerequisites_certificates"), None);
     let containers = "extraObjects.prerequisites_job.spec.template.spec.containers";
     let variables = value(&desired, containers).unwrap()[0]["env"].clone();
-    let said =
+    let variable =
         |name: &str| variables.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap()["value"].clone();
-    assert_eq!(["FLAVOR", "CERTIFICATES", "NETWORKS"].map(said), [json!("mine"), json!("my-certs"), json!("")]);
+    assert_eq!(["FLAVOR", "CERTIFICATES", "NETWORKS"].map(variable), [json!("custom"), json!("my-certs"), json!("")]);
 
-    let all = json!({"imageOwner": ID, "flavor": "mine", "networks": [ID], "securityGroups": [ID],
+    let all = json!({"imageOwner": ID, "flavor": "custom", "networks": [ID], "securityGroups": [ID],
                      "controllers": ["172.31.0.11:5555"], "certificates": "my-certs"});
     let desired = cloud(&all, &[]);
     assert_eq!(value(&desired, "extraObjects"), None, "nothing is left to create");
@@ -91,17 +91,17 @@ fn uses_the_resources_in_the_spec() {
 
 #[test]
 fn reports_contradicting_amphora_settings() {
-    let told = |more: Value| {
+    let spec = |more: Value| {
         let mut amphora = json!({"imageOwner": ID});
         amphora.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"services": {"octavia": {"enabled": true}}, "features": {"loadBalancer": {"providers": ["amphora"], "amphora": amphora}}})
     };
-    let size = json!({"flavor": "mine", "size": {"vcpus": 1, "ramMiB": 1024, "diskGiB": 3}});
+    let size = json!({"flavor": "custom", "size": {"vcpus": 1, "ramMiB": 1024, "diskGiB": 3}});
     reports(&[
-        (told(fetched()), "spec.features.loadBalancer.amphora.image", &["names another project", "remove one"]),
-        (told(size), "spec.features.loadBalancer.amphora.size", &["flavor names an existing flavor", "remove one"]),
+        (spec(fetched()), "spec.features.loadBalancer.amphora.image", &["names another project", "remove one"]),
+        (spec(size), "spec.features.loadBalancer.amphora.size", &["flavor names an existing flavor", "remove one"]),
         (
-            told(json!({"networks": [ID], "subnet": "10.0.0.0/8"})),
+            spec(json!({"networks": [ID], "subnet": "10.0.0.0/8"})),
             "spec.features.loadBalancer.amphora.subnet",
             &["networks names", "remove one"],
         ),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{reports, sets};
-use crate::clouds::{at, catalogue, kit, refusals, resolved};
+use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
 #[test]
 fn neutron_job_creates_the_floating_network() {
@@ -33,15 +33,15 @@ fn neutron_job_creates_the_floating_network() {
             &[("neutron", "bootstrap.script", vlan)],
         ),
     ]);
-    let told = |network: serde_json::Value| json!({"features": {"network": {"floatingNetwork": network}}});
+    let spec = |network: serde_json::Value| json!({"features": {"network": {"floatingNetwork": network}}});
     reports(&[
         (
-            told(json!({"subnet": {"cidr": "203.0.113.0/24", "first": "203.0.113.10"}})),
+            spec(json!({"subnet": {"cidr": "203.0.113.0/24", "first": "203.0.113.10"}})),
             "spec.features.network.floatingNetwork.subnet",
             &["only one end", "set both"],
         ),
         (
-            told(json!({"physicalNetwork": "lab", "subnet": {"cidr": "203.0.113.0/24"}})),
+            spec(json!({"physicalNetwork": "lab", "subnet": {"cidr": "203.0.113.0/24"}})),
             "spec.features.network.floatingNetwork.physicalNetwork",
             &["does not know", "providerNetworks"],
         ),
@@ -55,21 +55,10 @@ fn neutron_job_creates_the_floating_network() {
 }
 
 #[test]
-fn network_settings_reach_their_agents() {
+fn routing_and_tunnel_settings_reach_their_agents() {
     let plain = |backend: &str| json!({"network": {"backend": backend, "distributedRouting": true, "mtu": 9000, "tunnelNetwork": "10.1.0.0/16"}});
     let tunnels = json!({"network": {"tenantNetworks": {"types": ["geneve", "vlan"], "tunnelIds": "1:99"},
                          "providerNetworks": [{"name": "lab", "vlanRanges": ["100:199", "300:310"]}]}});
-    let physical = |backend: &str| {
-        json!({"network": {"backend": backend, "providerNetworks": [
-            {"name": "lab", "bridge": "br-lab", "interface": "eth2", "mtu": 9000}, {"name": "dc", "bridge": "br-dc", "vlanRanges": ["10:20"]}]}})
-    };
-    let sriov = |backend: &str| {
-        json!({"network": {"backend": backend, "providerNetworks": [{"name": "fast"}],
-               "sriov": {"devices": [{"interface": "ens1", "physicalNetwork": "fast", "virtualFunctions": 8, "mtu": 9000}]}}})
-    };
-    let spec = json!(["{\"devname\": \"ens1\", \"physical_network\": \"fast\"}"]);
-    let mappings = json!("external:br-ex,lab:br-lab,dc:br-dc");
-    let bridges = json!({"br-ex": "", "br-lab": "eth2", "br-dc": ""});
     sets(&[
         (
             plain("ovs"),
@@ -106,6 +95,23 @@ fn network_settings_reach_their_agents() {
                 ),
             ],
         ),
+    ]);
+}
+
+#[test]
+fn provider_networks_and_sriov_reach_their_agents() {
+    let physical = |backend: &str| {
+        json!({"network": {"backend": backend, "providerNetworks": [
+            {"name": "lab", "bridge": "br-lab", "interface": "eth2", "mtu": 9000}, {"name": "dc", "bridge": "br-dc", "vlanRanges": ["10:20"]}]}})
+    };
+    let sriov = |backend: &str| {
+        json!({"network": {"backend": backend, "providerNetworks": [{"name": "fast"}],
+               "sriov": {"devices": [{"interface": "ens1", "physicalNetwork": "fast", "virtualFunctions": 8, "mtu": 9000}]}}})
+    };
+    let spec = json!(["{\"devname\": \"ens1\", \"physical_network\": \"fast\"}"]);
+    let mappings = json!("external:br-ex,lab:br-lab,dc:br-dc");
+    let bridges = json!({"br-ex": "", "br-lab": "eth2", "br-dc": ""});
+    sets(&[
         (
             physical("ovs"),
             &[
@@ -175,9 +181,8 @@ fn extensions_add_plugins_and_agents() {
 }
 
 #[test]
-fn refuses_invalid_networks() {
+fn refuses_invalid_provider_and_tenant_networks() {
     let network = |network| json!({"features": {"network": network}});
-    let sriov = json!({"devices": [{"interface": "ens1", "physicalNetwork": "fast"}]});
     let networks = "spec.features.network.providerNetworks";
     let types = "spec.features.network.tenantNetworks.types";
     reports(&[
@@ -212,6 +217,14 @@ fn refuses_invalid_networks() {
             networks,
             &["no bridge", "set its"],
         ),
+    ]);
+}
+
+#[test]
+fn refuses_invalid_extensions_and_tunnels() {
+    let network = |network| json!({"features": {"network": network}});
+    let sriov = json!({"devices": [{"interface": "ens1", "physicalNetwork": "fast"}]});
+    reports(&[
         (
             network(json!({"sriov": sriov})),
             "spec.features.network.sriov.devices",
@@ -252,7 +265,7 @@ fn switch_agents_run_on_nodes_with_a_switch() {
         (json!({"control-plane": on("c1"), "compute": on("n1")}), "ovn", Some("openvswitch")),
         (json!({"storage": on("s1")}), "ovn", None),
     ] {
-        let spec = kit(&json!({"nodes": {"roles": roles}, "features": {"network": {"backend": backend}}}));
+        let spec = base_spec(&json!({"nodes": {"roles": roles}, "features": {"network": {"backend": backend}}}));
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{roles}");
         for labels in of_ovs.into_iter().chain(by_ovn) {
@@ -262,7 +275,7 @@ fn switch_agents_run_on_nodes_with_a_switch() {
         }
     }
     let distributed = json!({"network": {"distributedRouting": true}});
-    let spec = kit(&json!({"nodes": {"roles": {"gateway": on("g1")}}, "features": distributed}));
+    let spec = base_spec(&json!({"nodes": {"roles": {"gateway": on("g1")}}, "features": distributed}));
     let neutron = &resolved(&catalog, &spec).releases["neutron"].values;
     assert_eq!(at(neutron, "labels.agent.l3.node_selector_key"), Some(&json!("openvswitch")));
     assert_eq!(at(neutron, "labels.agent.dhcp.node_selector_key"), Some(&json!("l3-agent")));

@@ -4,12 +4,12 @@ use osdpl_core::ceph::{self, DeclaredCeph, Gateway};
 use serde_json::{Value, json};
 
 use super::{reports, sets};
-use crate::clouds::{at, catalogue, kit, refusals, resolved, resolved_with};
+use crate::clouds::{at, base_spec, catalogue, refusals, resolved, resolved_with};
 
 /// Returns a function with the values of manila's release, in a cloud with these features and nodes.
 fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
     let spec = json!({"services": {"manila": {"enabled": true}}, "features": features, "nodes": nodes});
-    let desired = resolved(&catalogue(), &kit(&spec));
+    let desired = resolved(&catalogue(), &base_spec(&spec));
     assert_eq!(refusals(&desired), Vec::<String>::new(), "{spec}");
     move |path| at(&desired.releases["manila"].values, path).cloned().unwrap_or_default()
 }
@@ -19,16 +19,19 @@ fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
 fn share_service_creates_the_switch_folder() {
     let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
     let mounted = |mounts: &Value| mounts.as_array().unwrap().iter().any(|mount| mount["name"] == "switch");
-    let place = "pod.mounts.manila_share.manila_share";
+    let parent = "pod.mounts.manila_share.manila_share";
     for features in [
         json!({"storage": ceph}),
         json!({"storage": ceph, "shares": {"highlyAvailable": true}}),
         json!({"storage": ceph, "shares": {"highlyAvailable": true}, "tls": {"database": true, "issuer": {"name": "corp"}}}),
     ] {
         let value = manila(&features, &json!({}));
-        let volumes = value(&format!("{place}.volumes"));
+        let volumes = value(&format!("{parent}.volumes"));
         assert_eq!(volumes[0]["hostPath"], json!({"path": "/run/openvswitch", "type": "DirectoryOrCreate"}));
-        assert!(mounted(&value(&format!("{place}.volumeMounts"))), "kubelet leaves out what nobody mounts: {features}");
+        assert!(
+            mounted(&value(&format!("{parent}.volumeMounts"))),
+            "the kubelet ignores volumes without mounts: {features}"
+        );
     }
 }
 
@@ -70,23 +73,23 @@ fn driver_passwords_are_not_in_values() {
     let services = json!({"manila": {"enabled": true}, "mariadb_operator": {"enabled": true}});
     for declarative in [false, true] {
         let features = json!({"volumes": {"backends": [volumes]}, "shares": {"backends": [shares]}, "database": {"declarative": declarative}});
-        let desired = resolved(&catalogue(), &kit(&json!({"services": services, "features": features})));
+        let desired = resolved(&catalogue(), &base_spec(&json!({"services": services, "features": features})));
         let sources = |release: &str, pod: &str| {
             at(&desired.releases[release].values, &format!("pod.etcSources.{pod}")).cloned().unwrap_or_default()
         };
         let connection = declarative.then(|| json!({"secret": {"name": "cinder-db-conn"}}));
-        let beside: Vec<Value> = connection.into_iter().chain([file("array.conf")]).collect();
-        assert_eq!(sources("cinder", "cinder_volume"), json!(beside));
+        let expected: Vec<Value> = connection.into_iter().chain([file("array.conf")]).collect();
+        assert_eq!(sources("cinder", "cinder_volume"), json!(expected));
         // manila's chart declares no database.
         assert_eq!(sources("manila", "manila_share"), json!([file("filer.conf")]));
     }
-    let told =
+    let spec =
         |feature: &str, backend: Value| json!({"services": services, "features": {feature: {"backends": [backend]}}});
     let nfs = json!({"name": "files", "type": "nfs", "host": "10.0.0.3", "path": "/v", "secret": "account"});
     let generic = json!({"name": "generic", "type": "generic", "image": "i", "flavor": "1", "secret": "account"});
     reports(&[
-        (told("volumes", nfs), "spec.features.volumes.backends", &["for backends of type other", "remove them"]),
-        (told("shares", generic), "spec.features.shares.backends", &["for backends of type other", "remove it"]),
+        (spec("volumes", nfs), "spec.features.volumes.backends", &["for backends of type other", "remove them"]),
+        (spec("shares", generic), "spec.features.shares.backends", &["for backends of type other", "remove it"]),
     ]);
 }
 
@@ -122,7 +125,7 @@ fn external_name_servers_use_their_masters() {
     let bind = json!({"servers": [{"host": "10.0.0.5"}], "secret": "rndc"});
     let mut reached = bind.clone();
     reached["masters"] = masters;
-    let desired = resolved(&catalogue(), &kit(&spec(reached)));
+    let desired = resolved(&catalogue(), &base_spec(&spec(reached)));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     assert!(
         !desired.findings.iter().any(|finding| finding.location.field.contains("dnsService")),
@@ -140,7 +143,7 @@ fn external_name_servers_use_their_masters() {
 #[test]
 fn public_certificate_covers_chart_gateways() {
     let key = b"AQABAgMEBQYHCBAApqampqampqampqampqamgQ==".to_vec();
-    let held = [("bootstrap-rgw.key".to_owned(), key)].into();
+    let secret = [("bootstrap-rgw.key".to_owned(), key)].into();
     let store = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}}});
     let gate = json!({"enabled": true, "gateway": {"name": "gate", "namespace": "gateways"}});
     let tls = json!({"public": {"secretName": "public", "issuer": {"name": "acme"}, "names": ["more.example.org"]}});
@@ -148,13 +151,13 @@ fn public_certificate_covers_chart_gateways() {
         let ceph = DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(gateway)));
         let features = json!({"storage": store, "publicEndpoints": gate, "tls": tls});
         let services = json!({"ceph_rgw": {"enabled": true}});
-        let spec = kit(&json!({"publicDomain": "example.org", "features": features, "services": services}));
+        let spec = base_spec(&json!({"publicDomain": "example.org", "features": features, "services": services}));
         let desired = resolved_with(&catalogue(), &spec, ceph);
         assert_eq!(refusals(&desired), Vec::<String>::new());
         let names = at(&desired.releases["keystone"].values, "extraObjects.certificate_public.spec.dnsNames");
         names.unwrap().as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let run = |public| Gateway::external("openstack/ceph", &held).unwrap().with_public(public).unwrap();
+    let run = |public| Gateway::external("openstack/ceph", &secret).unwrap().with_public(public).unwrap();
     let others = names(ceph::example_gateway());
     assert!(others.contains(&"more.example.org".to_owned()), "{others:?}");
     let added = |gateway: Gateway| names(gateway).into_iter().filter(|name| !others.contains(name)).collect::<Vec<_>>();
@@ -170,7 +173,7 @@ fn provisioned_machines_reach_the_api() {
     let policies = json!({"enabled": true, "nodes": ["10.0.0.0/24"]});
     let features = json!({"bareMetal": {"provisioning": provisioning}, "networkPolicies": policies});
     let spec = json!({"services": {"ironic": {"enabled": true}}, "features": features});
-    let desired = resolved(&catalogue(), &kit(&spec));
+    let desired = resolved(&catalogue(), &base_spec(&spec));
     let ingress = at(&desired.releases["ironic"].values, "network_policy.ironic.spec.ingress").unwrap();
     let networks: Vec<_> =
         ingress[0]["from"].as_array().unwrap().iter().filter_map(|peer| peer["ipBlock"]["cidr"].as_str()).collect();

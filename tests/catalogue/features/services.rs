@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Set, reports};
-use crate::clouds::{at, catalogue, kit, refusals, resolved};
+use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
 /// Like `sets`, for a cloud with the service.
 fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
@@ -17,7 +17,7 @@ fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
         for service in service.split(' ') {
             services[service] = json!({"enabled": true});
         }
-        let desired = resolved(&catalog, &kit(&json!({"services": services, "features": features})));
+        let desired = resolved(&catalog, &base_spec(&json!({"services": services, "features": features})));
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
         for (release, path, value) in *expected {
             let found = at(&desired.releases[*release].values, path);
@@ -151,126 +151,161 @@ fn zones_use_the_configured_servers() {
     assert_eq!(at(neutron, "conf.neutron.DEFAULT.external_dns_driver"), Some(&json!("designate")));
 }
 
+/// Returns a spec with a service and features.
+fn with(service: &str, features: &Value) -> Value {
+    json!({"services": {service: {"enabled": true}}, "features": features})
+}
+
+/// Returns a spec with features, without their service.
+fn without(features: &Value) -> Value {
+    json!({"features": features})
+}
+
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table")]
-fn refuses_invalid_service_settings() {
-    let with = |service: &str, features: Value| json!({"services": {service: {"enabled": true}}, "features": features});
-    let without = |features: Value| json!({"features": features});
-    let network = |physical: &str| json!({"interface": "eth3", "physicalNetwork": physical, "cidr": "10.9.0.0/24", "gateway": "10.9.0.1", "start": "10.9.0.10", "end": "10.9.0.99"});
-    let shares = |backend: Value| json!({"shares": {"backends": [backend]}});
-    let consul = json!({"manage": "a:8500", "tenant": "a:8500", "storage": "a:8500"});
-    let field = "spec.features.shares.backends";
+fn refuses_invalid_load_balancer_settings() {
     reports(&[
         (
-            without(json!({"loadBalancer": {"providers": ["ovn"]}})),
+            without(&json!({"loadBalancer": {"providers": ["ovn"]}})),
             "spec.features.loadBalancer.providers",
             &["octavia is not part", "enable"],
         ),
         (
-            with("octavia", json!({"loadBalancer": {"providers": ["amphora"]}})),
+            with("octavia", &json!({"loadBalancer": {"providers": ["amphora"]}})),
             "spec.features.loadBalancer.amphora.image",
             &["has no image", "imageOwner"],
         ),
         (
-            with("octavia", json!({"loadBalancer": {"providers": ["ovn"]}, "network": {"backend": "ovn"}})),
+            with("octavia", &json!({"loadBalancer": {"providers": ["ovn"]}, "network": {"backend": "ovn"}})),
             "spec.features.loadBalancer.providers",
             &["does not contain ovn-octavia-provider", "neither the sockets", "use amphora"],
         ),
         (
-            with("octavia", json!({"loadBalancer": {"amphora": amphora()}})),
+            with("octavia", &json!({"loadBalancer": {"amphora": amphora()}})),
             "spec.features.loadBalancer.amphora",
             &["no effect", "add it there"],
         ),
         (
-            with("octavia", json!({"loadBalancer": {"providers": ["ovn", "ovn"]}, "network": {"backend": "ovn"}})),
+            with("octavia", &json!({"loadBalancer": {"providers": ["ovn", "ovn"]}, "network": {"backend": "ovn"}})),
             "spec.features.loadBalancer.providers",
             &["listed twice", "once"],
         ),
-        (without(shares(json!({"name": "generic", "type": "generic"}))), field, &["manila is not part", "enable"]),
+    ]);
+}
+
+#[test]
+fn refuses_invalid_share_settings() {
+    let shares = |backend: Value| json!({"shares": {"backends": [backend]}});
+    let field = "spec.features.shares.backends";
+    reports(&[
+        (without(&shares(json!({"name": "generic", "type": "generic"}))), field, &["manila is not part", "enable"]),
         (
-            with("manila", shares(json!({"name": "x", "type": "cephfs"}))),
+            with("manila", &shares(json!({"name": "x", "type": "cephfs"}))),
             field,
             &["named after their type", "rename it"],
         ),
         (
-            with("manila", shares(json!({"name": "cephfs", "type": "cephfs"}))),
+            with("manila", &shares(json!({"name": "cephfs", "type": "cephfs"}))),
             field,
             &["no Ceph", "storage.backend to ceph"],
         ),
         (
-            with("manila", shares(json!({"name": "generic", "type": "generic"}))),
+            with("manila", &shares(json!({"name": "generic", "type": "generic"}))),
             field,
             &["no image or flavor", "set them"],
         ),
-        (with("manila", shares(json!({"name": "x", "type": "other"}))), field, &["incomplete", "options.share_driver"]),
         (
-            with("manila", json!({"shares": {"highlyAvailable": true}})),
+            with("manila", &shares(json!({"name": "x", "type": "other"}))),
+            field,
+            &["incomplete", "options.share_driver"],
+        ),
+        (
+            with("manila", &json!({"shares": {"highlyAvailable": true}})),
             "spec.features.shares.highlyAvailable",
             &["no share backend", "set one"],
         ),
+    ]);
+}
+
+#[test]
+fn refuses_invalid_bare_metal_settings() {
+    let network = |physical: &str| json!({"interface": "eth3", "physicalNetwork": physical, "cidr": "10.9.0.0/24", "gateway": "10.9.0.1", "start": "10.9.0.10", "end": "10.9.0.99"});
+    reports(&[
         (
-            without(json!({"bareMetal": {"provisioning": network("external")}})),
+            without(&json!({"bareMetal": {"provisioning": network("external")}})),
             "spec.features.bareMetal.provisioning",
             &["ironic is not part", "enable"],
         ),
         (
-            with("ironic", json!({"bareMetal": {"provisioning": network("metal")}})),
+            with("ironic", &json!({"bareMetal": {"provisioning": network("metal")}})),
             "spec.features.bareMetal.provisioning.physicalNetwork",
             &["does not know this physical network", "add it"],
         ),
-        (without(json!({"bareMetal": {"compute": true}})), "spec.features.bareMetal.compute", &["not part", "enable"]),
+        (without(&json!({"bareMetal": {"compute": true}})), "spec.features.bareMetal.compute", &["not part", "enable"]),
         (
-            with("ironic", json!({"bareMetal": {"compute": true}})),
+            with("ironic", &json!({"bareMetal": {"compute": true}})),
             "spec.features.bareMetal.provisioning",
             &["no conductor", "describe it"],
         ),
+    ]);
+}
+
+#[test]
+fn refuses_invalid_dns_settings() {
+    reports(&[
         (
-            without(json!({"dnsService": {"nameServers": ["ns1.example.org."]}})),
+            without(&json!({"dnsService": {"nameServers": ["ns1.example.org."]}})),
             "spec.features.dnsService",
             &["designate is not part", "enable"],
         ),
         (
-            with("designate", json!({"dnsService": {"bind": {"servers": [{"host": "10.0.0.5"}], "secret": "rndc"}}})),
+            with("designate", &json!({"dnsService": {"bind": {"servers": [{"host": "10.0.0.5"}], "secret": "rndc"}}})),
             "spec.features.dnsService.nameServers",
             &["are not set", "list them"],
         ),
         (
-            with("designate", json!({"dnsService": {"neutron": true}})),
+            with("designate", &json!({"dnsService": {"neutron": true}})),
             "spec.features.network.dns",
             &["no names without a domain", "set spec.features.network.dns.domain"],
         ),
         (
-            without(json!({"dnsService": {"neutron": true}})),
+            without(&json!({"dnsService": {"neutron": true}})),
             "spec.features.dnsService.neutron",
             &["not part", "enable both"],
         ),
+    ]);
+}
+
+#[test]
+fn refuses_invalid_instance_ha_settings() {
+    let consul = json!({"manage": "a:8500", "tenant": "a:8500", "storage": "a:8500"});
+    reports(&[
         (
-            without(json!({"instanceHa": {"monitors": ["instance"]}})),
+            without(&json!({"instanceHa": {"monitors": ["instance"]}})),
             "spec.features.instanceHa.monitors",
             &["masakari, to which they report", "enable"],
         ),
         (
-            with("masakari", json!({"instanceHa": {"hostDriver": "consul"}})),
+            with("masakari", &json!({"instanceHa": {"hostDriver": "consul"}})),
             "spec.features.instanceHa.hostDriver",
             &["no effect", "add it"],
         ),
         (
-            with("masakari", json!({"instanceHa": {"monitors": ["host"], "hostDriver": "consul"}})),
+            with("masakari", &json!({"instanceHa": {"monitors": ["host"], "hostDriver": "consul"}})),
             "spec.features.instanceHa.consul",
             &["addresses of its agents", "manage, tenant and storage"],
         ),
         (
-            with("masakari", json!({"instanceHa": {"monitors": ["host"], "consul": consul}})),
+            with("masakari", &json!({"instanceHa": {"monitors": ["host"], "consul": consul}})),
             "spec.features.instanceHa.consul",
             &["no effect", "hostDriver to consul"],
         ),
         (
-            with("masakari", json!({"instanceHa": {"monitors": ["process"]}})),
+            with("masakari", &json!({"instanceHa": {"monitors": ["process"]}})),
             "spec.features.instanceHa.monitors[0]",
             &["is not one of", "introspective"],
         ),
         (
-            with("masakari", json!({"instanceHa": {"monitors": ["host"]}})),
+            with("masakari", &json!({"instanceHa": {"monitors": ["host"]}})),
             "spec.features.instanceHa.monitors",
             &["lost with them", "keep the disks on Ceph"],
         ),

@@ -5,10 +5,10 @@ use osdpl_values::{Path, get};
 use serde_json::{Value, json};
 
 use super::{reports, sets};
-use crate::clouds::{at, catalogue, kit, refusals, resolved, resolved_with};
+use crate::clouds::{at, base_spec, catalogue, refusals, resolved, resolved_with};
 
 #[test]
-fn volumes_and_backups_use_the_configured_backends() {
+fn volumes_use_the_configured_backends() {
     let lvm =
         json!({"name": "fast", "type": "lvm", "volumeGroup": "vg0", "default": true, "options": {"lvm_type": "thin"}});
     let nfs =
@@ -46,6 +46,20 @@ fn volumes_and_backups_use_the_configured_backends() {
             ],
         ),
         (
+            json!({"volumes": {"highlyAvailable": true}, "storage": {"backend": "ceph"}}),
+            &[
+                ("cinder", "manifests.statefulset_volume", json!(true)),
+                ("cinder", "pod.replicas.volume", json!(3)),
+                ("cinder", "conf.cinder.DEFAULT.host", Value::Null),
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn backups_use_the_configured_target() {
+    sets(&[
+        (
             json!({"volumes": {"backup": {"type": "s3", "endpoint": "https://s3.example.org", "bucket": "backups", "secret": "s3"}}}),
             &[
                 ("cinder", "conf.cinder.DEFAULT.backup_driver", json!("cinder.backup.drivers.s3.S3BackupDriver")),
@@ -66,14 +80,6 @@ fn volumes_and_backups_use_the_configured_backends() {
             json!({"volumes": {"backup": {"type": "none"}}, "storage": {"backend": "ceph"}}),
             &[("cinder", "manifests.deployment_backup", json!(false))],
         ),
-        (
-            json!({"volumes": {"highlyAvailable": true}, "storage": {"backend": "ceph"}}),
-            &[
-                ("cinder", "manifests.statefulset_volume", json!(true)),
-                ("cinder", "pod.replicas.volume", json!(3)),
-                ("cinder", "conf.cinder.DEFAULT.host", Value::Null),
-            ],
-        ),
     ]);
 }
 
@@ -87,7 +93,7 @@ fn refuses_invalid_volume_settings() {
     reports(&[
         (volumes(json!({"backends": [nfs("a"), nfs("b")]})), field, &["exactly one", "set default"]),
         (volumes(json!({"backends": [nfs("a"), nfs("a")]})), field, &["the same name", "use different names"]),
-        (one(json!({"name": "mine", "type": "ceph"})), field, &["must be named rbd1", "rename it"]),
+        (one(json!({"name": "other", "type": "ceph"})), field, &["must be named rbd1", "rename it"]),
         (one(nfs("rbd1")), field, &["no other backend may use this name", "rename it"]),
         (one(json!({"name": "rbd1", "type": "ceph"})), field, &["the cloud has no Ceph", "storage.backend to ceph"]),
         (one(json!({"name": "a", "type": "lvm"})), field, &["no volume group", "volumeGroup"]),
@@ -137,19 +143,19 @@ fn refuses_invalid_volume_settings() {
 #[test]
 fn gateways_of_the_chart_are_public() {
     let key = b"AQABAgMEBQYHCBAApqampqampqampqampqamgQ==".to_vec();
-    let held = [("bootstrap-rgw.key".to_owned(), key)].into();
+    let secret = [("bootstrap-rgw.key".to_owned(), key)].into();
     let store = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}}});
     let gate = json!({"enabled": true, "gateway": {"name": "gate", "namespace": "gateways"}});
-    for (said, open, host, port) in [
+    for (address, open, host, port) in [
         (None, json!({"enabled": false}), Value::Null, json!(8088)),
         (None, gate.clone(), json!("swift.example.org"), json!(443)),
         (Some("http://objects.example.org:8080"), gate, json!("objects.example.org"), json!(8080)),
     ] {
-        let gateway = Gateway::external("openstack/ceph", &held).unwrap().with_public(said).unwrap();
+        let gateway = Gateway::external("openstack/ceph", &secret).unwrap().with_public(address).unwrap();
         let ceph = DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(gateway)));
         let features = json!({"storage": store, "publicEndpoints": open});
         let services = json!({"ceph_rgw": {"enabled": true}});
-        let spec = kit(&json!({"publicDomain": "example.org", "features": features, "services": services}));
+        let spec = base_spec(&json!({"publicDomain": "example.org", "features": features, "services": services}));
         let desired = resolved_with(&catalogue(), &spec, ceph);
         assert_eq!(refusals(&desired), Vec::<String>::new());
         let values = &desired.releases["ceph-rgw"].values;
@@ -165,8 +171,8 @@ fn gateways_of_the_chart_are_public() {
 #[test]
 fn passwords_in_options_are_hidden() {
     let options = json!({"volume_driver": "a.b.C", "san_login": "admin", "san_password": "hunter2"});
-    let places = json!([{"name": "array", "type": "other", "options": options, "default": true}]);
-    let desired = resolved(&catalogue(), &kit(&json!({"features": {"volumes": {"backends": places}}})));
+    let backends = json!([{"name": "array", "type": "other", "options": options, "default": true}]);
+    let desired = resolved(&catalogue(), &base_spec(&json!({"features": {"volumes": {"backends": backends}}})));
     let cinder = &desired.releases["cinder"];
     let path = |key: &str| Path::parse(&format!("conf.backends.array.{key}")).unwrap();
     assert_eq!(get(&cinder.values, &path("san_password")), Some(&json!("hunter2")));

@@ -59,9 +59,9 @@ pub fn read(path: &Path, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
 fn parse(text: &str, since: Timestamp) -> Result<Vec<AuditEntry>, String> {
     // In the API server's fixed-length format, so that texts can be compared like times.
     let since = format!("{since:.6}");
-    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
     let mut entries = Vec::new();
-    for (index, line) in whole.lines().enumerate() {
+    for (index, line) in complete.lines().enumerate() {
         // The log of many tests is read repeatedly, so older lines are not decoded.
         if line.split_once(RESPONSE_TIME).is_some_and(|(_, time)| time.split('"').next() < Some(since.as_str())) {
             continue;

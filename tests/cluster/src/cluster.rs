@@ -23,12 +23,12 @@ pub struct Cluster {
     kubeconfig: PathBuf,
     programs: Programs,
     client: Client,
-    ours: bool,
+    is_owned: bool,
     /// The supervisor or temporary folder that is removed with this value.
-    _life: Option<Life>,
+    _guard: Option<Guard>,
 }
 
-type Life = Box<dyn Send + Sync>;
+type Guard = Box<dyn Send + Sync>;
 
 impl Cluster {
     /// Starts a control plane that runs as long as the returned value and this process, or uses the existing one in the
@@ -48,7 +48,7 @@ impl Cluster {
     pub async fn up(options: Options) -> Result<Self, Error> {
         if let Some(path) = &options.folder
             && let Ok(mut cluster) = Self::attach(path).await
-            && (!cluster.ours || State::read(&cluster.folder)?.ready)
+            && (!cluster.is_owned || State::read(&cluster.folder)?.ready)
         {
             cluster.add_programs(&options.programs).await?;
             return Ok(cluster);
@@ -118,26 +118,26 @@ impl Cluster {
             folder.create()?;
             spec.write(&folder)?;
             spec.programs.link(&folder)?;
-            let life = temporary.map(|folder| -> Life { Box::new(folder) });
-            return Self::new(kubeconfig, folder, spec.programs, false, life).await;
+            let guard = temporary.map(|folder| -> Guard { Box::new(folder) });
+            return Self::new(kubeconfig, folder, spec.programs, false, guard).await;
         }
         // From here on the supervisor removes it, even if this process is killed.
         drop(temporary.map(tempfile::TempDir::keep));
-        let (place, programs) = (folder.clone(), spec.programs.clone());
-        let child = blocking(move || launch::start(&place, &spec)).await?;
-        let life = attached.then(|| -> Life { Box::new(Attached(child)) });
-        Self::new(folder.kubeconfig(), folder, programs, true, life).await
+        let (cluster_folder, programs) = (folder.clone(), spec.programs.clone());
+        let child = blocking(move || launch::start(&cluster_folder, &spec)).await?;
+        let guard = attached.then(|| -> Guard { Box::new(Attached(child)) });
+        Self::new(folder.kubeconfig(), folder, programs, true, guard).await
     }
 
     async fn new(
         kubeconfig: PathBuf,
         folder: Folder,
         programs: Programs,
-        ours: bool,
-        life: Option<Life>,
+        is_owned: bool,
+        guard: Option<Guard>,
     ) -> Result<Self, Error> {
         let client = client::for_kubeconfig(&kubeconfig).await?;
-        Ok(Self { folder, kubeconfig, programs, client, ours, _life: life })
+        Ok(Self { folder, kubeconfig, programs, client, is_owned, _guard: guard })
     }
 
     /// Returns a client with all rights.
@@ -205,7 +205,7 @@ impl Cluster {
     /// # Errors
     /// If the log is disabled or cannot be read.
     pub fn audit(&self, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
-        self.only_ours("reading the audit log")?;
+        self.require_owned("reading the audit log")?;
         audit::read(&self.folder.audit_log(), since)
     }
 
@@ -214,7 +214,7 @@ impl Cluster {
     /// # Errors
     /// If the API server refuses, or the rule does not take effect in time.
     pub async fn behaviour(&self, name: &str, rule: &Rule) -> Result<(), Error> {
-        self.only_ours("making pods misbehave")?;
+        self.require_owned("making pods misbehave")?;
         faults::set(&self.client, name, Some(rule)).await
     }
 
@@ -223,7 +223,7 @@ impl Cluster {
     /// # Errors
     /// If the API server refuses.
     pub async fn remove_rule(&self, name: &str) -> Result<(), Error> {
-        self.only_ours("mending pods")?;
+        self.require_owned("mending pods")?;
         faults::set(&self.client, name, None).await
     }
 
@@ -265,12 +265,12 @@ impl Cluster {
     }
 
     async fn send(&self, request: Request) -> Result<(), Error> {
-        self.only_ours("killing or freezing its programs")?;
+        self.require_owned("killing or freezing its programs")?;
         control::send(&self.folder, request).await
     }
 
-    fn only_ours(&self, what: &'static str) -> Result<(), Error> {
-        if self.ours { Ok(()) } else { Err(Error::NotOurs { what }) }
+    fn require_owned(&self, action: &'static str) -> Result<(), Error> {
+        if self.is_owned { Ok(()) } else { Err(Error::NotOwned { what: action }) }
     }
 }
 

@@ -94,7 +94,7 @@ pub enum Error {
     },
     /// The operation is not allowed on a cluster that was not started here.
     #[error("{what} is not possible on an existing cluster that was not started here: run without KUBECONFIG")]
-    NotOurs {
+    NotOwned {
         /// The operation.
         what: &'static str,
     },

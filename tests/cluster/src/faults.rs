@@ -26,12 +26,12 @@ pub(crate) async fn set(client: &Client, name: &str, rule: Option<&Rule>) -> Res
     let patch = json!({ "data": { name: text } });
     let patched = api.patch(FAULTS, &PatchParams::default(), &Patch::Merge(patch)).await;
     patched.map_err(|error| failed(crate::error::api_message(&error)))?;
-    let seen = await_condition(api, FAULTS, is_in_force()).await;
-    seen.map(drop).map_err(|error| failed(error.to_string()))
+    let acknowledged = await_condition(api, FAULTS, are_in_effect()).await;
+    acknowledged.map(drop).map_err(|error| failed(error.to_string()))
 }
 
 /// Whether the current rules have been read.
-fn is_in_force() -> impl Condition<ConfigMap> {
+fn are_in_effect() -> impl Condition<ConfigMap> {
     |map: Option<&ConfigMap>| {
         let map = map.filter(|map| map.annotations().get(&format!("{PREFIX}{IN_FORCE}")) == Some(&digest(map)));
         map.is_some()

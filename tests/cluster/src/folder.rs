@@ -1,4 +1,4 @@
-//! The folder of a cluster, which can be removed as a whole.
+//! The folder of a cluster, which contains all of its files.
 
 use std::path::{Path, PathBuf};
 

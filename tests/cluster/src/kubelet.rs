@@ -84,12 +84,12 @@ async fn logs(
     Query(options): Query<LogOptions>,
 ) -> (StatusCode, String) {
     match Api::<Pod>::namespaced(client, &namespace).get(&name).await {
-        Ok(pod) => answer(&pod, &container, &options),
+        Ok(pod) => respond(&pod, &container, &options),
         Err(error) => (StatusCode::NOT_FOUND, error.to_string()),
     }
 }
 
-fn answer(pod: &Pod, container: &str, options: &LogOptions) -> (StatusCode, String) {
+fn respond(pod: &Pod, container: &str, options: &LogOptions) -> (StatusCode, String) {
     let refuse = |reason: String| {
         (StatusCode::BAD_REQUEST, format!("container {container:?} in pod {:?} {reason}", pod.name_any()))
     };
@@ -112,12 +112,12 @@ fn status<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStatus> {
 }
 
 fn text(pod: &Pod, container: &str) -> String {
-    let word = |key: &str| pod.annotations().get(&format!("{PREFIX}{key}"));
-    if let (Some(missing), "init") = (word("waits-for"), container) {
+    let annotation = |key: &str| pod.annotations().get(&format!("{PREFIX}{key}"));
+    if let (Some(missing), "init") = (annotation("waits-for"), container) {
         let line = |dependency: &str| format!("Resolving dependency {dependency} failed\n");
         return missing.split("; ").map(line).collect();
     }
-    match word("log") {
+    match annotation("log") {
         Some(log) if log.ends_with('\n') => log.clone(),
         Some(log) => format!("{log}\n"),
         None => format!("simulated container {container} of pod {}\n", pod.name_any()),
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn waiting_container_has_a_reason_instead_of_a_log() {
         let (code, text) =
-            answer(&pod(&json!({"waiting": {"reason": "PodInitializing"}}), &json!({})), "db-sync", &all());
+            respond(&pod(&json!({"waiting": {"reason": "PodInitializing"}}), &json!({})), "db-sync", &all());
         assert_eq!(code, StatusCode::BAD_REQUEST);
         assert_eq!(text, r#"container "db-sync" in pod "sync-1" is waiting to start: PodInitializing"#);
     }
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn crash_loop_shows_the_log_of_the_last_run() {
         let pod = pod(&json!({"waiting": {"reason": "CrashLoopBackOff"}}), &json!({"terminated": {"exitCode": 1}}));
-        assert_eq!(answer(&pod, "db-sync", &all()), (StatusCode::OK, "one\ntwo\nthree\n".into()));
+        assert_eq!(respond(&pod, "db-sync", &all()), (StatusCode::OK, "one\ntwo\nthree\n".into()));
     }
 
     #[test]

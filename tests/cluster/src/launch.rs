@@ -14,14 +14,14 @@ use crate::spec::{Spec, State};
 use crate::supervisor::Report;
 
 /// The timeout for stopping the programs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A supervisor that stops when this value is dropped.
 pub(crate) struct Attached(pub Child);
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // Closing the pipe tells it to stop; waiting makes sure that nothing is left on return.
+        // Closing the pipe stops it. Waiting makes sure that its programs have exited on return.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
@@ -66,13 +66,13 @@ pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
     let ran = state.as_ref().is_some_and(|state| state.supervisor.is_alive());
     if let Some(state) = state {
         state.supervisor.signal(Signal::TERM);
-        if !state.supervisor.wait_until_gone(PATIENCE) {
+        if !state.supervisor.wait_until_gone(TIMEOUT) {
             state.supervisor.signal(Signal::KILL);
         }
         // The kernel kills them together with their supervisor, except when they were frozen.
         for process in state.components.values() {
             process.signal_group(Signal::KILL);
-            process.wait_until_gone(PATIENCE);
+            process.wait_until_gone(TIMEOUT);
         }
     }
     folder.wipe()?;

@@ -44,14 +44,14 @@ impl Process {
     }
 
     /// Waits until it has exited, for processes that are not children. Returns `false` after the timeout.
-    pub fn wait_until_gone(&self, patience: Duration) -> bool {
+    pub fn wait_until_gone(&self, timeout: Duration) -> bool {
         let Some(pid) = Pid::from_raw(self.pid) else { return true };
         // Opened before the identity check, so that it refers to this process.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return !self.is_alive() };
         if !self.is_alive() {
             return true;
         }
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         loop {
             let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
             match poll(&mut [PollFd::new(&handle, PollFlags::IN)], left.as_ref()) {

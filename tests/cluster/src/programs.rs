@@ -132,7 +132,7 @@ impl Programs {
     }
 }
 
-/// Finds or builds `wanted`, reporting every build to `say`. Blocks, for minutes on a new machine, otherwise for
+/// Finds or builds `wanted` and reports every build with `report`. Blocks, for minutes on a new machine, otherwise for
 /// milliseconds. A second caller waits for the builds of the first one.
 ///
 /// The cache comes first, because it has exactly the tested version; then PATH, with the same minor version (etcd:
@@ -140,7 +140,7 @@ impl Programs {
 ///
 /// # Errors
 /// If the toolchain is missing or a build fails.
-pub fn ensure(wanted: &[Program], say: &mut dyn FnMut(&Progress)) -> Result<Programs, Error> {
+pub fn ensure(wanted: &[Program], report: &mut dyn FnMut(&Progress)) -> Result<Programs, Error> {
     let go = build::Go::find();
     let mut found = BTreeMap::new();
     let mut missing = Vec::new();
@@ -156,8 +156,8 @@ pub fn ensure(wanted: &[Program], say: &mut dyn FnMut(&Progress)) -> Result<Prog
     if let Some(first) = missing.first() {
         let go = go.map_err(|reason| build::no_go(&Recipe::of(*first), reason))?;
         for (index, program) in missing.iter().enumerate() {
-            let place = build::Position { number: index + 1, of: missing.len() };
-            found.insert(*program, build::build(&Recipe::of(*program), &go, place, say)?);
+            let position = build::Position { number: index + 1, of: missing.len() };
+            found.insert(*program, build::build(&Recipe::of(*program), &go, position, report)?);
         }
     }
     Ok(Programs(found))

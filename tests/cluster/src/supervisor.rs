@@ -52,18 +52,18 @@ pub async fn run(folder: &Folder) -> u8 {
 async fn supervise(folder: &Folder) -> Result<(), Error> {
     let spec = Spec::read(folder)?;
     std::env::set_current_dir(folder.path()).map_err(Error::file("enter", folder.path()))?;
-    let mut end = End::new(spec.attached)?;
+    let mut stop = StopSignal::new(spec.attached)?;
     let claim = ports::claim(std::process::id())?;
     let mut children = Children::new(folder.clone(), spec.clone(), claim.ports)?;
     let listener = UnixListener::bind(SOCKET).map_err(Error::file("listen on", &folder.socket()))?;
 
     let booted = tokio::select! {
         booted = boot::boot(&mut children) => booted,
-        () = end.wait() => Ok(()),
+        () = stop.wait() => Ok(()),
     };
-    if booted.is_ok() && !end.is_due {
+    if booted.is_ok() && !stop.is_due {
         report(&Report::Ready);
-        control::serve(listener, &mut children, &mut end).await;
+        control::serve(listener, &mut children, &mut stop).await;
     }
     volumes::remove(folder).await;
     children.end().await;
@@ -87,12 +87,12 @@ fn report(report: &Report) {
 }
 
 /// The reasons to stop: a signal, or the caller has closed the pipe.
-pub(crate) struct End {
+pub(crate) struct StopSignal {
     reasons: mpsc::Receiver<()>,
     is_due: bool,
 }
 
-impl End {
+impl StopSignal {
     fn new(attached: bool) -> Result<Self, Error> {
         let (sender, reasons) = mpsc::channel(1);
         for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {

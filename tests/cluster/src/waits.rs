@@ -6,7 +6,7 @@
 //! annotation that kwok's stages read. Nothing is polled: every change is evaluated at once. It also applies fault
 //! rules to pods before it releases them.
 //!
-//! `needs`, `facts`, `table`, `world`, `rules` and `judge` are plain data and functions; `watch` and this file use the
+//! `needs`, `facts`, `table`, `world`, `rules` and `evaluate` are plain data and functions; `watch` and this file use the
 //! API.
 
 use std::collections::HashMap;
@@ -20,9 +20,9 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 
+mod evaluate;
 mod events;
 mod facts;
-mod judge;
 mod needs;
 pub(crate) mod rules;
 mod table;
@@ -43,7 +43,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// Watches and evaluates until the process exits.
 pub(crate) async fn run(client: Client) {
     let (sender, mut failures) = mpsc::unbounded_channel();
-    let mut hand = ResultWriter {
+    let mut writer = ResultWriter {
         client: client.clone(),
         permits: Arc::new(Semaphore::new(PATCHES)),
         sender,
@@ -56,7 +56,7 @@ pub(crate) async fn run(client: Client) {
         tokio::select! {
             Some(change) = changes.next() => world.apply(change, &mut touched),
             Some(uid) = failures.recv() => {
-                hand.sent.remove(&uid);
+                writer.sent.remove(&uid);
                 touched.all = true;
             }
         }
@@ -66,7 +66,7 @@ pub(crate) async fn run(client: Client) {
         }
         changes.watch_also(std::mem::take(&mut touched.customs));
         if world.is_known() {
-            hand.carry_out(&world, &std::mem::take(&mut touched));
+            writer.write_results(&world, &std::mem::take(&mut touched));
         }
     }
 }
@@ -81,24 +81,24 @@ struct ResultWriter {
 }
 
 impl ResultWriter {
-    fn carry_out(&mut self, world: &World, touched: &Touched) {
+    fn write_results(&mut self, world: &World, touched: &Touched) {
         for (key, pod) in world.pods().filter(|(key, pod)| touched.has(key, pod)) {
-            let annotations = judge::evaluate(key, pod, world);
+            let annotations = evaluate::evaluate(key, pod, world);
             if annotations.is_empty() {
                 self.sent.remove(&pod.uid);
-            } else if let Some(patch) = self.unsent(&pod.uid, annotations) {
+            } else if let Some(patch) = self.new_patch(&pod.uid, annotations) {
                 events::failed_mounts(&self.client, key, pod, &patch);
                 self.send(Api::<Pod>::namespaced(self.client.clone(), &key.namespace), &key.name, &pod.uid, patch);
             }
         }
         if let Some((digest, uid)) = world.rules_to_acknowledge()
-            && let Some(patch) = self.unsent(uid, [(IN_FORCE.to_string(), Some(digest))].into())
+            && let Some(patch) = self.new_patch(uid, [(IN_FORCE.to_string(), Some(digest))].into())
         {
             self.send(Api::<ConfigMap>::namespaced(self.client.clone(), FAULTS_NAMESPACE), FAULTS, uid, patch);
         }
     }
 
-    fn unsent(&mut self, uid: &str, annotations: judge::Annotations) -> Option<Value> {
+    fn new_patch(&mut self, uid: &str, annotations: evaluate::Annotations) -> Option<Value> {
         let annotations: HashMap<String, Option<String>> =
             annotations.into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect();
         // The uid protects a newer pod of the same name.

@@ -15,7 +15,7 @@ mod lifecycle;
 mod nodes;
 #[path = "real/programs.rs"]
 mod programs;
-#[path = "real/steering.rs"]
+#[path = "real/settings.rs"]
 mod settings;
 #[path = "real/waits.rs"]
 mod waits;

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::ceph::mounts;
-use crate::clouds::{kit, refusals, resolved};
+use crate::clouds::{base_spec, refusals, resolved};
 use crate::{render, shipped};
 
 /// Returns the objects of each release of a cloud with this change.
 fn rendered(change: &Value) -> BTreeMap<String, Vec<Value>> {
-    let desired = resolved(&shipped(), &kit(change));
+    let desired = resolved(&shipped(), &base_spec(change));
     assert_eq!(refusals(&desired), Vec::<String>::new(), "{change}");
     let releases = desired.releases.into_iter();
     releases.map(|(name, release)| (name.clone(), render::by(&name, &release.chart, &release.values))).collect()
@@ -27,8 +27,12 @@ fn provided_certificates_are_mounted_not_issued() {
         let services = json!({"barbican": on, "octavia": on, "designate": on, "mariadb_backup": on,
             "prometheus_mysql_exporter": on, more: on});
         let documents = rendered(&json!({"features": features, "services": services}));
-        let made: Vec<_> = documents.values().flatten().filter(|document| document["kind"] == "Certificate").collect();
-        assert!(made.iter().all(|made| made["spec"]["issuerRef"]["group"] == "given.osdpl.dev"), "{made:#?}");
+        let certificates: Vec<_> =
+            documents.values().flatten().filter(|document| document["kind"] == "Certificate").collect();
+        assert!(
+            certificates.iter().all(|object| object["spec"]["issuerRef"]["group"] == "given.osdpl.dev"),
+            "{certificates:#?}"
+        );
 
         let mut mounted = BTreeMap::new();
         documents.values().flatten().for_each(|document| mounts(document, &mut mounted));
@@ -54,15 +58,15 @@ fn image_claim_is_unchanged_when_cinder_is_added() {
         rendered(&json!({"features": {"images": images}})).remove("glance").unwrap()
     };
     let pvc = json!({"type": "pvc", "default": true});
-    let (alone, beside) = (glance(json!([pvc])), glance(json!([pvc, {"type": "cinder"}])));
+    let (alone, with_cinder) = (glance(json!([pvc])), glance(json!([pvc, {"type": "cinder"}])));
     let claim = |documents: &[Value]| {
-        let named = |document: &&Value| {
+        let is_claim = |document: &&Value| {
             document["kind"] == "PersistentVolumeClaim" && document["metadata"]["name"] == "glance-images"
         };
-        documents.iter().filter(named).cloned().collect::<Vec<_>>()
+        documents.iter().filter(is_claim).cloned().collect::<Vec<_>>()
     };
     assert_eq!(claim(&alone).len(), 1, "the chart makes it");
-    assert_eq!(claim(&beside), claim(&alone));
+    assert_eq!(claim(&with_cinder), claim(&alone));
 
     let pod = |documents: &[Value]| {
         let deployment = documents.iter().find(|document| document["kind"] == "Deployment").unwrap();
@@ -76,8 +80,8 @@ fn image_claim_is_unchanged_when_cinder_is_added() {
         let volumes = pod["volumes"].as_array().unwrap();
         volumes.iter().find(|volume| volume["name"] == mount["name"]).unwrap()["persistentVolumeClaim"].clone()
     };
-    let (alone, beside) = (pod(&alone), pod(&beside));
+    let (alone, with_cinder) = (pod(&alone), pod(&with_cinder));
     assert_eq!(at(&alone), json!({"claimName": "glance-images"}));
-    assert_eq!(at(&beside), at(&alone), "images are where glance recorded them");
-    assert_eq!((&alone["hostIPC"], &beside["hostIPC"]), (&Value::Null, &json!(true)));
+    assert_eq!(at(&with_cinder), at(&alone), "images are where glance recorded them");
+    assert_eq!((&alone["hostIPC"], &with_cinder["hostIPC"]), (&Value::Null, &json!(true)));
 }

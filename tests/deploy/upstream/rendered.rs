@@ -11,7 +11,7 @@ use cluster::Program;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::Desired;
 
-use super::{Kind, ON_CLAIMS, everything, restless};
+use super::{Kind, ON_CLAIMS, everything, random_output};
 use crate::render::{found, given, helm};
 use crate::shipped;
 
@@ -54,12 +54,12 @@ pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
 /// Returns each available chart with each of its values. Randomness does not depend on the values, so only the first of
 /// each chart is rendered twice.
 fn pieces(catalog: &Catalog) -> Vec<Piece> {
-    let (mut seen, mut names) = (BTreeSet::new(), BTreeSet::new());
+    let (mut rendered, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut pieces = Vec::new();
     for (release, kind, desired) in clouds(catalog) {
         for (name, wanted) in desired.releases {
             let values = serde_json::to_string(&wanted.values).unwrap();
-            if found(&wanted.chart).is_ok() && seen.insert((name.clone(), values.clone())) {
+            if found(&wanted.chart).is_ok() && rendered.insert((name.clone(), values.clone())) {
                 let twice = names.insert((release, name.clone()));
                 pieces.push(Piece { cloud: format!("{release} {kind}"), name, chart: wanted.chart, values, twice });
             }
@@ -74,27 +74,28 @@ fn faults(piece: &Piece) -> Vec<String> {
     // A version of Kubernetes that the charts of other projects accept.
     let arguments = ["template", &piece.name, chart.to_str().unwrap(), "--namespace", "openstack"];
     let arguments = [&arguments[..], &["--kube-version", "1.34.0", "--values", "-"]].concat();
-    let place = format!("{} ({})", piece.name, piece.cloud);
+    let subject = format!("{} ({})", piece.name, piece.cloud);
     let render = |which: Program| helm(which, &arguments, &piece.values);
     let mut faults = Vec::new();
     match render(Program::Helm4) {
-        Err(complaint) => faults.push(format!("{place}: helm 4: {complaint}")),
+        Err(complaint) => faults.push(format!("{subject}: helm 4: {complaint}")),
         Ok(manifest) => {
             if piece.twice {
-                let settle = |manifest: String| restless::settled(&piece.chart, &manifest);
-                match (settle(manifest.clone()), render(Program::Helm4).and_then(settle)) {
+                let masked = |manifest: String| random_output::mask(&piece.chart, &manifest);
+                match (masked(manifest.clone()), render(Program::Helm4).and_then(masked)) {
                     (Ok(first), Ok(second)) if first == second => {}
-                    (Err(stale), _) => faults.push(format!("{place}: {stale}")),
-                    _ => faults.push(format!("{place}: two renders differ; set the random values")),
+                    (Err(stale), _) => faults.push(format!("{subject}: {stale}")),
+                    _ => faults.push(format!("{subject}: two renders differ; set the random values")),
                 }
             }
-            faults.extend(leaks(&manifest).into_iter().map(|leak| format!("{place}: {leak} is publicly known")));
-            let folders = unmade(&manifest).into_iter();
-            faults
-                .extend(folders.map(|folder| format!("{place}: its pods wait for {folder}, which they do not create")));
+            faults.extend(leaks(&manifest).into_iter().map(|leak| format!("{subject}: {leak} is publicly known")));
+            let folders = missing_folders(&manifest).into_iter();
+            faults.extend(
+                folders.map(|folder| format!("{subject}: its pods wait for {folder}, which they do not create")),
+            );
         }
     }
-    faults.extend(render(Program::Helm3).err().map(|complaint| format!("{place}: helm 3: {complaint}")));
+    faults.extend(render(Program::Helm3).err().map(|complaint| format!("{subject}: helm 3: {complaint}")));
     faults
 }
 
@@ -108,14 +109,14 @@ fn leaks(manifest: &str) -> BTreeSet<String> {
 }
 
 /// Returns the folders below `/run` that pods of a manifest require on their node but do not create.
-fn unmade(manifest: &str) -> BTreeSet<String> {
+fn missing_folders(manifest: &str) -> BTreeSet<String> {
     let typed = |kind: &str| {
         let lines: Vec<&str> = manifest.lines().map(str::trim).collect();
         let pairs = lines.windows(2).filter(|pair| pair[1] == format!("type: {kind}"));
         pairs.filter_map(|pair| Some(pair[0].strip_prefix("path: ")?.to_owned())).collect::<BTreeSet<_>>()
     };
-    let asked = typed("Directory").into_iter().filter(|path| path.starts_with("/run/"));
-    asked.filter(|path| !typed("DirectoryOrCreate").contains(path)).collect()
+    let required = typed("Directory").into_iter().filter(|path| path.starts_with("/run/"));
+    required.filter(|path| !typed("DirectoryOrCreate").contains(path)).collect()
 }
 
 /// Whether a line contains a secret of upstream: a literal one, or a word after the name of a secret.
@@ -241,7 +242,7 @@ fn finds_public_secrets_in_base64() {
 #[test]
 fn finds_a_folder_of_the_node() {
     let volume = |kind: &str| format!("  - hostPath:\n      path: /run/openvswitch\n      type: {kind}\n");
-    assert_eq!(unmade(&volume("Directory")).len(), 1);
-    assert_eq!(unmade(&(volume("Directory") + &volume("DirectoryOrCreate"))), BTreeSet::new());
-    assert_eq!(unmade(&volume("Directory").replace("/run/openvswitch", "/lib/modules")), BTreeSet::new());
+    assert_eq!(missing_folders(&volume("Directory")).len(), 1);
+    assert_eq!(missing_folders(&(volume("Directory") + &volume("DirectoryOrCreate"))), BTreeSet::new());
+    assert_eq!(missing_folders(&volume("Directory").replace("/run/openvswitch", "/lib/modules")), BTreeSet::new());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Moves, State};
+use super::{MigrationOutcome, State};
 
 pub type ApiResponse = (&'static str, Value);
 
@@ -24,7 +24,7 @@ fn query<'a>(path: &'a str, key: &str) -> Option<&'a str> {
 
 impl State {
     /// Checks the microversion like Nova: 400 for an invalid version, 406 for an unsupported one; 2.1 by default.
-    pub(super) fn speaks(&self, version: &str) -> Result<(), ApiResponse> {
+    pub(super) fn check_version(&self, version: &str) -> Result<(), ApiResponse> {
         let version = if version.is_empty() { "2.1" } else { version };
         let Some((Ok(major), Ok(minor))) =
             version.split_once('.').map(|(major, minor)| (major.parse::<u32>(), minor.parse::<u32>()))
@@ -36,14 +36,14 @@ impl State {
             return Err(("406 Not Acceptable", json!({"errors": [{"status": 406, "detail": detail}]})));
         }
         if (major, minor) < (2, 53) {
-            return Err(fault("400 Bad Request", "badRequest", "This stand-in supports services by UUID only."));
+            return Err(fault("400 Bad Request", "badRequest", "This simulation supports services by UUID only."));
         }
         Ok(())
     }
 
-    pub(super) fn read(&self, path: &str, whole: &str) -> ApiResponse {
+    pub(super) fn read(&self, path: &str, url: &str) -> ApiResponse {
         let of_host = |all: &[Value], field: &str| -> Vec<Value> {
-            let host = query(whole, "host");
+            let host = query(url, "host");
             all.iter().filter(|one| host.is_none_or(|host| one[field] == host)).cloned().collect()
         };
         match path {
@@ -52,17 +52,17 @@ impl State {
                 let of = |service: &Value| json!({"id": service["id"], "hypervisor_hostname": service["host"], "service": service});
                 let mapped = |service: &&Value| !self.unmapped.iter().any(|host| service["host"] == **host);
                 let all: Vec<Value> = self.services.iter().filter(mapped).map(of).collect();
-                let (page, links) = self.paged(&all, whole);
+                let (page, links) = self.paged(&all, url);
                 (OK, json!({"hypervisors": page, "hypervisors_links": links}))
             }
             "/v2.1/servers/detail" => {
                 let all = of_host(&self.servers, HOST);
-                let (page, links) = self.paged(&all, whole);
+                let (page, links) = self.paged(&all, url);
                 (OK, json!({"servers": page, "servers_links": links}))
             }
             "/v2.1/os-migrations" => {
                 // Nova does not filter by destination only, and ignores unknown parameters.
-                let (source, host) = (query(whole, "source_compute"), query(whole, "host"));
+                let (source, host) = (query(url, "source_compute"), query(url, "host"));
                 let of = |one: &&Value| {
                     source.is_none_or(|source| one["source_compute"] == source)
                         && host.is_none_or(|host| one["source_compute"] == host || one["dest_compute"] == host)
@@ -73,25 +73,25 @@ impl State {
             _ => {
                 let id = path.strip_prefix("/v2.1/servers/").unwrap_or_default();
                 let one = self.servers.iter().find(|server| server["id"] == id);
-                let absent = || fault("404 Not Found", "itemNotFound", "The resource could not be found.");
-                one.map_or_else(absent, |server| (OK, json!({"server": server})))
+                let not_found = || fault("404 Not Found", "itemNotFound", "The resource could not be found.");
+                one.map_or_else(not_found, |server| (OK, json!({"server": server})))
             }
         }
     }
 
     /// Returns a page, and whether there is another one.
-    fn paged<'a>(&self, all: &'a [Value], whole: &str) -> (&'a [Value], Value) {
-        let after = query(whole, "marker").and_then(|id| all.iter().position(|one| one["id"] == id));
-        let rest = &all[after.map_or(0, |at| at + 1)..];
+    fn paged<'a>(&self, all: &'a [Value], url: &str) -> (&'a [Value], Value) {
+        let marker = query(url, "marker").and_then(|id| all.iter().position(|one| one["id"] == id));
+        let rest = &all[marker.map_or(0, |at| at + 1)..];
         let page = &rest[..rest.len().min(self.page)];
         let next = json!([{"rel": "next", "href": "https://nova.example.org/v2.1/next"}]);
         (page, if page.len() < rest.len() { next } else { json!([]) })
     }
 
-    pub(super) fn change_or_break(&mut self, verb: &str, path: &str, body: &Value) -> (String, ApiResponse) {
+    pub(super) fn change_unless_broken(&mut self, verb: &str, path: &str, body: &Value) -> (String, ApiResponse) {
         if self.broken {
-            let words = "Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/";
-            return (format!("{verb} in vain"), fault("500 Internal Server Error", "computeFault", words));
+            let message = "Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/";
+            return (format!("{verb} failed"), fault("500 Internal Server Error", "computeFault", message));
         }
         self.change(verb, path, body)
     }
@@ -119,8 +119,8 @@ impl State {
     fn forget(&mut self, id: &str) -> ApiResponse {
         let host = find(&mut self.services, id).map(|service| service["host"].clone());
         if self.servers.iter().any(|server| Some(&server[HOST]) == host.as_ref()) {
-            let words = "Unable to delete compute service that is hosting instances.";
-            return fault("409 Conflict", "conflictingRequest", words);
+            let message = "Unable to delete compute service that is hosting instances.";
+            return fault("409 Conflict", "conflictingRequest", message);
         }
         if host.is_none() {
             return fault("404 Not Found", "itemNotFound", "Service could not be found.");
@@ -130,30 +130,30 @@ impl State {
     }
 
     fn migrate(&mut self, id: &str) -> ApiResponse {
-        let moves = self.moves;
+        let outcome = self.migration_outcome;
         let Some(server) = find(&mut self.servers, id) else {
             return fault("404 Not Found", "itemNotFound", "Instance could not be found.");
         };
         if !["ACTIVE", "PAUSED"].iter().any(|status| server["status"] == *status) || !server[TASK].is_null() {
-            let words = format!("Cannot 'os-migrateLive' instance {id} while it is in vm_state stopped");
-            return fault("409 Conflict", "conflictingRequest", &words);
+            let message = format!("Cannot 'os-migrateLive' instance {id} while it is in vm_state stopped");
+            return fault("409 Conflict", "conflictingRequest", &message);
         }
-        let status = if moves == Moves::Fail { "error" } else { "running" };
-        if moves != Moves::Fail {
+        let status = if outcome == MigrationOutcome::Failed { "error" } else { "running" };
+        if outcome != MigrationOutcome::Failed {
             server["status"] = "MIGRATING".into();
             server[TASK] = "migrating".into();
         }
         let number = self.migrations.len() + 1;
         self.migrations.push(json!({"id": number, "instance_uuid": id, "source_compute": server[HOST],
             "migration_type": "live-migration", "status": status}));
-        if moves == Moves::AtOnce {
-            self.arrive(id);
+        if outcome == MigrationOutcome::Immediate {
+            self.complete_migration(id);
         }
         ("202 Accepted", Value::Null)
     }
 
     /// Starts a live migration to a host that the scheduler chose.
-    pub(super) fn head(&mut self, id: &str, host: &str) {
+    pub(super) fn start_migration(&mut self, id: &str, host: &str) {
         let number = self.migrations.len() + 1;
         let server = find(&mut self.servers, id).unwrap();
         (server["status"], server[TASK]) = ("MIGRATING".into(), "migrating".into());
@@ -162,22 +162,22 @@ impl State {
     }
 
     /// Chooses another host that is enabled and up, or the one that was chosen before.
-    pub(super) fn arrive(&mut self, id: &str) {
+    pub(super) fn complete_migration(&mut self, id: &str) {
         let Some(server) = find(&mut self.servers, id) else { return };
-        let fits = |service: &&Value| {
+        let is_available = |service: &&Value| {
             service["host"] != server[HOST] && service["status"] == "enabled" && service["state"] == "up"
         };
-        let own = self.migrations.iter_mut().rev().find(|migration| migration["instance_uuid"] == id).unwrap();
-        let chosen = Some(own["dest_compute"].clone()).filter(Value::is_string);
-        let there = chosen.or_else(|| self.services.iter().find(fits).map(|service| service["host"].clone()));
-        let status = if there.is_some() { "completed" } else { "error" };
-        let here = there.unwrap_or_else(|| server[HOST].clone());
-        (server[HOST], server["status"], server[TASK]) = (here, "ACTIVE".into(), Value::Null);
-        own["status"] = status.into();
+        let migration = self.migrations.iter_mut().rev().find(|migration| migration["instance_uuid"] == id).unwrap();
+        let chosen = Some(migration["dest_compute"].clone()).filter(Value::is_string);
+        let target = chosen.or_else(|| self.services.iter().find(is_available).map(|service| service["host"].clone()));
+        let status = if target.is_some() { "completed" } else { "error" };
+        let host = target.unwrap_or_else(|| server[HOST].clone());
+        (server[HOST], server["status"], server[TASK]) = (host, "ACTIVE".into(), Value::Null);
+        migration["status"] = status.into();
     }
 
-    pub(super) fn neutron(&mut self, verb: &str, path: &str, whole: &str) -> ApiResponse {
-        let host = query(whole, "host");
+    pub(super) fn neutron(&mut self, verb: &str, path: &str, url: &str) -> ApiResponse {
+        let host = query(url, "host");
         let of = |agent: &&Value| host.is_none_or(|host| agent["host"] == host);
         match (verb, path.strip_prefix("/v2.0/agents/")) {
             ("get", None) => (OK, json!({"agents": self.agents.iter().filter(of).collect::<Vec<_>>()})),

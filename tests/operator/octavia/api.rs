@@ -40,24 +40,24 @@ impl ApiRequest<'_> {
     }
 
     /// Whether an object matches the query; panics on invalid query parameters.
-    fn wants(&self, thing: &Value) -> bool {
+    fn matches(&self, object: &Value) -> bool {
         self.query.split('&').filter_map(|pair| pair.split_once('=')).all(|(key, value)| {
-            let has = thing.get(key).unwrap_or_else(|| panic!("{} knows no filter {key}", self.path));
+            let has = object.get(key).unwrap_or_else(|| panic!("{} knows no filter {key}", self.path));
             has == value
         })
     }
 }
 
 impl Cloud {
-    pub fn answer(&mut self, asked: &ApiRequest<'_>) -> ApiResponse {
-        let path = asked.path.trim_end_matches('/');
-        match (asked.verb, path) {
+    pub fn respond(&mut self, request: &ApiRequest<'_>) -> ApiResponse {
+        let path = request.path.trim_end_matches('/');
+        match (request.verb, path) {
             ("GET", "/amphora.qcow2") => return ApiResponse { status: 200, token: "", content: IMAGE.to_vec() },
             ("GET", "/identity/v3" | "/network" | "/network/v2.0" | "/compute/v2.1" | "/image" | "/image/v2") => {
                 return self.versions(path);
             }
-            ("POST", "/identity/v3/auth/tokens") => return self.login(&asked.json_body()),
-            _ if asked.token != TOKEN => {
+            ("POST", "/identity/v3/auth/tokens") => return self.login(&request.json_body()),
+            _ if request.token != TOKEN => {
                 return ApiResponse::fault(401, "The request you have made requires authentication.");
             }
             _ => {}
@@ -65,13 +65,13 @@ impl Cloud {
         let mut parts = path.split('/').skip(1);
         let (service, kind) = (parts.next().unwrap_or_default(), parts.nth(1).unwrap_or_default());
         let below: Vec<&str> = parts.collect();
-        if asked.verb == "GET" {
-            return self.read(service, kind, &below, asked);
+        if request.verb == "GET" {
+            return self.read(service, kind, &below, request);
         }
-        let said = asked.json_body();
-        let name = said.pointer("/name").or_else(|| said.as_object()?.values().next()?.get("name"));
-        let what = name.and_then(Value::as_str).map_or_else(|| below.join("/"), str::to_owned);
-        let line = format!("{} {kind} {what}", asked.verb.to_lowercase()).trim_end().to_owned();
+        let body = request.json_body();
+        let name = body.pointer("/name").or_else(|| body.as_object()?.values().next()?.get("name"));
+        let target = name.and_then(Value::as_str).map_or_else(|| below.join("/"), str::to_owned);
+        let line = format!("{} {kind} {target}", request.verb.to_lowercase()).trim_end().to_owned();
         if self.fails.take_if(|fails| line.contains(fails.as_str())).is_some() {
             return ApiResponse::fault(
                 500,
@@ -80,33 +80,33 @@ impl Cloud {
         }
         self.writes.push(line);
         match service {
-            "image" => self.image(asked.verb, &below, said, asked.body),
-            _ => self.make(service, kind, &said),
+            "image" => self.image(request.verb, &below, body, request.body),
+            _ => self.create(service, kind, &body),
         }
     }
 
     fn versions(&self, path: &str) -> ApiResponse {
         let service = path.split('/').nth(1).unwrap();
-        let one = |id: &str, below: &str| {
+        let version = |id: &str, below: &str| {
             let links = json!([{"rel": "self", "href": format!("{}/{service}/{below}/", self.address)}]);
             json!({"id": id, "status": if service == "identity" { "stable" } else { "CURRENT" }, "links": links, "version": "", "min_version": ""})
         };
         ApiResponse::json(
             200,
             &match service {
-                "identity" => json!({"version": one("v3.14", "v3")}),
+                "identity" => json!({"version": version("v3.14", "v3")}),
                 "compute" => {
                     json!({"version": {"id": "v2.1", "status": "CURRENT", "version": "2.96", "min_version": "2.1",
-                "links": one("v2.1", "v2.1")["links"]}})
+                "links": version("v2.1", "v2.1")["links"]}})
                 }
-                "network" => json!({"versions": [one("v2.0", "v2.0")]}),
-                _ => json!({"versions": [one("v2.9", "v2")]}),
+                "network" => json!({"versions": [version("v2.0", "v2.0")]}),
+                _ => json!({"versions": [version("v2.9", "v2")]}),
             },
         )
     }
 
-    fn login(&self, said: &Value) -> ApiResponse {
-        if said.pointer("/auth/identity/password/user/password") != Some(&json!(self.password)) {
+    fn login(&self, body: &Value) -> ApiResponse {
+        if body.pointer("/auth/identity/password/user/password") != Some(&json!(self.password)) {
             return ApiResponse::fault(401, "The request you have made requires authentication.");
         }
         let entry = |type_: &str, below: &str| {
@@ -127,71 +127,71 @@ impl Cloud {
         ApiResponse { token: TOKEN, ..ApiResponse::json(201, &json!({"token": token})) }
     }
 
-    fn read(&self, service: &str, kind: &str, below: &[&str], asked: &ApiRequest<'_>) -> ApiResponse {
-        let all = self.held.get(kind).map(Vec::as_slice).unwrap_or_default();
+    fn read(&self, service: &str, kind: &str, below: &[&str], request: &ApiRequest<'_>) -> ApiResponse {
+        let all = self.objects.get(kind).map(Vec::as_slice).unwrap_or_default();
         if let ("image", [id]) = (service, below) {
             let one = all.iter().find(|image| image["id"] == **id);
             return one
                 .map_or_else(|| ApiResponse::fault(404, "No image found"), |image| ApiResponse::json(200, image));
         }
-        let shown: Vec<_> = match service {
+        let listed: Vec<_> = match service {
             // Without the parameter an administrator gets public flavors only.
-            "compute" if asked.query == "is_public=None" => all.iter().collect(),
+            "compute" if request.query == "is_public=None" => all.iter().collect(),
             "compute" => all.iter().filter(|flavor| flavor["os-flavor-access:is_public"] == true).collect(),
-            _ => all.iter().filter(|thing| asked.wants(thing)).collect(),
+            _ => all.iter().filter(|object| request.matches(object)).collect(),
         };
-        ApiResponse::json(200, &json!({ (kind.replace('-', "_")): shown }))
+        ApiResponse::json(200, &json!({ (kind.replace('-', "_")): listed }))
     }
 
     /// Stores a new object with the fields that the cloud adds.
-    pub fn hold(&mut self, kind: &str, mut thing: Value) -> Value {
-        self.made += 1;
-        let id = format!("{:08x}-0000-4000-8000-000000000000", self.made);
+    pub fn store(&mut self, kind: &str, mut object: Value) -> Value {
+        self.created += 1;
+        let id = format!("{:08x}-0000-4000-8000-000000000000", self.created);
         let defaults = json!({"id": id, "project_id": PROJECT, "tenant_id": PROJECT, "name": "", "owner": PROJECT, "status": "ACTIVE"});
         for (key, value) in defaults.as_object().unwrap() {
-            thing.as_object_mut().unwrap().entry(key).or_insert_with(|| value.clone());
+            object.as_object_mut().unwrap().entry(key).or_insert_with(|| value.clone());
         }
-        self.held.entry(kind.to_owned()).or_default().push(thing.clone());
-        thing
+        self.objects.entry(kind.to_owned()).or_default().push(object.clone());
+        object
     }
 
     /// Creates an object like the services: Neutron accepts duplicate names but no duplicate rule; Nova accepts no
     /// duplicate names.
-    fn make(&mut self, service: &str, kind: &str, said: &Value) -> ApiResponse {
-        let (word, thing) = said.as_object().unwrap().iter().next().unwrap();
-        let mut thing = thing.clone();
-        let all = self.held.get(kind).cloned().unwrap_or_default();
-        let same = |keys: &[&str]| all.iter().any(|one| keys.iter().all(|key| one.get(*key) == thing.get(*key)));
+    fn create(&mut self, service: &str, kind: &str, body: &Value) -> ApiResponse {
+        let (word, object) = body.as_object().unwrap().iter().next().unwrap();
+        let mut object = object.clone();
+        let all = self.objects.get(kind).cloned().unwrap_or_default();
+        let same = |keys: &[&str]| all.iter().any(|one| keys.iter().all(|key| one.get(*key) == object.get(*key)));
         let rule = ["security_group_id", "direction", "ethertype", "protocol", "port_range_min", "port_range_max"];
         if (service == "compute" && same(&["name"])) || (kind == "security-group-rules" && same(&rule)) {
             return ApiResponse::fault(409, &format!("{word} exists already."));
         }
         if kind == "ports" {
-            let subnets = self.held.get("subnets").cloned().unwrap_or_default();
-            let subnet = subnets.iter().find(|subnet| subnet["network_id"] == thing["network_id"]);
+            let subnets = self.objects.get("subnets").cloned().unwrap_or_default();
+            let subnet = subnets.iter().find(|subnet| subnet["network_id"] == object["network_id"]);
             let address = format!("172.31.0.{}", 11 + all.len());
-            thing["fixed_ips"] =
+            object["fixed_ips"] =
                 subnet.map_or_else(|| json!([]), |subnet| json!([{"subnet_id": subnet["id"], "ip_address": address}]));
         }
-        let made = self.hold(kind, thing);
-        ApiResponse::json(if service == "compute" { 200 } else { 201 }, &json!({ word: made }))
+        let created = self.store(kind, object);
+        ApiResponse::json(if service == "compute" { 200 } else { 201 }, &json!({ word: created }))
     }
 
     /// Creates an image record, and then stores its file completely or not at all.
-    fn image(&mut self, verb: &str, below: &[&str], said: Value, body: &[u8]) -> ApiResponse {
+    fn image(&mut self, verb: &str, below: &[&str], fields: Value, file: &[u8]) -> ApiResponse {
         if verb == "POST" {
-            let mut said = said;
-            (said["status"], said["tags"]) = ("queued".into(), json!([]));
-            (said["created_at"], said["file_length"]) = ("2026-01-01T00:00:00Z".into(), 0.into());
-            return ApiResponse::json(201, &self.hold("images", said));
+            let mut fields = fields;
+            (fields["status"], fields["tags"]) = ("queued".into(), json!([]));
+            (fields["created_at"], fields["file_length"]) = ("2026-01-01T00:00:00Z".into(), 0.into());
+            return ApiResponse::json(201, &self.store("images", fields));
         }
-        let images = self.held.get_mut("images").unwrap();
+        let images = self.objects.get_mut("images").unwrap();
         let Some(image) = images.iter_mut().find(|image| image["id"] == below[0]) else {
             return ApiResponse::fault(404, "No image found");
         };
         match below[1..] {
             ["file"] if image["status"] == "queued" => {
-                (image["status"], image["file_length"]) = ("active".into(), body.len().into());
+                (image["status"], image["file_length"]) = ("active".into(), file.len().into());
             }
             ["tags", tag] => image["tags"].as_array_mut().unwrap().push(tag.into()),
             _ => return ApiResponse::fault(409, "Image status transition is not allowed"),

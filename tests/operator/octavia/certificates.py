@@ -1,4 +1,4 @@
-# Tells whether the files of the Secret on standard input are what octavia's guide wants; the argument is the passphrase.
+# Checks that the files of the Secret on standard input meet the requirements of octavia's guide. The argument is the passphrase.
 import base64, json, sys
 
 from cryptography import x509

@@ -34,13 +34,13 @@ pub struct Cloud {
     /// The administrator's password.
     pub password: String,
     /// Objects by kind, such as `networks`, in the format of their API.
-    pub held: BTreeMap<String, Vec<Value>>,
+    pub objects: BTreeMap<String, Vec<Value>>,
     /// The requested changes, such as `post networks lb-mgmt-net`.
     pub writes: Vec<String>,
-    /// A part of a change's log line that is answered with an error once.
+    /// A part of a change's log line that fails once.
     pub fails: Option<String>,
     /// The number of created objects, for their IDs.
-    pub made: usize,
+    pub created: usize,
 }
 
 impl OpenStack {
@@ -66,17 +66,17 @@ impl OpenStack {
     }
 
     /// Returns all objects of a kind.
-    pub fn held(&self, kind: &str) -> Vec<Value> {
-        self.with(|cloud| cloud.held.get(kind).cloned().unwrap_or_default())
+    pub fn objects(&self, kind: &str) -> Vec<Value> {
+        self.with(|cloud| cloud.objects.get(kind).cloned().unwrap_or_default())
     }
 
     /// Adds an existing object.
-    pub fn add(&self, kind: &str, thing: Value) -> String {
-        self.with(|cloud| cloud.hold(kind, thing))["id"].as_str().unwrap().to_owned()
+    pub fn add(&self, kind: &str, object: Value) -> String {
+        self.with(|cloud| cloud.store(kind, object))["id"].as_str().unwrap().to_owned()
     }
 
     /// Adds a host with a live switch agent, whose DHCP agent has another host name.
-    pub fn host(&self, host: &str) {
+    pub fn add_host(&self, host: &str) {
         let short = host.split('.').next().unwrap();
         for (type_, host) in [("DHCP agent", short), ("Open vSwitch agent", host)] {
             self.add("agents", json!({"agent_type": type_, "host": host, "alive": true, "admin_state_up": true}));
@@ -90,16 +90,16 @@ impl Drop for OpenStack {
     }
 }
 
-async fn handle(State(cloud): State<Arc<Mutex<Cloud>>>, request: Request<Body>) -> Response<Body> {
-    let (head, body) = request.into_parts();
+async fn handle(State(cloud): State<Arc<Mutex<Cloud>>>, http_request: Request<Body>) -> Response<Body> {
+    let (head, body) = http_request.into_parts();
     let body = to_bytes(body, usize::MAX).await.unwrap();
     let token = head.headers.get("x-auth-token").and_then(|token| token.to_str().ok()).unwrap_or_default();
     let query = head.uri.query().unwrap_or_default();
-    let asked = ApiRequest { verb: head.method.as_str(), path: head.uri.path(), query, token, body: &body };
-    let ApiResponse { status, token, content } = cloud.lock().unwrap().answer(&asked);
-    let mut answer = Response::builder().status(status);
+    let request = ApiRequest { verb: head.method.as_str(), path: head.uri.path(), query, token, body: &body };
+    let ApiResponse { status, token, content } = cloud.lock().unwrap().respond(&request);
+    let mut response = Response::builder().status(status);
     if !token.is_empty() {
-        answer = answer.header("X-Subject-Token", token);
+        response = response.header("X-Subject-Token", token);
     }
-    answer.header("Content-Type", "application/json").body(Body::from(content)).unwrap()
+    response.header("Content-Type", "application/json").body(Body::from(content)).unwrap()
 }

@@ -25,7 +25,7 @@ pub const NAME: &str = "octavia-prerequisites";
 pub const LABEL: &str = "openstack-load-balancers";
 
 /// A release with its objects, and an OpenStack.
-pub struct Stage<'a> {
+pub struct Fixture<'a> {
     pub world: &'a World,
     pub openstack: OpenStack,
     pub spec: Value,
@@ -34,14 +34,14 @@ pub struct Stage<'a> {
     secrets: Vec<String>,
 }
 
-/// The result and output of a run.
+/// The result of a run.
 #[derive(Debug)]
-pub struct Ran {
+pub struct RunResult {
     pub succeeded: bool,
-    pub said: String,
+    pub output: String,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Fixture<'a> {
     /// Creates a cloud with amphorae, whose spec is `amphora` applied to the image's URL.
     pub async fn new(world: &'a World, amphora: impl FnOnce(&str) -> Value) -> Self {
         let openstack = OpenStack::start("").await;
@@ -51,15 +51,15 @@ impl<'a> Stage<'a> {
             "features": {"loadBalancer": {"providers": ["amphora"], "amphora": amphora(&format!("{}/amphora.qcow2", openstack.address))}},
             "services": {"octavia": {"enabled": true, "releases": {"octavia": {"values": values}}}}});
         let python = python::ensure(&mut print_progress).unwrap();
-        let mut stage = Self { world, openstack, spec, python, secrets: Vec::new() };
-        stage.apply();
-        stage.may().await;
-        let (admin, passphrase) = (stage.secret("octavia-keystone-admin").await, stage.passphrase().await);
-        stage.openstack.with(|cloud| cloud.password.clone_from(&admin["OS_PASSWORD"]));
+        let mut fixture = Self { world, openstack, spec, python, secrets: Vec::new() };
+        fixture.apply();
+        fixture.wait_for_rights().await;
+        let (admin, passphrase) = (fixture.secret("octavia-keystone-admin").await, fixture.passphrase().await);
+        fixture.openstack.with(|cloud| cloud.password.clone_from(&admin["OS_PASSWORD"]));
         let token = world.cluster().token(&world.namespace, NAME).await.unwrap();
         std::fs::write(world.folder.path().join("token"), &token).unwrap();
-        stage.secrets = vec![admin["OS_PASSWORD"].clone(), passphrase, token, "PRIVATE KEY".into()];
-        stage
+        fixture.secrets = vec![admin["OS_PASSWORD"].clone(), passphrase, token, "PRIVATE KEY".into()];
+        fixture
     }
 
     /// Renders the release's values with the real helm, and applies the objects of the program.
@@ -94,7 +94,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Waits until the API server has read the roles of the objects.
-    async fn may(&self) {
+    async fn wait_for_rights(&self) {
         let reviews: Api<SubjectAccessReview> = Api::all(self.world.client.clone());
         let namespace = &self.world.namespace;
         for attributes in [
@@ -136,19 +136,19 @@ impl<'a> Stage<'a> {
     }
 
     /// Runs the Job.
-    pub async fn run(&self) -> Ran {
+    pub async fn run(&self) -> RunResult {
         let job = serde_json::to_value(self.world.api::<Job>().get(NAME).await.unwrap()).unwrap();
-        self.as_pod(&job["spec"]["template"], NAME).await
+        self.run_pod(&job["spec"]["template"], NAME).await
     }
 
     /// Runs the CronJob.
-    pub async fn run_later(&self) -> Ran {
+    pub async fn run_cron_job(&self) -> RunResult {
         let name = format!("{NAME}-later");
         let job = serde_json::to_value(self.world.api::<CronJob>().get(&name).await.unwrap()).unwrap();
-        self.as_pod(&job["spec"]["jobTemplate"]["spec"]["template"], &format!("{name}-29000000")).await
+        self.run_pod(&job["spec"]["jobTemplate"]["spec"]["template"], &format!("{name}-29000000")).await
     }
 
-    async fn as_pod(&self, template: &Value, job: &str) -> Ran {
+    async fn run_pod(&self, template: &Value, job: &str) -> RunResult {
         let container = &template["spec"]["containers"][0];
         let command: Vec<&str> = container["command"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
         assert_eq!(command, ["python3", "/tmp/scripts/prerequisites.py"]);
@@ -156,13 +156,13 @@ impl<'a> Stage<'a> {
         let script = self.world.folder.path().join("prerequisites.py");
         std::fs::write(&script, &bin["prerequisites.py"]).unwrap();
         let mut python = tokio::process::Command::new(&self.python);
-        python.arg(&script).env_clear().envs(self.environment(container, job).await).envs(self.elsewhere());
-        let ended = with_timeout("the program ends", python.kill_on_drop(true).output()).await.unwrap();
-        let said = [ended.stdout, ended.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        python.arg(&script).env_clear().envs(self.environment(container, job).await).envs(self.local_variables());
+        let output = with_timeout("the program ends", python.kill_on_drop(true).output()).await.unwrap();
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
         for secret in &self.secrets {
-            assert!(!said.contains(secret), "a secret is told: {said}");
+            assert!(!text.contains(secret), "a secret is visible: {text}");
         }
-        Ran { succeeded: ended.status.success(), said }
+        RunResult { succeeded: output.status.success(), output: text }
     }
 
     /// Returns a container's environment as a kubelet sets it.
@@ -184,7 +184,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Returns the variables that differ from those in a pod.
-    fn elsewhere(&self) -> [(&'static str, String); 8] {
+    fn local_variables(&self) -> [(&'static str, String); 8] {
         let folder = self.world.folder.path().to_str().unwrap().to_owned();
         let kubeconfig = std::fs::read_to_string(self.world.cluster().kubeconfig()).unwrap();
         let kubeconfig: Value = serde_json::from_str(&kubeconfig).unwrap();

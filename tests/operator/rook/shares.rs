@@ -55,9 +55,9 @@ fn with_manila(world: &World) -> (PathBuf, PathBuf) {
 #[test]
 fn shares_get_a_file_system_and_follow_its_key() {
     run_test("shares", async |world| {
-        let rook = Rook::in_namespace(world).await;
-        rook.define().await;
-        rook.is("Ready", "HEALTH_OK", FSID).await;
+        let rook = Rook::new(world).await;
+        rook.create_crds().await;
+        rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;
         rook.write_monitors("a=10.0.0.1:6789").await;
         let (catalogue, charts) = with_manila(world);
         let _operator = world.operator().catalog(&catalogue).charts(&charts).start().await;
@@ -73,13 +73,13 @@ fn shares_get_a_file_system_and_follow_its_key() {
         assert_eq!(
             rook.spec("CephClient", "manila").await["caps"],
             caps,
-            "manila makes its subvolumes through the manager"
+            "manila creates its subvolumes through the manager"
         );
 
         rook.write_user_key("manila", GLANCE).await;
-        world.until("the filesystem is waited for", waits_for("CephFilesystem")).await;
-        rook.makes("CephFilesystem", "shares").await;
-        rook.makes("CephClient", "manila").await;
+        world.until("the operator waits for the filesystem", waits_for("CephFilesystem")).await;
+        rook.set_ready("CephFilesystem", "shares").await;
+        rook.set_ready("CephClient", "manila").await;
         world.until_ready().await;
         assert_eq!(world.keyring("manila-keyring").await.0, GLANCE);
         let pods = world.api::<Deployment>().get("manila-share").await.unwrap().spec.unwrap().template;

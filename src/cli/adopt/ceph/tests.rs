@@ -5,13 +5,15 @@ use osdpl_core::adopt::{CephUse, SecretContent};
 use osdpl_core::ceph::{Consumer, DeclaredCeph, example};
 
 fn uses() -> CephUses {
-    let own = |user: &str, keyring: Option<&str>| CephUse {
+    let ceph_use = |user: &str, keyring: Option<&str>| CephUse {
         user: user.into(),
         pool: "a-pool".into(),
         keyring: keyring.map(|name| ("openstack".to_owned(), name.to_owned())),
     };
-    let consumers =
-        [(Consumer::Cinder, own("cinder", Some("cinder-volume-rbd-keyring"))), (Consumer::Nova, own("cinder", None))];
+    let consumers = [
+        (Consumer::Cinder, ceph_use("cinder", Some("cinder-volume-rbd-keyring"))),
+        (Consumer::Nova, ceph_use("cinder", None)),
+    ];
     CephUses { consumers: consumers.into(), configuration: ("openstack".into(), "ceph-etc".into()) }
 }
 
@@ -21,25 +23,25 @@ fn describes_the_declared_ceph() {
         ("cloud-adopted-ceph".to_owned(), BTreeMap::from([("fsid".to_owned(), SecretContent::Open("f".into()))]));
     let declared_ceph = DeclaredCeph::of(Ok(example()));
     let mut storage = CephDeclaration { feature: json!({}), secret, declared: declared_ceph, guessed: None };
-    let mut answers = CephState::default();
-    let note = declared(&uses(), &answers, &storage);
+    let mut state = CephState::default();
+    let note = declared_note(&uses(), &state, &storage);
     assert_eq!(
         note,
         "note: this cloud uses a Ceph (cinder, nova): Secret cloud-adopted-ceph of the file describes it, from ConfigMap openstack/ceph-etc and the keys \
          in use, and features.storage.ceph references it. Existing pools, users and objects stay as they are."
     );
     storage.guessed = Some("rook-ceph/main".into());
-    answers.clusters.insert("rook-ceph/main".into(), None);
-    let note = declared(&uses(), &answers, &storage);
+    state.clusters.insert("rook-ceph/main".into(), None);
+    let note = declared_note(&uses(), &state, &storage);
     assert!(note.contains("compare that of CephCluster rook-ceph/main with `ceph fsid`. Mode rook is for"), "{note}");
 }
 
 #[test]
 fn describes_what_is_missing() {
-    let missing = ["nothing here tells its fsid".to_owned(), "Secret openstack/a has no key".to_owned()];
-    let note = undeclared(&uses(), "openstack", &missing);
+    let missing = ["no object contains its fsid".to_owned(), "Secret openstack/a has no key".to_owned()];
+    let note = undeclared_note(&uses(), "openstack", &missing);
     for part in [
-        "the file does not declare it: nothing here tells its fsid; Secret openstack/a has no key. The settings",
+        "the file does not declare it: no object contains its fsid; Secret openstack/a has no key. The settings",
         "a Secret in namespace openstack with mon_host, fsid, cinder.key, cinder.pool, cinder.user, nova.pool, declare",
         "{backend: ceph, ceph: {mode: external, secret: {name: THAT-SECRET}}}",
     ] {

@@ -40,7 +40,7 @@ pub enum Progress {
         /// Its version.
         version: &'static str,
         /// Its number among the programs to build.
-        place: Position,
+        position: Position,
         /// Go's version.
         go: String,
     },
@@ -73,12 +73,12 @@ impl fmt::Display for Progress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Waiting(program) => write!(formatter, "waiting for another process that builds {program}"),
-            Self::Building { program, version, place, go } => write!(
+            Self::Building { program, version, position, go } => write!(
                 formatter,
                 "building {} {version} with {go} ({} of {}; once for this machine, minutes the first time)",
                 program.executable(),
-                place.number,
-                place.of
+                position.number,
+                position.of
             ),
             Self::Still { program, elapsed } => write!(formatter, "  … {program}, {} s", elapsed.as_secs()),
             Self::WaitingForPython => {
@@ -136,8 +136,8 @@ pub(super) fn target(recipe: &Recipe, go: &Go) -> Result<PathBuf, Error> {
 pub(super) fn build(
     recipe: &Recipe,
     go: &Go,
-    place: Position,
-    say: &mut dyn FnMut(&Progress),
+    position: Position,
+    report: &mut dyn FnMut(&Progress),
 ) -> Result<PathBuf, Error> {
     if !go.is_at_least(recipe.go_needed()) {
         return Err(no_go(recipe, format!("Go here is {}", go.version)));
@@ -145,20 +145,20 @@ pub(super) fn build(
     let cache = cache()?;
     std::fs::create_dir_all(&cache).map_err(Error::file("create", &cache))?;
     let name = folder_name(recipe, go);
-    let _lock = lock(&cache.join(format!("{name}.lock")), || say(&Progress::Waiting(recipe.program)))?;
+    let _lock = lock(&cache.join(format!("{name}.lock")), || report(&Progress::Waiting(recipe.program)))?;
     let target = target(recipe, go)?;
     if target.is_file() {
         return Ok(target);
     }
     let started = Instant::now();
-    say(&Progress::Building { program: recipe.program, version: recipe.version, place, go: go.version.clone() });
+    report(&Progress::Building { program: recipe.program, version: recipe.version, position, go: go.version.clone() });
     let prefix = format!(".building-{name}-");
     remove_leftovers(&cache, &prefix);
     let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&cache).map_err(Error::file("create", &cache))?;
-    compile(recipe, work.path(), &mut |elapsed| say(&Progress::Still { program: recipe.program, elapsed }))?;
-    let whole = cache.join(name);
-    std::fs::rename(work.path().join("bin"), &whole).map_err(Error::file("create", &whole))?;
-    say(&Progress::Built { program: recipe.program, elapsed: started.elapsed() });
+    compile(recipe, work.path(), &mut |elapsed| report(&Progress::Still { program: recipe.program, elapsed }))?;
+    let path = cache.join(name);
+    std::fs::rename(work.path().join("bin"), &path).map_err(Error::file("create", &path))?;
+    report(&Progress::Built { program: recipe.program, elapsed: started.elapsed() });
     Ok(target)
 }
 
@@ -195,9 +195,9 @@ fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Resu
 /// Returns the cache folder.
 pub(super) fn cache() -> Result<PathBuf, Error> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let ours = set("OSDPL_CACHE").or_else(|| Some(set("XDG_CACHE_HOME")?.join("osdpl")));
-    let ours = ours.or_else(|| Some(std::env::home_dir()?.join(".cache/osdpl")));
-    let path = ours.unwrap_or_else(|| std::env::temp_dir().join("osdpl")).join("programs");
+    let folder = set("OSDPL_CACHE").or_else(|| Some(set("XDG_CACHE_HOME")?.join("osdpl")));
+    let folder = folder.or_else(|| Some(std::env::home_dir()?.join(".cache/osdpl")));
+    let path = folder.unwrap_or_else(|| std::env::temp_dir().join("osdpl")).join("programs");
     std::path::absolute(&path).map_err(Error::file("resolve", &path))
 }
 

@@ -11,12 +11,12 @@ pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
     let candidates = std::env::split_paths(&path).map(|folder| folder.join(recipe.program.executable()));
     candidates.filter(|path| path.is_file()).find(|path| {
         let output = Command::new(path).args(recipe.version_arguments).env_remove("KUBECONFIG").output();
-        output.is_ok_and(|output| will_do(recipe, &String::from_utf8_lossy(&output.stdout)))
+        output.is_ok_and(|output| is_suitable(recipe, &String::from_utf8_lossy(&output.stdout)))
     })
 }
 
 /// Whether the printed version is suitable to replace the program that would be built.
-fn will_do(recipe: &Recipe, printed: &str) -> bool {
+fn is_suitable(recipe: &Recipe, printed: &str) -> bool {
     let (Some(found), Some(ours)) = (version_in(printed), version_in(recipe.version)) else { return false };
     match recipe.program {
         // Older versions (Debian 12 ships 3.4.23) lack watch progress and make everything ten times slower without an
@@ -28,10 +28,10 @@ fn will_do(recipe: &Recipe, printed: &str) -> bool {
 
 /// Returns the first `N.N.N` in a text; pre-releases count as their release.
 fn version_in(text: &str) -> Option<[u32; 3]> {
-    let mut words = text.split(|character: char| !(character.is_ascii_digit() || character == '.'));
-    words.find_map(|word| {
-        let parts: Vec<u32> = word.split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
-        parts.try_into().ok()
+    let mut parts = text.split(|character: char| !(character.is_ascii_digit() || character == '.'));
+    parts.find_map(|part| {
+        let numbers: Vec<u32> = part.split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
+        numbers.try_into().ok()
     })
 }
 
@@ -56,7 +56,7 @@ mod tests {
             (Program::Helm3, "", false),
         ];
         for (program, printed, expected) in cases {
-            assert_eq!(will_do(&Recipe::of(program), printed), expected, "{program}: {printed}");
+            assert_eq!(is_suitable(&Recipe::of(program), printed), expected, "{program}: {printed}");
         }
     }
 }

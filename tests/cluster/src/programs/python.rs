@@ -21,30 +21,30 @@ const WHICH: &str = "import platform, sys, venv, ensurepip\n\
 ///
 /// # Errors
 /// If Python or its venv module is missing, or a library can't be installed.
-pub fn ensure(say: &mut dyn FnMut(&Progress)) -> Result<PathBuf, Error> {
+pub fn ensure(report: &mut dyn FnMut(&Progress)) -> Result<PathBuf, Error> {
     let which = which()?;
     let cache = cache()?;
     std::fs::create_dir_all(&cache).map_err(Error::file("create", &cache))?;
     let name = format!("python-{}", crate::digest::short([REQUIREMENTS, &which]));
-    let whole = cache.join(&name);
-    let python = whole.join("bin/python");
+    let environment = cache.join(&name);
+    let python = environment.join("bin/python");
     if python.is_file() {
         return Ok(python);
     }
-    let _lock = lock(&cache.join(format!("{name}.lock")), || say(&Progress::WaitingForPython))?;
+    let _lock = lock(&cache.join(format!("{name}.lock")), || report(&Progress::WaitingForPython))?;
     if python.is_file() {
         return Ok(python);
     }
     let started = Instant::now();
-    say(&Progress::Installing);
+    report(&Progress::Installing);
     let prefix = format!(".building-{name}-");
     remove_leftovers(&cache, &prefix);
     let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&cache).map_err(Error::file("create", &cache))?;
     install(work.path())?;
     // An environment whose interpreter was removed from the machine.
-    let _ = std::fs::remove_dir_all(&whole);
-    std::fs::rename(work.path().join("environment"), &whole).map_err(Error::file("create", &whole))?;
-    say(&Progress::Installed { elapsed: started.elapsed() });
+    let _ = std::fs::remove_dir_all(&environment);
+    std::fs::rename(work.path().join("environment"), &environment).map_err(Error::file("create", &environment))?;
+    report(&Progress::Installed { elapsed: started.elapsed() });
     Ok(python)
 }
 
@@ -54,7 +54,7 @@ fn which() -> Result<String, Error> {
     let output = output.map_err(|error| Error::Python { reason: format!("python3 does not run ({error})") })?;
     let last = |text: &[u8]| String::from_utf8_lossy(text).trim().lines().last().unwrap_or_default().to_owned();
     match last(&output.stdout) {
-        said if output.status.success() && !said.is_empty() => Ok(said),
+        properties if output.status.success() && !properties.is_empty() => Ok(properties),
         _ if output.status.success() => Err(Error::Python { reason: "the python3 here is older than 3.10".into() }),
         _ => Err(Error::Python { reason: format!("python3 printed {:?}", last(&output.stderr)) }),
     }

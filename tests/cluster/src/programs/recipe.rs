@@ -43,7 +43,7 @@ impl Recipe {
     /// Returns the recipe of a program.
     pub fn of(program: Program) -> Self {
         let kubernetes = || stamps_of_kubernetes(version(KUBE, "k8s.io/kubernetes"));
-        let (module, package, named, stamps) = match program {
+        let (module, package, module_path, stamps) = match program {
             Program::Etcd => (KUBE, "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", vec![]),
             Program::KubeApiserver => (KUBE, "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes", kubernetes()),
             Program::KubeControllerManager => {
@@ -61,7 +61,7 @@ impl Recipe {
             go_mod: module.go_mod,
             go_sum: module.go_sum,
             package,
-            version: version(module, named),
+            version: version(module, module_path),
             linker_flags: format!("-s -w {}", stamps.join(" ")).trim().to_string(),
             version_arguments: version_arguments(program),
         }
@@ -83,9 +83,9 @@ fn version_arguments(program: Program) -> &'static [&'static str] {
 }
 
 /// Returns the version of a module in the `require` lines of `go.mod`; empty if there is none, which a test excludes.
-fn version(module: Module, named: &str) -> &'static str {
+fn version(module: Module, module_path: &str) -> &'static str {
     let mut lines = module.go_mod.lines().map(str::trim);
-    lines.find_map(|line| line.strip_prefix(named)?.strip_prefix(" v")?.split(' ').next()).unwrap_or_default()
+    lines.find_map(|line| line.strip_prefix(module_path)?.strip_prefix(" v")?.split(' ').next()).unwrap_or_default()
 }
 
 fn stamps_of_kubernetes(version: &str) -> Vec<String> {

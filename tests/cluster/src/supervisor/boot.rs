@@ -12,10 +12,10 @@ use crate::programs::{Program, Recipe};
 use crate::{Error, client, kubeconfig, pki, stages};
 
 /// The timeout for a program to respond. It is generous, because machines that also compile are slow.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 /// The polling interval. There is no event to wait for: the API server signals (`sd_notify(3)`) when it listens, long
 /// before it is ready, and etcd does not signal its health. Both respond to probes.
-const PAUSE: Duration = Duration::from_millis(20);
+const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Starts everything and returns when pods can be created.
 pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
@@ -29,7 +29,7 @@ pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
     }
     state(children, false)?.write(&children.folder)?;
     let client = client::for_kubeconfig(&children.folder.kubeconfig_of("seed")).await?;
-    let seeded = tokio::time::timeout(PATIENCE, seed::seed(&client, &children.spec.nodes)).await;
+    let seeded = tokio::time::timeout(TIMEOUT, seed::seed(&client, &children.spec.nodes)).await;
     seeded.unwrap_or_else(|_| Err(late(children, Component::ControllerManager)))?;
     state(children, true)?.write(&children.folder)
 }
@@ -65,7 +65,7 @@ async fn wait_for_etcd(children: &mut Children) -> Result<(), Error> {
     let started = Instant::now();
     while !is_healthy(children.ports.etcd).await {
         still_coming(children, Component::Etcd, started)?;
-        sleep(PAUSE).await;
+        sleep(INTERVAL).await;
     }
     Ok(())
 }
@@ -87,7 +87,7 @@ pub(super) async fn start_apiserver(children: &mut Children) -> Result<(), Error
     let started = Instant::now();
     while !client::is_ready(&client).await {
         still_coming(children, Component::Apiserver, started)?;
-        sleep(PAUSE).await;
+        sleep(INTERVAL).await;
     }
     Ok(())
 }
@@ -97,9 +97,9 @@ fn still_coming(children: &mut Children, component: Component, started: Instant)
     if let Some(status) = children.died(component) {
         return Err(children.boot_error(component, &format!("it ended with {status}")));
     }
-    if started.elapsed() > PATIENCE { Err(late(children, component)) } else { Ok(()) }
+    if started.elapsed() > TIMEOUT { Err(late(children, component)) } else { Ok(()) }
 }
 
 fn late(children: &Children, component: Component) -> Error {
-    children.boot_error(component, &format!("not ready after {} s", PATIENCE.as_secs()))
+    children.boot_error(component, &format!("not ready after {} s", TIMEOUT.as_secs()))
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 
-use super::{Children, End, boot, state};
+use super::{Children, StopSignal, boot, state};
 use crate::Error;
 use crate::components::Component;
 use crate::folder::{Folder, SOCKET};
@@ -31,18 +31,18 @@ pub(crate) enum Request {
 type Answer = Result<(), String>;
 
 /// The timeout for a client's request; clients are processes of this crate, so it is short.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Handles requests until there is a reason to stop.
-pub(super) async fn serve(listener: UnixListener, children: &mut Children, end: &mut End) {
+pub(super) async fn serve(listener: UnixListener, children: &mut Children, stop: &mut StopSignal) {
     loop {
         tokio::select! {
-            () = end.wait() => return,
+            () = stop.wait() => return,
             accepted = listener.accept() => {
                 if let Ok((stream, _)) = accepted {
                     tokio::select! {
-                        () = end.wait() => return,
-                        () = answer(stream, children) => {}
+                        () = stop.wait() => return,
+                        () = respond(stream, children) => {}
                     }
                 }
             }
@@ -50,10 +50,10 @@ pub(super) async fn serve(listener: UnixListener, children: &mut Children, end: 
     }
 }
 
-async fn answer(stream: UnixStream, children: &mut Children) {
+async fn respond(stream: UnixStream, children: &mut Children) {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
-    if !matches!(timeout(PATIENCE, stream.read_line(&mut line)).await, Ok(Ok(_))) {
+    if !matches!(timeout(TIMEOUT, stream.read_line(&mut line)).await, Ok(Ok(_))) {
         return;
     }
     let answer: Answer = match serde_json::from_str(&line) {

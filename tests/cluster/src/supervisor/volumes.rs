@@ -14,13 +14,13 @@ use crate::folder::Folder;
 /// The folder of Kubernetes' `pkg/volume/hostpath`.
 const HOST_PATH: &str = "/tmp/hostpath_pv";
 /// A killed or frozen API server must not delay the end.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Removes the folders of all volumes if they are empty, which they are without real kubelets.
 pub(super) async fn remove(folder: &Folder) {
     let Ok(client) = client::for_kubeconfig(&folder.kubeconfig_of("seed")).await else { return };
     let api: Api<PersistentVolume> = Api::all(client);
-    let listed = tokio::time::timeout(PATIENCE, api.list(&ListParams::default())).await;
+    let listed = tokio::time::timeout(TIMEOUT, api.list(&ListParams::default())).await;
     for volume in listed.into_iter().flatten().flatten() {
         let path = volume.spec.and_then(|spec| spec.host_path).map(|source| source.path).unwrap_or_default();
         if Path::new(&path).starts_with(HOST_PATH) {

@@ -58,7 +58,7 @@ pub(super) struct JobFacts {
 }
 
 /// Whether `labels` contains all of `wanted`.
-pub(super) fn carries(labels: &Labels, wanted: &Labels) -> bool {
+pub(super) fn has_labels(labels: &Labels, wanted: &Labels) -> bool {
     wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 

@@ -182,13 +182,13 @@ fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
         |name: &str| variables.iter().find(|one| one.name == name).map(|one| one.value.as_deref().unwrap_or(""));
     let Some(services) = value("DEPENDENCY_SERVICE") else { return Vec::new() };
     let text = |name: &str| value(name).unwrap_or_default();
-    let named = |list| names(namespace, list);
+    let parse = |list| names(namespace, list);
 
     let service = |(namespace, name)| Dependency::Service { namespace, name };
-    let mut found: Vec<Dependency> = named(services).map(service).collect();
+    let mut found: Vec<Dependency> = parse(services).map(service).collect();
     found.extend(jobs(namespace, text("DEPENDENCY_JOBS"), text("DEPENDENCY_JOBS_JSON")));
     let daemon_set = |(namespace, name)| Dependency::DaemonSet { namespace, name };
-    found.extend(named(text("DEPENDENCY_DAEMONSET")).map(daemon_set));
+    found.extend(parse(text("DEPENDENCY_DAEMONSET")).map(daemon_set));
     found.extend(json_list(text("DEPENDENCY_POD_JSON")).into_iter().map(|pod: PodEntry| Dependency::Pod {
         namespace: or(pod.namespace, namespace),
         labels: pod.labels.unwrap_or_default(),

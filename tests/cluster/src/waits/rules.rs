@@ -71,7 +71,7 @@ impl Rule {
     }
 
     /// Whether the rule matches a pod.
-    pub(super) fn concerns(&self, namespace: &str, name: &str, labels: &BTreeMap<String, String>) -> bool {
+    pub(super) fn matches(&self, namespace: &str, name: &str, labels: &BTreeMap<String, String>) -> bool {
         self.namespace.as_ref().is_none_or(|wanted| wanted == namespace)
             && self.name.as_ref().is_none_or(|wanted| name.starts_with(wanted.as_str()))
             && self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
@@ -128,10 +128,10 @@ mod tests {
     fn rule_matches_namespace_name_and_labels() {
         let labels: BTreeMap<_, _> = [("application".to_string(), "glance".to_string())].into();
         let rule = Rule { labels: labels.clone(), ..Rule::new("openstack", "glance-db-", "fail") };
-        assert!(rule.concerns("openstack", "glance-db-sync-x7x2p", &labels));
-        assert!(!rule.concerns("other", "glance-db-sync-x7x2p", &labels));
-        assert!(!rule.concerns("openstack", "glance-api-0", &labels));
-        assert!(!rule.concerns("openstack", "glance-db-sync-x7x2p", &BTreeMap::new()));
+        assert!(rule.matches("openstack", "glance-db-sync-x7x2p", &labels));
+        assert!(!rule.matches("other", "glance-db-sync-x7x2p", &labels));
+        assert!(!rule.matches("openstack", "glance-api-0", &labels));
+        assert!(!rule.matches("openstack", "glance-db-sync-x7x2p", &BTreeMap::new()));
     }
 
     #[test]

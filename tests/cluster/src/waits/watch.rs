@@ -15,7 +15,7 @@ use super::rules::{FAULTS, FAULTS_NAMESPACE};
 use super::world::Change;
 
 /// The delay after a failed watch: tests kill the API server and want to continue as soon as it is back.
-const PAUSE: Duration = Duration::from_millis(200);
+const DELAY: Duration = Duration::from_millis(200);
 /// The delay after requesting an unknown kind of custom resource; its definition may be created later.
 const UNKNOWN_KIND: Duration = Duration::from_secs(1);
 
@@ -67,9 +67,9 @@ impl Changes {
 /// Waits until the API server knows the kind.
 async fn find(client: Client, kind: &CustomKind) -> Api<DynamicObject> {
     let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
-    let named = GroupVersionKind::gvk(group, version, &kind.kind);
+    let gvk = GroupVersionKind::gvk(group, version, &kind.kind);
     loop {
-        if let Ok((resource, capabilities)) = discovery::pinned_kind(&client, &named).await {
+        if let Ok((resource, capabilities)) = discovery::pinned_kind(&client, &gvk).await {
             return Api::dynamic(client, &resource, &capabilities.scope).constrain(&kind.namespace);
         }
         tokio::time::sleep(UNKNOWN_KIND).await;
@@ -99,7 +99,7 @@ impl Iterator for Steady {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        Some(PAUSE)
+        Some(DELAY)
     }
 }
 

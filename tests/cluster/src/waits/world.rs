@@ -11,7 +11,7 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Event;
 
 use super::facts::{
-    JobFacts, PodFacts, SliceFacts, carries, is_node_ready, job_facts, pod_facts, selected, slice_facts,
+    JobFacts, PodFacts, SliceFacts, has_labels, is_node_ready, job_facts, pod_facts, selected, slice_facts,
 };
 use super::needs::{CustomKind, Labels, SourceKind};
 use super::rules::{self, Rule, Rules};
@@ -57,9 +57,9 @@ pub(super) struct Touched {
     /// All of them.
     pub all: bool,
     /// Those that are not released.
-    pub held: bool,
+    pub waiting: bool,
     /// Those that wait for other pods.
-    pub held_by_pods: bool,
+    pub waiting_for_pods: bool,
     /// These pods.
     pub pods: HashSet<Key>,
     /// Kinds of custom resources that pods newly wait for.
@@ -69,11 +69,11 @@ pub(super) struct Touched {
 impl Touched {
     /// Whether it contains a pod.
     pub fn has(&self, key: &Key, pod: &PodFacts) -> bool {
-        let held = || !pod.is_released();
+        let is_waiting = || !pod.is_released();
         self.all
             || self.pods.contains(key)
-            || self.held && held()
-            || self.held_by_pods && held() && pod.needs.waits_for_pods()
+            || self.waiting && is_waiting()
+            || self.waiting_for_pods && is_waiting() && pod.needs.waits_for_pods()
     }
 }
 
@@ -82,7 +82,7 @@ impl Touched {
 pub(super) struct World {
     pods: Table<Key, PodFacts>,
     /// The pods of each node: most waits are for a pod on the same node, and there may be hundreds of nodes.
-    places: HashMap<String, HashSet<Key>>,
+    pods_by_node: HashMap<String, HashSet<Key>>,
     pub slices: Table<Key, SliceFacts>,
     pub jobs: Table<Key, JobFacts>,
     /// The labels of their pods.
@@ -118,17 +118,17 @@ impl World {
                 table.apply(event, |object| (object.name_any(), object.data.clone()))
             }
         };
-        touched.held |= changed;
+        touched.waiting |= changed;
     }
 
     fn apply_pod(&mut self, event: Event<Pod>, touched: &mut Touched) {
         if let Event::InitApply(pod) | Event::Apply(pod) | Event::Delete(pod) = &event {
             let (key, new) = (Key::of(pod), pod_facts(pod));
-            let concerns_others = self
+            let affects_others = self
                 .pods
                 .get(&key)
                 .is_none_or(|old| (old.is_ready, &old.node, &old.labels) != (new.is_ready, &new.node, &new.labels));
-            touched.held_by_pods |= concerns_others || matches!(event, Event::Delete(_));
+            touched.waiting_for_pods |= affects_others || matches!(event, Event::Delete(_));
             self.set_node(&key, &new.node, matches!(event, Event::Delete(_)));
             touched.pods.insert(key);
             for kind in new.needs.custom_kinds() {
@@ -142,9 +142,9 @@ impl World {
         self.pods.apply(event, |pod| (Key::of(&pod), pod_facts(&pod)));
     }
 
-    fn set_node(&mut self, key: &Key, node: &str, gone: bool) {
-        let pods = self.places.entry(node.to_owned()).or_default();
-        if gone {
+    fn set_node(&mut self, key: &Key, node: &str, is_deleted: bool) {
+        let pods = self.pods_by_node.entry(node.to_owned()).or_default();
+        if is_deleted {
             pods.remove(key);
         } else if pods.insert(key.clone()) && !node.is_empty() {
             // It had no node before.
@@ -154,7 +154,8 @@ impl World {
 
     /// Whether every initial list has arrived; before that, objects may appear to be missing.
     pub fn is_known(&self) -> bool {
-        let Self { pods, places: _, slices, jobs, daemon_sets, secrets, config_maps, nodes, customs: _, faults } = self;
+        let Self { pods, pods_by_node: _, slices, jobs, daemon_sets, secrets, config_maps, nodes, customs: _, faults } =
+            self;
         pods.is_known
             && slices.is_known
             && jobs.is_known
@@ -171,8 +172,8 @@ impl World {
 
     /// Returns the pods of a namespace with all of these labels.
     pub fn pods_with<'a>(&'a self, namespace: &'a str, labels: &'a Labels) -> impl Iterator<Item = &'a PodFacts> {
-        let here = self.pods.iter().filter(move |(key, _)| key.namespace == namespace);
-        here.map(|(_, pod)| pod).filter(|pod| carries(&pod.labels, labels))
+        let keys = self.pods.iter().filter(move |(key, _)| key.namespace == namespace);
+        keys.map(|(_, pod)| pod).filter(|pod| has_labels(&pod.labels, labels))
     }
 
     /// Returns those on a node.
@@ -182,9 +183,9 @@ impl World {
         namespace: &'a str,
         labels: &'a Labels,
     ) -> impl Iterator<Item = &'a PodFacts> {
-        let here = self.places.get(node).into_iter().flatten().filter(move |key| key.namespace == namespace);
+        let keys = self.pods_by_node.get(node).into_iter().flatten().filter(move |key| key.namespace == namespace);
         // A pod of the same name may have been recreated elsewhere while the watch was interrupted.
-        here.filter_map(|key| self.pods.get(key)).filter(move |pod| pod.node == node && carries(&pod.labels, labels))
+        keys.filter_map(|key| self.pods.get(key)).filter(move |pod| pod.node == node && has_labels(&pod.labels, labels))
     }
 
     pub fn has(&self, kind: SourceKind, namespace: &str, name: &str) -> bool {
@@ -203,7 +204,7 @@ impl World {
     /// Returns the first fault rule by name that matches a pod.
     pub fn rule(&self, key: &Key, pod: &PodFacts) -> Option<(&str, &Rule)> {
         let rules = self.faults.iter().flat_map(|(_, rules)| &rules.by_name);
-        let mut matching = rules.filter(|(_, rule)| rule.concerns(&key.namespace, &key.name, &pod.labels));
+        let mut matching = rules.filter(|(_, rule)| rule.matches(&key.namespace, &key.name, &pod.labels));
         matching.next().map(|(name, rule)| (name.as_str(), rule))
     }
 

@@ -11,12 +11,12 @@ use crate::help::TestNamespace;
 
 #[tokio::test]
 async fn audit_log_has_writes_in_order_without_reads() {
-    let place = TestNamespace::new("audited").await;
+    let test = TestNamespace::new("audited").await;
     for name in ["first", "second"] {
-        place.create::<ConfigMap>(json!({ "metadata": { "name": name } })).await;
+        test.create::<ConfigMap>(json!({ "metadata": { "name": name } })).await;
     }
-    place.api::<Secret>().get_opt("none").await.unwrap();
-    let entries = place.cluster.audit(Timestamp::UNIX_EPOCH).unwrap();
+    test.api::<Secret>().get_opt("none").await.unwrap();
+    let entries = test.cluster.audit(Timestamp::UNIX_EPOCH).unwrap();
     let here: Vec<_> = entries.iter().filter(|entry| entry.namespace == "audited" && entry.user == "admin").collect();
     assert!(here.iter().all(|entry| entry.is_write()), "{here:?}");
     let maps: Vec<_> = here.iter().filter(|entry| entry.resource == "configmaps").collect();
@@ -26,9 +26,9 @@ async fn audit_log_has_writes_in_order_without_reads() {
 
 #[tokio::test]
 async fn runs_a_process_as_a_service_account() {
-    let place = TestNamespace::new("accounts").await;
-    place.create::<ServiceAccount>(json!({ "metadata": { "name": "operator" } })).await;
-    let path = place.cluster.kubeconfig_for("accounts", "operator").await.unwrap();
+    let test = TestNamespace::new("accounts").await;
+    test.create::<ServiceAccount>(json!({ "metadata": { "name": "operator" } })).await;
+    let path = test.cluster.kubeconfig_for("accounts", "operator").await.unwrap();
     let kubeconfig = Kubeconfig::read_from(&path).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     assert!(config.auth_info.token_file.is_some());
@@ -40,7 +40,7 @@ async fn runs_a_process_as_a_service_account() {
 
 #[tokio::test]
 async fn names_an_unknown_service_account() {
-    let place = TestNamespace::new("no-accounts").await;
-    let error = place.cluster.kubeconfig_for("no-accounts", "ghost").await.unwrap_err().to_string();
+    let test = TestNamespace::new("no-accounts").await;
+    let error = test.cluster.kubeconfig_for("no-accounts", "ghost").await.unwrap_err().to_string();
     assert!(error.contains("service account no-accounts/ghost"), "{error}");
 }

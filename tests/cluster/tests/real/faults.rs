@@ -22,9 +22,9 @@ async fn pods_start_after_the_api_server_recovers() {
     nodes.get("node-1").await.unwrap();
 
     cluster.freeze(Component::Apiserver).await.unwrap();
-    let unanswered = tokio::time::timeout(Duration::from_millis(300), nodes.get("node-1")).await;
+    let response = tokio::time::timeout(Duration::from_millis(300), nodes.get("node-1")).await;
     // The client may close an old connection by itself, but it must not get a response.
-    assert!(!matches!(unanswered, Ok(Ok(_))), "a frozen server must not respond");
+    assert!(!matches!(response, Ok(Ok(_))), "a frozen server must not respond");
     cluster.thaw(Component::Apiserver).await.unwrap();
     in_time("a response after the thaw", nodes.get("node-1")).await.unwrap();
 

@@ -24,10 +24,10 @@ pub async fn shared() -> Cluster {
 }
 
 /// Fails the test after a generous timeout.
-pub async fn in_time<T>(what: &str, happens: impl Future<Output = T>) -> T {
+pub async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
     // Boxed, because kube's conditions are large futures.
-    let happened = tokio::time::timeout(Duration::from_mins(1), Box::pin(happens)).await;
-    happened.unwrap_or_else(|_| panic!("timed out waiting for {what}"))
+    let result = tokio::time::timeout(Duration::from_mins(1), Box::pin(future)).await;
+    result.unwrap_or_else(|_| panic!("timed out waiting for {what}"))
 }
 
 /// The namespace of a test.
@@ -62,23 +62,23 @@ impl TestNamespace {
     }
 
     /// Creates a pod with one container and settings as labels.
-    pub async fn pod(&self, name: &str, words: &[(&str, &str)]) {
-        let labels = labels(words);
+    pub async fn pod(&self, name: &str, settings: &[(&str, &str)]) {
+        let labels = labels(settings);
         let spec = json!({ "containers": [{ "name": "main", "image": "image" }] });
         self.create::<Pod>(json!({ "metadata": { "name": name, "labels": labels }, "spec": spec })).await;
     }
 
     /// Creates a Job with one container and settings as labels of its pods.
-    pub async fn job(&self, name: &str, restart_policy: &str, words: &[(&str, &str)]) {
+    pub async fn job(&self, name: &str, restart_policy: &str, settings: &[(&str, &str)]) {
         let spec = json!({ "restartPolicy": restart_policy, "containers": [{ "name": "main", "image": "image" }] });
-        let template = json!({ "metadata": { "labels": labels(words) }, "spec": spec });
+        let template = json!({ "metadata": { "labels": labels(settings) }, "spec": spec });
         let spec = json!({ "template": template, "backoffLimit": 2 });
         self.create::<Job>(json!({ "metadata": { "name": name }, "spec": spec })).await;
     }
 
     /// Sets or removes a setting (label) of a live pod.
-    pub async fn relabel(&self, pod: &str, word: &str, value: Option<&str>) {
-        let key = format!("kwok.osdpl.dev/{word}");
+    pub async fn relabel(&self, pod: &str, setting: &str, value: Option<&str>) {
+        let key = format!("kwok.osdpl.dev/{setting}");
         let patch = Patch::Merge(json!({ "metadata": { "labels": { key: value } } }));
         self.api::<Pod>().patch(pod, &PatchParams::default(), &patch).await.unwrap();
     }
@@ -110,10 +110,10 @@ impl TestNamespace {
     }
 }
 
-pub fn labels(words: &[(&str, &str)]) -> Value {
-    words
+pub fn labels(settings: &[(&str, &str)]) -> Value {
+    settings
         .iter()
-        .map(|(word, value)| (format!("kwok.osdpl.dev/{word}"), json!(value)))
+        .map(|(setting, value)| (format!("kwok.osdpl.dev/{setting}"), json!(value)))
         .collect::<serde_json::Map<_, _>>()
         .into()
 }
@@ -143,6 +143,6 @@ pub fn restarts(pod: &Pod) -> i32 {
     statuses.into_iter().map(|one| one.restart_count).max().unwrap_or(0)
 }
 
-pub fn annotation<'a>(pod: &'a Pod, word: &str) -> Option<&'a str> {
-    pod.annotations().get(&format!("kwok.osdpl.dev/{word}")).map(String::as_str)
+pub fn annotation<'a>(pod: &'a Pod, setting: &str) -> Option<&'a str> {
+    pod.annotations().get(&format!("kwok.osdpl.dev/{setting}")).map(String::as_str)
 }

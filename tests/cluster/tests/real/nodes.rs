@@ -10,8 +10,8 @@ use crate::help::{TestNamespace, in_time, is_ready};
 
 #[tokio::test]
 async fn node_goes_down_by_label_and_recovers() {
-    let place = TestNamespace::new("nodes").await;
-    let nodes: Api<Node> = Api::all(place.cluster.client());
+    let test = TestNamespace::new("nodes").await;
+    let nodes: Api<Node> = Api::all(test.cluster.client());
     // A node of this test, to which no pods of other tests are scheduled.
     let node = json!({ "metadata": { "name": "spare" }, "spec": { "unschedulable": true } });
     nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
@@ -26,41 +26,41 @@ async fn node_goes_down_by_label_and_recovers() {
         let spec = json!({ "nodeName": "spare", "containers": [{ "name": "main", "image": "image" }] });
         json!({ "metadata": { "name": name }, "spec": spec })
     };
-    place.create::<Pod>(pod("before")).await;
-    place.ready("before").await;
+    test.create::<Pod>(pod("before")).await;
+    test.ready("before").await;
 
     let label =
         |value: Option<&str>| Patch::Merge(json!({ "metadata": { "labels": { "kwok.osdpl.dev/ready": value } } }));
     nodes.patch("spare", &PatchParams::default(), &label(Some("false"))).await.unwrap();
     in_time("the node going down", await_condition(nodes.clone(), "spare", ready("False"))).await.unwrap();
-    place.pod_where("before", "losing readiness", |pod| !is_ready(pod)).await;
+    test.pod_where("before", "losing readiness", |pod| !is_ready(pod)).await;
 
     nodes.patch("spare", &PatchParams::default(), &label(None)).await.unwrap();
     in_time("the node coming back", await_condition(nodes, "spare", ready("True"))).await.unwrap();
-    place.ready("before").await;
+    test.ready("before").await;
 }
 
 #[tokio::test]
 async fn load_balancer_gets_an_address() {
-    let place = TestNamespace::new("balancer").await;
+    let test = TestNamespace::new("balancer").await;
     let spec = json!({ "type": "LoadBalancer", "ports": [{ "port": 80 }] });
-    place.create::<Service>(json!({ "metadata": { "name": "public" }, "spec": spec })).await;
+    test.create::<Service>(json!({ "metadata": { "name": "public" }, "spec": spec })).await;
     let has_address = |service: Option<&Service>| {
         let status = service.and_then(|service| service.status.as_ref()?.load_balancer.as_ref());
         status.is_some_and(|status| status.ingress.iter().flatten().any(|one| one.ip.is_some()))
     };
-    in_time("an address", await_condition(place.api::<Service>(), "public", has_address)).await.unwrap();
+    in_time("an address", await_condition(test.api::<Service>(), "public", has_address)).await.unwrap();
 }
 
 #[tokio::test]
 async fn default_class_binds_a_claim() {
-    let place = TestNamespace::new("claims").await;
+    let test = TestNamespace::new("claims").await;
     let spec = json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } });
-    place.create::<PersistentVolumeClaim>(json!({ "metadata": { "name": "data" }, "spec": spec })).await;
+    test.create::<PersistentVolumeClaim>(json!({ "metadata": { "name": "data" }, "spec": spec })).await;
     let bound = |claim: Option<&PersistentVolumeClaim>| {
         claim.and_then(|claim| claim.status.as_ref()?.phase.as_deref()) == Some("Bound")
     };
-    let claim = await_condition(place.api::<PersistentVolumeClaim>(), "data", bound);
+    let claim = await_condition(test.api::<PersistentVolumeClaim>(), "data", bound);
     let claim = in_time("the claim being bound", claim).await.unwrap().unwrap();
     assert_eq!(claim.spec.unwrap().storage_class_name.as_deref(), Some("general"));
 }

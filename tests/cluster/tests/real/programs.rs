@@ -7,22 +7,22 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// Creates folders for the cache and programs, with a fake `go` that counts its builds and returns the given result.
-fn play(version: &str, build: &str) -> TempDir {
+fn fake_go(version: &str, build: &str) -> TempDir {
     let root = tempfile::tempdir().unwrap();
-    put_go(root.path(), version, build);
+    write_go(root.path(), version, build);
     root
 }
 
-fn put_go(root: &Path, version: &str, build: &str) {
+fn write_go(root: &Path, version: &str, build: &str) {
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = env ]; then echo {version}; exit; fi\n\
          while [ \"$1\" != -o ]; do shift; done\necho built >> {}/builds\n{build}\n",
         root.display()
     );
-    put(&root.join("bin/go"), &script);
+    write_program(&root.join("bin/go"), &script);
 }
 
-fn put(path: &Path, script: &str) {
+fn write_program(path: &Path, script: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, script).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -51,47 +51,47 @@ const SUCCEED: &str = "sleep 0.3; mkdir -p $(dirname $2); echo program > $2";
 
 #[test]
 fn concurrent_builds_happen_once() {
-    let root = play("go1.30.0", SUCCEED);
+    let root = fake_go("go1.30.0", SUCCEED);
     let both = [programs(root.path()), programs(root.path())];
     let both = both.map(|mut one| one.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
     let outputs = both.map(|one| one.wait_with_output().unwrap());
     assert!(outputs.iter().all(|output| output.status.success()), "{outputs:?}");
     assert_eq!(outputs[0].stdout, outputs[1].stdout);
     assert_eq!(builds(root.path()), 1);
-    assert!(run(root.path()).stderr.is_empty(), "a third must find it in silence");
+    assert!(run(root.path()).stderr.is_empty(), "a third run must find the program without output");
 }
 
 #[test]
 fn failed_build_shows_the_output_of_go() {
-    let root = play("go1.30.0", "echo 'undefined: foo' >&2; exit 1");
+    let root = fake_go("go1.30.0", "echo 'undefined: foo' >&2; exit 1");
     let failed = run(root.path());
     assert!(!failed.status.success());
-    let said = text(&failed.stderr);
-    assert!(said.contains("building kwok 0.") && said.contains("undefined: foo"), "{said}");
-    put_go(root.path(), "go1.30.0", SUCCEED);
+    let error = text(&failed.stderr);
+    assert!(error.contains("building kwok 0.") && error.contains("undefined: foo"), "{error}");
+    write_go(root.path(), "go1.30.0", SUCCEED);
     assert!(run(root.path()).status.success());
 }
 
 #[test]
 fn reports_missing_or_old_go_with_a_remedy() {
-    let old = play("go1.20.1", SUCCEED);
-    let said = run(old.path());
-    assert!(text(&said.stderr).contains("Go here is go1.20.1; install Go 1.26"), "{}", text(&said.stderr));
-    let none = play("go1.30.0", SUCCEED);
+    let old = fake_go("go1.20.1", SUCCEED);
+    let output = run(old.path());
+    assert!(text(&output.stderr).contains("Go here is go1.20.1; install Go 1.26"), "{}", text(&output.stderr));
+    let none = fake_go("go1.30.0", SUCCEED);
     std::fs::remove_file(none.path().join("bin/go")).unwrap();
-    let said = run(none.path());
-    let said = text(&said.stderr);
-    assert!(said.contains("cannot build kwok: the go command does not run"), "{said}");
-    assert!(said.contains("or put kwok itself on PATH"), "{said}");
+    let output = run(none.path());
+    let error = text(&output.stderr);
+    assert!(error.contains("cannot build kwok: the go command does not run"), "{error}");
+    assert!(error.contains("or put kwok itself on PATH"), "{error}");
 }
 
 #[test]
 fn uses_compatible_programs_in_path() {
-    let root = play("go1.30.0", SUCCEED);
+    let root = fake_go("go1.30.0", SUCCEED);
     let on_path = root.path().join("bin/kwok");
-    put(&on_path, "#!/bin/sh\necho 'kwok version 0.8.7 go1.30.0 (linux/amd64)'\n");
+    write_program(&on_path, "#!/bin/sh\necho 'kwok version 0.8.7 go1.30.0 (linux/amd64)'\n");
     assert_eq!(text(&run(root.path()).stdout), format!("kwok\t{}\n", on_path.display()));
-    put(&on_path, "#!/bin/sh\necho 'kwok version 0.7.0 go1.30.0 (linux/amd64)'\n");
+    write_program(&on_path, "#!/bin/sh\necho 'kwok version 0.7.0 go1.30.0 (linux/amd64)'\n");
     assert!(text(&run(root.path()).stdout).contains("/cache/programs/kwok-0.8"));
     assert_eq!(builds(root.path()), 1);
 }

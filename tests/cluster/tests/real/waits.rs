@@ -40,24 +40,24 @@ fn waits_as(reason: &'static str, text: &str) -> impl Fn(&Pod) -> bool + Send {
 
 #[tokio::test]
 async fn waits_for_a_service_and_a_job() {
-    let place = TestNamespace::new("waits-service").await;
+    let test = TestNamespace::new("waits-service").await;
     let variables = [("DEPENDENCY_SERVICE", "waits-service:mariadb"), ("DEPENDENCY_JOBS", "db-sync")];
-    place.create::<Pod>(entrypoint("api", &variables)).await;
-    let text = "service waits-service/mariadb; job waits-service/db-sync";
-    place.pod_where("api", "waiting for both", waits_as("PodInitializing", text)).await;
-    let log = place.api::<Pod>().logs("api", &LogParams { container: Some("init".into()), ..Default::default() }).await;
+    test.create::<Pod>(entrypoint("api", &variables)).await;
+    let message = "service waits-service/mariadb; job waits-service/db-sync";
+    test.pod_where("api", "waiting for both", waits_as("PodInitializing", message)).await;
+    let log = test.api::<Pod>().logs("api", &LogParams { container: Some("init".into()), ..Default::default() }).await;
     assert!(log.unwrap().contains("Resolving dependency service waits-service/mariadb failed\n"));
 
-    place.job("db-sync", "OnFailure", &[]).await;
-    place.pod_where("api", "waiting only for the service", waits_for("service waits-service/mariadb")).await;
+    test.job("db-sync", "OnFailure", &[]).await;
+    test.pod_where("api", "waiting only for the service", waits_for("service waits-service/mariadb")).await;
 
     let spec = json!({ "selector": { "application": "mariadb" }, "ports": [{ "port": 3306 }] });
-    place.create::<Service>(json!({ "metadata": { "name": "mariadb" }, "spec": spec })).await;
+    test.create::<Service>(json!({ "metadata": { "name": "mariadb" }, "spec": spec })).await;
     let spec = json!({ "containers": [{ "name": "main", "image": "image" }] });
     let metadata = json!({ "name": "mariadb-0", "labels": { "application": "mariadb" } });
-    place.create::<Pod>(json!({ "metadata": metadata, "spec": spec })).await;
-    let api = place.ready("api").await;
-    let mariadb = place.api::<Pod>().get("mariadb-0").await.unwrap();
+    test.create::<Pod>(json!({ "metadata": metadata, "spec": spec })).await;
+    let api = test.ready("api").await;
+    let mariadb = test.api::<Pod>().get("mariadb-0").await.unwrap();
     let since = |pod: &Pod| {
         let conditions = pod.status.clone().unwrap().conditions.unwrap();
         conditions.into_iter().find(|one| one.type_ == "Ready").unwrap().last_transition_time.unwrap().0
@@ -68,81 +68,81 @@ async fn waits_for_a_service_and_a_job() {
 
 #[tokio::test]
 async fn job_with_endless_wait_never_completes() {
-    let place = TestNamespace::new("waits-job").await;
+    let test = TestNamespace::new("waits-job").await;
     let pod = entrypoint("unused", &[("DEPENDENCY_JOBS", "db-init")]);
     let mut spec = pod["spec"].clone();
     spec["restartPolicy"] = json!("OnFailure");
-    place.create::<Job>(json!({ "metadata": { "name": "db-sync" }, "spec": { "template": { "spec": spec } } })).await;
-    let held = place.pod_of_job("db-sync", "the Job's pod waiting", waits_for("job waits-job/db-init")).await;
-    assert_eq!(held.status.unwrap().phase.as_deref(), Some("Pending"));
-    place.job("db-init", "OnFailure", &[]).await;
-    in_time("both Jobs completing", await_condition(place.api::<Job>(), "db-sync", conditions::is_job_completed()))
+    test.create::<Job>(json!({ "metadata": { "name": "db-sync" }, "spec": { "template": { "spec": spec } } })).await;
+    let pod = test.pod_of_job("db-sync", "the Job's pod waiting", waits_for("job waits-job/db-init")).await;
+    assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Pending"));
+    test.job("db-init", "OnFailure", &[]).await;
+    in_time("both Jobs completing", await_condition(test.api::<Job>(), "db-sync", conditions::is_job_completed()))
         .await
         .unwrap();
 }
 
 #[tokio::test]
 async fn waits_for_a_pod_on_the_same_node() {
-    let place = TestNamespace::new("waits-node").await;
+    let test = TestNamespace::new("waits-node").await;
     let json = r#"[{"labels":{"component":"agent"},"requireSameNode":true}]"#;
     let mut compute = entrypoint("compute", &[("DEPENDENCY_POD_JSON", json)]);
     compute["spec"]["nodeName"] = json!("node-1");
-    place.create::<Pod>(compute).await;
+    test.create::<Pod>(compute).await;
     let agent = |name: &str, node: &str| {
         let spec = json!({ "nodeName": node, "containers": [{ "name": "main", "image": "image" }] });
         json!({ "metadata": { "name": name, "labels": { "component": "agent" } }, "spec": spec })
     };
-    place.create::<Pod>(agent("elsewhere", "node-2")).await;
-    place.ready("elsewhere").await;
-    place.pod_where("compute", "still waiting", waits_for("pod in waits-node on node-1 with component=agent")).await;
-    place.create::<Pod>(agent("here", "node-1")).await;
-    place.ready("compute").await;
+    test.create::<Pod>(agent("elsewhere", "node-2")).await;
+    test.ready("elsewhere").await;
+    test.pod_where("compute", "still waiting", waits_for("pod in waits-node on node-1 with component=agent")).await;
+    test.create::<Pod>(agent("here", "node-1")).await;
+    test.ready("compute").await;
 }
 
 #[tokio::test]
 async fn waits_for_a_missing_secret_volume() {
-    let place = TestNamespace::new("waits-volume").await;
+    let test = TestNamespace::new("waits-volume").await;
     let volume = json!({ "name": "etc", "secret": { "secretName": "glance-etc" } });
     let spec = json!({ "containers": [{ "name": "main", "image": "image" }], "volumes": [volume] });
-    place.create::<Pod>(json!({ "metadata": { "name": "glance" }, "spec": spec })).await;
-    let pod = place
+    test.create::<Pod>(json!({ "metadata": { "name": "glance" }, "spec": spec })).await;
+    let pod = test
         .pod_where("glance", "waiting", waits_as("ContainerCreating", "secret waits-volume/glance-etc (etc)"))
         .await;
     assert!(pod.status.unwrap().pod_ip.is_none());
     let failed = |event: &Event| event.reason.as_deref() == Some("FailedMount");
     let events = || async {
         loop {
-            let events = place.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+            let events = test.api::<Event>().list(&ListParams::default()).await.unwrap().items;
             if events.iter().any(failed) {
                 return;
             }
         }
     };
     in_time("the event", events()).await;
-    place.create::<Secret>(json!({ "metadata": { "name": "glance-etc" } })).await;
-    place.ready("glance").await;
+    test.create::<Secret>(json!({ "metadata": { "name": "glance-etc" } })).await;
+    test.ready("glance").await;
 }
 
 #[tokio::test]
 async fn waits_for_a_missing_environment_secret() {
-    let place = TestNamespace::new("waits-environment").await;
+    let test = TestNamespace::new("waits-environment").await;
     let container = json!({ "name": "main", "image": "image", "envFrom": [{ "secretRef": { "name": "keys" } }] });
-    place.create::<Pod>(json!({ "metadata": { "name": "api" }, "spec": { "containers": [container] } })).await;
-    let is_told = waits_as("CreateContainerConfigError", "secret waits-environment/keys (main)");
-    place.pod_where("api", "waiting", is_told).await;
-    place.create::<Secret>(json!({ "metadata": { "name": "keys" } })).await;
-    place.ready("api").await;
+    test.create::<Pod>(json!({ "metadata": { "name": "api" }, "spec": { "containers": [container] } })).await;
+    let is_reported = waits_as("CreateContainerConfigError", "secret waits-environment/keys (main)");
+    test.pod_where("api", "waiting", is_reported).await;
+    test.create::<Secret>(json!({ "metadata": { "name": "keys" } })).await;
+    test.ready("api").await;
 }
 
 #[tokio::test]
 async fn waits_for_a_later_defined_custom_resource() {
-    let place = TestNamespace::new("waits-custom").await;
+    let test = TestNamespace::new("waits-custom").await;
     let wanted = r#"[{"apiVersion":"tests.osdpl.dev/v1","kind":"Database","name":"glance",
                       "fields":[{"key":"spec.phase","value":"Ready"}]}]"#;
-    place.create::<Pod>(entrypoint("api", &[("DEPENDENCY_CUSTOM_RESOURCE", wanted)])).await;
-    place.pod_where("api", "waiting", waits_for("database waits-custom/glance")).await;
+    test.create::<Pod>(entrypoint("api", &[("DEPENDENCY_CUSTOM_RESOURCE", wanted)])).await;
+    test.pod_where("api", "waiting", waits_for("database waits-custom/glance")).await;
 
-    let crds: Api<CustomResourceDefinition> = Api::all(place.cluster.client());
+    let crds: Api<CustomResourceDefinition> = Api::all(test.cluster.client());
     let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
     let definition = json!({
         "metadata": { "name": "databases.tests.osdpl.dev" },
@@ -156,12 +156,12 @@ async fn waits_for_a_later_defined_custom_resource() {
     in_time("the kind's definition", established).await.unwrap();
 
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("tests.osdpl.dev", "v1", "Database"));
-    let databases: Api<DynamicObject> = Api::namespaced_with(place.cluster.client(), "waits-custom", &resource);
+    let databases: Api<DynamicObject> = Api::namespaced_with(test.cluster.client(), "waits-custom", &resource);
     let database = json!({
         "apiVersion": "tests.osdpl.dev/v1", "kind": "Database",
         "metadata": { "name": "glance" }, "spec": { "phase": "Ready" },
     });
     databases.create(&PostParams::default(), &serde_json::from_value(database).unwrap()).await.unwrap();
-    assert!(is_ready(&place.ready("api").await));
+    assert!(is_ready(&test.ready("api").await));
     assert_eq!(definition.name_any(), "databases.tests.osdpl.dev");
 }

@@ -1,0 +1,101 @@
+//! Reads the existing cloud: helm's records, the given charts, and other owners of releases. Read-only.
+
+use std::collections::BTreeMap;
+
+use osdpl_core::adopt::{IdentifiedReleases, InstalledRelease};
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::observed::ReleaseKey;
+use osdpl_core::release::{Maker, RevisionSource, Status};
+use osdpl_operator::charts::{ChartRequest, Store};
+use osdpl_operator::cluster::Reader;
+use osdpl_operator::controller::chart_of_release;
+
+/// The releases that helm has recorded.
+#[derive(Default)]
+pub(crate) struct HelmReleases {
+    /// The deployed releases that osdpl does not manage.
+    pub found: Vec<InstalledRelease>,
+    /// The other releases, and why each is excluded.
+    pub others: BTreeMap<ReleaseKey, String>,
+}
+
+/// Reads the releases that helm has recorded.
+pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<HelmReleases> {
+    let mut releases = HelmReleases::default();
+    for meta in cluster.newest_records(namespace).await? {
+        let key = meta.release.clone();
+        let exclusion = match (&meta.maker, meta.status) {
+            (Maker::Ours(_), _) => Some("already managed by osdpl".to_owned()),
+            (_, Status::Deployed) => None,
+            (_, status) => Some(format!("revision {} is {status}; repair it with helm first", meta.revision)),
+        };
+        if let Some(reason) = exclusion {
+            releases.others.insert(key, reason);
+            continue;
+        }
+        match cluster.recorded_source(&key, meta.revision.into()).await? {
+            Ok((source, _)) => releases.found.push(InstalledRelease::new(key, meta.revision, source)),
+            Err(problem) => drop(releases.others.insert(key, problem)),
+        }
+    }
+    Ok(releases)
+}
+
+/// How the chart to use compares to the recorded one.
+pub(crate) enum ChartState {
+    /// It differs.
+    Other(String),
+    /// It can't be obtained or read.
+    Unknown(String),
+}
+
+/// Returns the charts that differ from the recorded ones, by the catalogue's name.
+pub(crate) async fn differing_charts(
+    store: &Store,
+    known: &IdentifiedReleases<'_>,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+) -> BTreeMap<String, ChartState> {
+    let mut states = BTreeMap::new();
+    for (name, found) in &known.releases {
+        let Some((request, _)) = chart_of_release(store, spec, catalog, name) else { continue };
+        if let Some(state) = compare_chart(store, &request, &found.source).await {
+            states.insert(name.clone(), state);
+        }
+    }
+    states
+}
+
+/// Compares the chart to use with the recorded one; `None` if they are equal.
+async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionSource) -> Option<ChartState> {
+    let recorded = &source.chart.version;
+    let chart = match store.obtain(request).await {
+        Ok(chart) => chart,
+        Err(error) => return Some(ChartState::Unknown(format!("its chart can't be obtained: {error}"))),
+    };
+    match chart.fingerprint() {
+        Ok(fingerprint) if chart.version == *recorded && fingerprint == source.fingerprint => None,
+        Ok(_) if chart.version == *recorded => Some(ChartState::Other(format!(
+            "the given chart, which has other templates or defaults under the same version {recorded}"
+        ))),
+        Ok(_) => Some(ChartState::Other(format!("its chart from {recorded} to {}", chart.version))),
+        Err(error) => Some(ChartState::Unknown(format!("its chart can't be read: {error}"))),
+    }
+}
+
+/// Returns other owners of releases, by the catalogue's name.
+pub(crate) async fn other_owners(
+    cluster: &Reader,
+    known: &IdentifiedReleases<'_>,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut owners = BTreeMap::new();
+    for (name, found) in &known.releases {
+        if let Ok((_, objects)) = cluster.recorded_source(&found.key, found.revision.into()).await?
+            && let Some(owner) = cluster.other_owner(&found.key, &objects).await?
+        {
+            owners.insert(name.clone(), owner);
+        }
+    }
+    Ok(owners)
+}

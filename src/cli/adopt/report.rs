@@ -1,0 +1,166 @@
+//! Reports the existing releases, and the changes of adopting each of them, as text and JSON.
+
+mod release;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::discover::ChartState;
+use super::effects::Effects;
+use super::warnings::{self, Warning};
+use osdpl_core::adopt::{Description, IdentifiedReleases};
+use osdpl_core::catalog::Level;
+use osdpl_core::difference::{Difference, Effect};
+use release::ReleaseReport;
+
+/// The report of `osdpl adopt`.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AdoptReport {
+    pub releases: Vec<ReleaseReport>,
+    /// Releases that do not exist but that others need: the spec pauses them.
+    pub installs: Vec<String>,
+    /// Releases that are ignored, and why.
+    #[serde(rename = "left")]
+    pub ignored: Vec<IgnoredRelease>,
+    pub openstack_release: String,
+    pub presets: Vec<String>,
+    pub findings: Vec<String>,
+    /// Publicly known passwords.
+    pub shipped: Vec<Warning>,
+    /// The note about the cloud's Ceph.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ceph: Option<String>,
+    /// The names of the Secrets that the spec references.
+    pub secrets: Vec<String>,
+    /// Whether charts were given; without them, the operator's charts are assumed to be those in use.
+    pub charts: bool,
+}
+
+/// A release that is not part of the description.
+#[derive(Serialize)]
+pub(crate) struct IgnoredRelease {
+    pub release: String,
+    pub why: String,
+}
+
+/// The data of the report, by the catalogue's names of releases.
+pub(crate) struct Observations {
+    pub owners: BTreeMap<String, String>,
+    pub charts: BTreeMap<String, ChartState>,
+    pub effects: BTreeMap<String, Effects>,
+    /// Whether charts were given.
+    pub has_charts: bool,
+    /// Publicly known passwords.
+    pub shipped: Vec<Warning>,
+    /// The note about the cloud's Ceph.
+    pub ceph: Option<String>,
+}
+
+impl AdoptReport {
+    pub(crate) fn new(known: &IdentifiedReleases<'_>, described: &Description, mut observations: Observations) -> Self {
+        let releases = known
+            .releases
+            .iter()
+            .map(|(name, found)| ReleaseReport::new(name, found, described, &mut observations))
+            .collect();
+        let ignored =
+            known.unknown.iter().map(|(key, why)| IgnoredRelease { release: key.to_string(), why: why.clone() });
+        let findings = described.findings.iter().map(|finding| {
+            let word = if finding.level == Level::Error { "error" } else { "warning" };
+            format!("{word}: {finding}")
+        });
+        Self {
+            releases,
+            installs: described.installs.clone(),
+            ignored: ignored.collect(),
+            openstack_release: described.spec.openstack_release.clone(),
+            presets: described.spec.presets.clone(),
+            findings: findings.collect(),
+            shipped: observations.shipped,
+            ceph: observations.ceph,
+            secrets: described.secrets.keys().cloned().collect(),
+            charts: observations.has_charts,
+        }
+    }
+
+    /// Returns the report as text; `file` is the written file.
+    pub(crate) fn table(&self, file: Option<&Path>) -> String {
+        let mut text = String::new();
+        for release in &self.releases {
+            let ReleaseReport { name, release: key, chart, .. } = release;
+            let _ = writeln!(text, "{name:<14} {key:<28} {chart:<28} {}", release.sentence());
+            for detail in release.details() {
+                let _ = writeln!(text, "    {detail}");
+            }
+        }
+        for name in &self.installs {
+            let _ = writeln!(
+                text,
+                "{name:<14} is not here but needed by others: paused; set `external` of its service if it runs elsewhere"
+            );
+        }
+        for IgnoredRelease { release, why } in &self.ignored {
+            let _ = writeln!(text, "{:<14} {release:<28} ignored: {why}", "-");
+        }
+        for finding in &self.findings {
+            let _ = writeln!(text, "{finding}");
+        }
+        text.push_str(&warnings::format(&self.shipped));
+        if let Some(note) = &self.ceph {
+            let _ = writeln!(text, "{note}");
+        }
+        let presets =
+            if self.presets.is_empty() { "no preset".into() } else { format!("presets {}", self.presets.join(", ")) };
+        let _ = writeln!(text, "{}", self.summary());
+        let _ = writeln!(text, "OpenStack {}, {presets}; nothing was written to the cluster.", self.openstack_release);
+        if let Some(file) = file {
+            let secrets = self.secrets.len();
+            let file = file.display();
+            let _ = writeln!(
+                text,
+                "{file} has the resource and {secrets} Secrets: kubectl apply --server-side -f {file}, then osdpl plan"
+            );
+        }
+        text
+    }
+
+    /// Returns the summary.
+    fn summary(&self) -> String {
+        let adoptable: Vec<&ReleaseReport> = self.releases.iter().filter(|release| release.owner.is_none()).collect();
+        let same = adoptable.iter().filter(|release| release.is_unchanged()).count();
+        let mut text = format!("{same} of {} releases can be adopted unchanged", self.releases.len());
+        if same < adoptable.len() {
+            let _ = write!(text, ", {} would change{}", adoptable.len() - same, count_effects(&adoptable));
+            text.push_str(" (each waits for approval after adoption)");
+        }
+        if same < self.releases.len() && !self.charts {
+            text.push_str("; no charts are given (--charts), so objects are not compared");
+        } else if !self.charts {
+            text.push_str(", provided that the operator uses the same charts (--charts compares them)");
+        }
+        text.push('.');
+        text
+    }
+}
+
+/// Returns the numbers of changed objects by kind of change.
+fn count_effects(releases: &[&ReleaseReport]) -> String {
+    let objects: Vec<&Difference> = releases.iter().flat_map(|release| &release.effects.objects).collect();
+    let count = |is: fn(&Effect) -> bool| objects.iter().filter(|object| is(&object.effect)).count();
+    let counts = [
+        (count(|effect| *effect == Effect::Added), "added"),
+        (count(|effect| !matches!(effect, Effect::Added | Effect::Removed | Effect::Kept)), "changed"),
+        (count(Effect::ends_pods), "of these with a restart of pods"),
+        (count(|effect| matches!(effect, Effect::Recreated { .. })), "to be recreated"),
+        (count(|effect| *effect == Effect::Removed), "deleted"),
+    ];
+    let parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, change)| format!("{n} {change}")).collect();
+    if parts.is_empty() { String::new() } else { format!("; objects: {}", parts.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests;

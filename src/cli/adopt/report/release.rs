@@ -1,0 +1,111 @@
+//! The report about one release.
+
+use serde::Serialize;
+
+use super::Observations;
+use crate::adopt::discover::ChartState;
+use crate::adopt::effects::Effects;
+use osdpl_core::adopt::{Description, InstalledRelease};
+use osdpl_core::observed::ComparisonResult;
+
+/// The report about one release.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReleaseReport {
+    pub name: String,
+    pub release: String,
+    pub chart: String,
+    pub revision: u32,
+    /// The number of values that the spec overrides for this release only.
+    pub overrides: usize,
+    /// Changes of its upgrade other than values and objects.
+    pub changes: Vec<String>,
+    #[serde(flatten)]
+    pub effects: Effects,
+    /// Another tool that manages it, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+}
+
+impl ReleaseReport {
+    pub(crate) fn new(
+        name: &str,
+        found: &InstalledRelease,
+        described: &Description,
+        observations: &mut Observations,
+    ) -> Self {
+        let chart = &found.source.chart;
+        Self {
+            name: name.to_owned(),
+            release: found.key.to_string(),
+            chart: format!("{} {}", chart.name, chart.version),
+            revision: found.revision,
+            overrides: count_overrides(name, described),
+            changes: changes(name, described, observations),
+            effects: observations.effects.remove(name).unwrap_or_default(),
+            owner: observations.owners.remove(name),
+        }
+    }
+
+    /// Whether adopting it would change nothing.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        let Effects { values, objects, unrendered } = &self.effects;
+        self.changes.is_empty() && values.is_empty() && objects.is_empty() && unrendered.is_none()
+    }
+
+    /// Returns one sentence about the adoption.
+    pub(crate) fn sentence(&self) -> String {
+        let overrides = match self.overrides {
+            0 => String::new(),
+            1 => " (1 value of its own)".to_owned(),
+            count => format!(" ({count} values of its own)"),
+        };
+        if let Some(owner) = &self.owner {
+            return format!("can't be adopted: {owner}");
+        }
+        if self.is_unchanged() {
+            return format!("adopting it changes nothing{overrides}");
+        }
+        let Effects { values, objects, unrendered } = &self.effects;
+        let counted = |count: usize, noun: &str| {
+            (count > 0).then(|| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }))
+        };
+        let mut parts = self.changes.clone();
+        parts.extend(counted(values.len(), "value"));
+        parts.extend(counted(objects.len(), "object"));
+        let parts = if parts.is_empty() { "no value".to_owned() } else { parts.join(", ") };
+        let unrendered = unrendered.as_ref().map(|why| format!("; objects not compared: {why}")).unwrap_or_default();
+        format!("adopting it would change {parts}{overrides}{unrendered}")
+    }
+
+    /// Returns one line for each value and each object.
+    pub(crate) fn details(&self) -> Vec<String> {
+        if self.owner.is_some() {
+            return Vec::new();
+        }
+        let values = self.effects.values.iter().map(crate::value_change::Change::describe);
+        values.chain(self.effects.objects.iter().map(ToString::to_string)).collect()
+    }
+}
+
+/// Returns the number of values that the spec overrides for the release.
+fn count_overrides(name: &str, described: &Description) -> usize {
+    let release = described.spec.services.values().find_map(|service| service.releases.get(name));
+    release.map_or(0, |release| osdpl_values::leaves(&release.overrides.values).len() + release.overrides.unset.len())
+}
+
+/// Returns the change of the chart, and what could not be compared; values and objects are listed elsewhere.
+fn changes(name: &str, described: &Description, observations: &Observations) -> Vec<String> {
+    let verdict = described.compared.get(name).map(|compared| &compared.result);
+    let compared_change = match verdict {
+        Some(ComparisonResult::Same) => None,
+        Some(ComparisonResult::Differs { chart, .. }) => chart.clone(),
+        Some(result @ (ComparisonResult::Owned(_) | ComparisonResult::Unknown(_))) => Some(result.to_string()),
+        None => Some("everything: the spec does not select it; see the errors below".to_owned()),
+    };
+    let chart = match observations.charts.get(name) {
+        Some(ChartState::Other(change)) => Some(change.clone()),
+        Some(ChartState::Unknown(_)) | None => None,
+    };
+    chart.into_iter().chain(compared_change).collect()
+}

@@ -1,0 +1,99 @@
+//! Requests the operator to adopt releases with an annotation, which the operator removes when it is done.
+
+mod adoptability;
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+
+use super::Arguments;
+use crate::common::{Target, unknown_release};
+use crate::connect::readable;
+use crate::output;
+use adoptability::{Adoptability, AdoptionCheck};
+use osdpl_core::api::{ADOPT, OpenStackDeployment};
+use osdpl_core::catalog::Catalog;
+use osdpl_core::desired::select;
+use osdpl_operator::cluster::Reader;
+
+impl Arguments {
+    pub(super) async fn request_adoption(self) -> anyhow::Result<ExitCode> {
+        let client = self.cluster.client().await?;
+        let target = Target { name: self.name, namespace: self.namespace, cluster: self.cluster };
+        let deployment = target.find(&client).await?;
+        let catalog = self.catalog.load_from(&client, &deployment.namespace().unwrap_or_default(), None).await?;
+        let requested = if self.all { None } else { Some(self.releases) };
+        let (adoptable, refused) = adoptable_releases(&client, &deployment, &catalog, requested.as_deref()).await?;
+        let code = if refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        if adoptable.is_empty() {
+            return Ok(code);
+        }
+        // Never write `all`: a release that can't be adopted now must not be adopted later by an old annotation.
+        annotate(client, &deployment, &adoptable).await?;
+        output::line(format_args!(
+            "the operator adopts {}: releases that match the spec are in sync from then on, and changes to the others wait for approval; see `osdpl plan`",
+            adoptable.join(", ")
+        ));
+        Ok(code)
+    }
+}
+
+/// Returns the requested (or else all) releases that can be adopted, and the number of those that can't.
+///
+/// It prints why a release can't be adopted, and the releases that osdpl already manages.
+///
+/// # Errors
+/// If a requested release can't be adopted; all of them are reported at once, before anything is written.
+async fn adoptable_releases(
+    client: &Client,
+    deployment: &OpenStackDeployment,
+    catalog: &Catalog,
+    requested: Option<&[String]>,
+) -> anyhow::Result<(Vec<String>, usize)> {
+    let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
+    let selection = select(&name, &namespace, &deployment.spec, catalog);
+    let cluster = Reader::new(client.clone());
+    let check = AdoptionCheck::new(&cluster, deployment, &selection).await?;
+    let names = requested.map_or_else(|| selection.releases.keys().cloned().collect(), <[String]>::to_vec);
+    let (mut adoptable, mut managed, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    for name in names {
+        if catalog.release(&name).is_none() {
+            return Err(unknown_release(catalog, &name));
+        }
+        match check.adoptability(&name).await? {
+            Adoptability::Adoptable => adoptable.push(name),
+            Adoptability::Managed(revision) => managed.push(format!("{name} (revision {revision})")),
+            Adoptability::Absent(_) if requested.is_none() => {}
+            Adoptability::Absent(why) | Adoptability::Refused(why) => {
+                refused.push(format!("{name} can't be adopted: {why}"));
+            }
+        }
+    }
+    if requested.is_some() && !refused.is_empty() {
+        bail!("{}", refused.join("\n"));
+    }
+    for why in &refused {
+        eprintln!("osdpl: {why}");
+    }
+    if !managed.is_empty() {
+        output::line(format_args!("already managed by osdpl, nothing to do: {}", managed.join(", ")));
+    } else if adoptable.is_empty() && refused.is_empty() {
+        output::line("no release of this cloud exists yet: there is nothing to adopt");
+    }
+    Ok((adoptable, refused.len()))
+}
+
+/// Adds releases to the annotation that requests their adoption.
+async fn annotate(client: Client, deployment: &OpenStackDeployment, names: &[String]) -> anyhow::Result<()> {
+    let requested = deployment.annotations().get(ADOPT).into_iter().flat_map(|text| text.split(','));
+    let names: BTreeSet<&str> = requested.chain(names.iter().map(String::as_str)).collect();
+    let value = names.into_iter().collect::<Vec<_>>().join(",");
+    let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {ADOPT: value}}}));
+    api.patch(&deployment.name_any(), &PatchParams::default(), &patch).await.map_err(readable)?;
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! Checks whether a release of the cloud can be adopted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::desired::Selection;
+use osdpl_core::observed::ReleaseKey;
+use osdpl_core::release::{Maker, RecordMeta, Status};
+use osdpl_operator::cluster::Reader;
+
+/// Whether a release can be adopted.
+pub(crate) enum Adoptability {
+    /// Another tool created it, and it can be adopted.
+    Adoptable,
+    /// osdpl already manages it, even if another tool created this newest revision.
+    Managed(u32),
+    /// It can't be adopted, and why.
+    Refused(String),
+    /// It does not exist, and why.
+    Absent(String),
+}
+
+/// The state of the cluster that the check needs.
+pub(crate) struct AdoptionCheck<'a> {
+    cluster: &'a Reader,
+    deployment: &'a OpenStackDeployment,
+    selection: &'a Selection,
+    /// The newest record of each release in the cloud's namespaces.
+    records: BTreeMap<ReleaseKey, RecordMeta>,
+}
+
+impl<'a> AdoptionCheck<'a> {
+    /// Reads helm's records.
+    pub(crate) async fn new(
+        cluster: &'a Reader,
+        deployment: &'a OpenStackDeployment,
+        selection: &'a Selection,
+    ) -> anyhow::Result<Self> {
+        let namespaces: BTreeSet<&String> = selection.releases.values().map(|key| &key.namespace).collect();
+        let mut records = BTreeMap::new();
+        for namespace in namespaces {
+            let newest = cluster.newest_records(Some(namespace)).await?;
+            records.extend(newest.into_iter().map(|record| (record.release.clone(), record)));
+        }
+        Ok(Self { cluster, deployment, selection, records })
+    }
+
+    /// Returns whether the release of this name can be adopted.
+    pub(crate) async fn adoptability(&self, name: &str) -> anyhow::Result<Adoptability> {
+        let Some(key) = self.selection.releases.get(name) else {
+            return Ok(Adoptability::Absent(format!(
+                "it is not part of {}; enable its service in the resource, with the release's name and namespace if they differ",
+                self.selection.name
+            )));
+        };
+        let Some(newest) = self.records.get(key) else {
+            return Ok(Adoptability::Absent(format!(
+                "helm has no release {key}; if it has another name or namespace, set these in the resource (`osdpl adopt` finds both)"
+            )));
+        };
+        if self.is_unmanaged(name) {
+            return Ok(Adoptability::Refused(
+                "it is unmanaged in the resource (managed: false); take that out, and it is in sync if nothing differs"
+                    .into(),
+            ));
+        }
+        self.check_record(key, newest).await
+    }
+
+    fn is_unmanaged(&self, name: &str) -> bool {
+        let release = self.deployment.spec.services.values().find_map(|service| service.releases.get(name));
+        release.is_some_and(|release| release.managed == Some(false))
+    }
+
+    /// Checks the newest record of a release.
+    async fn check_record(&self, key: &ReleaseKey, newest: &RecordMeta) -> anyhow::Result<Adoptability> {
+        match (&newest.maker, &newest.status) {
+            (Maker::Ours(_) | Maker::Inherited(_), _) => return Ok(Adoptability::Managed(newest.revision)),
+            (Maker::Foreign, Status::Deployed) => {}
+            (Maker::Foreign, status) => {
+                return Ok(Adoptability::Refused(format!(
+                    "revision {} of {key} is {status}, and only deployed releases can be adopted; repair it with helm first",
+                    newest.revision
+                )));
+            }
+        }
+        let objects = match self.cluster.recorded_source(key, newest.revision.into()).await? {
+            Ok((_, objects)) => objects,
+            Err(problem) => return Ok(Adoptability::Refused(problem)),
+        };
+        Ok(match self.cluster.other_owner(key, &objects).await? {
+            Some(owner) => Adoptability::Refused(owner),
+            None => Adoptability::Adoptable,
+        })
+    }
+}

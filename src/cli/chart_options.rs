@@ -1,0 +1,89 @@
+//! The options that select charts.
+
+#![allow(clippy::disallowed_methods, reason = "the command line reads what its user names")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::input::ReadError;
+use osdpl_operator::charts::pull::NoPull;
+use osdpl_operator::charts::{Lock, Pull, Source, Store};
+use osdpl_operator::helm::Program;
+use osdpl_operator::helm::pull::Puller;
+
+/// The options that select the source of charts.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ChartOptions {
+    /// A folder of chart archives or chart directories, or a repository (https://…, oci://…); default: OpenStack-Helm's
+    #[arg(long = "charts", value_name = "FOLDER|URL", env = "OSDPL_CHARTS")]
+    source: Option<Source>,
+    /// The lock file; default: the built-in lock
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// The cache folder of pulled charts
+    #[arg(long, value_name = "FOLDER", env = "OSDPL_CHART_CACHE")]
+    cache: Option<PathBuf>,
+    /// The helm program, for repositories; default: `helm` on PATH
+    #[arg(long, value_name = "PROGRAM", env = "OSDPL_HELM")]
+    helm: Option<PathBuf>,
+}
+
+impl ChartOptions {
+    /// Returns the source of the charts, if one was given.
+    pub(crate) fn source(&self) -> Option<&Source> {
+        self.source.as_ref()
+    }
+
+    /// Opens the store with the selected source and lock.
+    pub(crate) async fn open(&self) -> anyhow::Result<Store> {
+        Ok(self.store(self.lock()?, self.puller().await?))
+    }
+
+    /// Opens a store that can describe what it would pull, but pulls nothing.
+    pub(crate) fn open_without_pull(&self) -> anyhow::Result<Store> {
+        Ok(self.store(self.lock()?, Arc::new(NoPull)))
+    }
+
+    /// Reads the lock file, or else the built-in lock.
+    fn lock(&self) -> anyhow::Result<Lock> {
+        match &self.lock {
+            Some(file) => read_lock(file),
+            None => Ok(Lock::built_in()?),
+        }
+    }
+
+    /// Finds the helm program.
+    pub(crate) async fn program(&self) -> anyhow::Result<Program> {
+        Ok(Program::find(self.helm.clone(), self.cache().join("helm")).await?)
+    }
+
+    /// Opens the store with the selected source and the given lock.
+    pub(crate) fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> Store {
+        Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
+    }
+
+    /// Returns the puller for repositories; a folder needs no helm.
+    pub(crate) async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
+        if let Some(Source::Folder(_)) = self.source {
+            return Ok(Arc::new(NoPull));
+        }
+        let program = self.program().await?;
+        Ok(Arc::new(Puller::new(move |slot| program.command(slot))))
+    }
+
+    fn cache(&self) -> PathBuf {
+        let subfolder =
+            |variable: &str, path: &str| std::env::var_os(variable).map(|folder| Path::new(&folder).join(path));
+        let default =
+            || subfolder("XDG_CACHE_HOME", "osdpl/charts").or_else(|| subfolder("HOME", ".cache/osdpl/charts"));
+        self.cache.clone().or_else(default).unwrap_or_else(|| std::env::temp_dir().join("osdpl-charts"))
+    }
+}
+
+/// Reads a lock file.
+pub(crate) fn read_lock(file: &Path) -> anyhow::Result<Lock> {
+    let name = file.display().to_string();
+    let text =
+        std::fs::read_to_string(file).map_err(|error| ReadError::new(format_args!("the lock {name}"), &error))?;
+    Ok(Lock::parse(&name, &text)?)
+}

@@ -1,0 +1,224 @@
+//! Compares the record of each release with its desired state.
+
+use kube::ResourceExt;
+
+use super::report::{DiffReport, Outcome, ReleaseDiff};
+use crate::finding_output::FindingOutput;
+use crate::live::Live;
+use crate::manifests::{Renderer, scrubber};
+use crate::value_change::{Change, Redactor, ValuesSource};
+use osdpl_core::adopt::compare_release;
+use osdpl_core::desired::DesiredRelease;
+use osdpl_core::difference::{Difference, diff_manifests, parse_objects};
+use osdpl_core::observed::{ComparisonResult, ObservedRelease, ReleaseKey};
+use osdpl_core::plan::{Action, Step, Wait};
+use osdpl_core::release::{RevisionSource, Status};
+use osdpl_core::scrub::Scrubber;
+use osdpl_operator::cluster::Reader;
+use osdpl_operator::controller::collect_secrets;
+use osdpl_values::{Path, Values, changed_paths};
+
+/// Compares the releases, or only the named ones.
+pub(crate) async fn compare_all(
+    live: &Live,
+    only: &[String],
+    renderer: Option<&Renderer>,
+) -> anyhow::Result<DiffReport> {
+    let Live { client, deployment, preview, .. } = live;
+    let scrub = |text: &str| preview.scrubber.scrub(text);
+    let findings =
+        preview.findings.iter().map(|finding| FindingOutput::of(finding, live.document.as_ref()).scrubbed(scrub));
+    let mut report = DiffReport {
+        namespace: deployment.namespace().unwrap_or_default(),
+        name: deployment.name_any(),
+        findings: findings.collect(),
+        unknown: preview.unknown.iter().map(|unknown| scrub(unknown)).collect(),
+        ..DiffReport::default()
+    };
+    if preview.refused {
+        let messages = report.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        anyhow::bail!("the resource is refused, so nothing would be done:\n{messages}");
+    }
+    let secrets: Vec<String> = collect_secrets(&preview.facts).into_iter().map(Into::into).collect();
+    report.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unseen.contains(unknown));
+    let comparison = Comparison { live, cluster: Reader::new(client.clone()), renderer, secrets };
+    let is_desired = |key: &ReleaseKey| preview.desired.releases.values().any(|release| release.key == *key);
+    for (name, decision) in &preview.plan.decisions {
+        if !only.is_empty() && !only.contains(name) {
+            continue;
+        }
+        let key = &decision.key;
+        let diff = match preview.desired.releases.get(name).filter(|release| release.key == *key) {
+            Some(release) if release.managed => comparison.compare_release(name, release).await?,
+            // Unmanaged releases are not compared.
+            Some(_) if !is_being_unmanaged(&decision.step) => {
+                report.unmanaged += 1;
+                continue;
+            }
+            None if is_desired(key) => None,
+            Some(_) | None => undesired_outcome(&decision.step, &scrub).map(|outcome| ReleaseDiff::new(key, outcome)),
+        };
+        match diff {
+            Some(diff) => drop(report.releases.insert(name.clone(), diff)),
+            None => report.same += 1,
+        }
+    }
+    Ok(report)
+}
+
+fn is_being_unmanaged(step: &Step) -> bool {
+    matches!(step, Step::Do(Action::Unmanage, _))
+}
+
+/// Returns the action of the plan for a release that is not desired; `None` if nothing is left to do.
+fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Outcome> {
+    match step {
+        Step::Ready => None,
+        Step::Do(Action::Unmanage, _) => Some(Outcome::Unmanaged),
+        Step::Wait(Wait::Undecodable(problem)) => Some(Outcome::Unreadable { why: scrub(problem) }),
+        Step::Do(..) | Step::Wait(_) | Step::Settling(_) => Some(Outcome::Uninstalled),
+    }
+}
+
+struct Comparison<'a> {
+    live: &'a Live,
+    cluster: Reader,
+    renderer: Option<&'a Renderer>,
+    secrets: Vec<String>,
+}
+
+impl Comparison<'_> {
+    /// Returns how a release differs from its desired state; `None` if it does not.
+    async fn compare_release(&self, name: &str, release: &DesiredRelease) -> anyhow::Result<Option<ReleaseDiff>> {
+        let key = &release.key;
+        let scrub = |text: &str| self.live.preview.scrubber.scrub(text);
+        if let Some(blocked) = &release.blocked {
+            // A refused move changes nothing, as in `plan`, so there is nothing to compare.
+            if release.is_refused() && self.live.preview.observed.releases.contains_key(key) {
+                return Ok(Some(ReleaseDiff::new(key, Outcome::Stays { why: scrub(&blocked.message) })));
+            }
+            return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why: scrub(&blocked.message) })));
+        }
+        let observed = self.live.preview.observed.releases.get(key);
+        let Some(observed) = observed.filter(|observed| observed.status != Status::Uninstalled) else {
+            let mut diff = ReleaseDiff::new(key, Outcome::Installed);
+            self.add_objects(name, release, None, &mut diff).await;
+            return Ok(Some(diff));
+        };
+        if has_same_inputs(release, observed) {
+            return Ok(None);
+        }
+        let (source, contents) = match self.cluster.recorded_contents(key, observed.revision).await? {
+            Ok(record) => record,
+            Err(problem) => return Ok(Some(ReleaseDiff::new(key, Outcome::Unreadable { why: scrub(&problem) }))),
+        };
+        let mut diff = self.compare_values(release, &source);
+        self.add_objects(name, release, Some((&source, contents)), &mut diff).await;
+        let is_same =
+            diff.outcome == Outcome::Changed { chart: None } && diff.values.is_empty() && diff.objects.is_empty();
+        if is_same && let Some(why) = diff.unrendered.take() {
+            return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why })));
+        }
+        // A revision of osdpl with the same inputs was handled above.
+        if is_same && !is_ours(observed) {
+            return Ok(None);
+        }
+        if is_same {
+            let change = match observed.status {
+                Status::Deployed => "helm's version or flags, or a part of its chart without effect here".to_owned(),
+                status => format!("only its newest revision, which is {status}"),
+            };
+            diff.outcome = Outcome::Changed { chart: Some(change) };
+        }
+        Ok(Some(diff))
+    }
+
+    /// Returns the values that differ for templates, and the chart.
+    fn compare_values(&self, release: &DesiredRelease, source: &RevisionSource) -> ReleaseDiff {
+        let compared = compare_release(release, source);
+        let (before, after) = (&compared.before, &compared.after);
+        let redactor = Redactor::new(release, &self.live.preview.scrubber, [before, after]);
+        let change = |path: &Path| Change {
+            path: path.to_string(),
+            before: redactor.value(before, path, ValuesSource::Record),
+            after: redactor.value(after, path, ValuesSource::Desired),
+            source: None,
+        };
+        let chart = match &compared.result {
+            ComparisonResult::Differs { chart, .. } => chart.clone(),
+            ComparisonResult::Same | ComparisonResult::Owned(_) | ComparisonResult::Unknown(_) => None,
+        };
+        let mut diff = ReleaseDiff::new(&release.key, Outcome::Changed { chart });
+        diff.values = changed_paths(before, after).iter().map(change).collect();
+        diff
+    }
+
+    /// Adds the objects that differ, if requested, or why they are not known: an unavailable chart must not hide the
+    /// results of other releases.
+    async fn add_objects(
+        &self,
+        name: &str,
+        release: &DesiredRelease,
+        recorded: Option<(&RevisionSource, Vec<Values>)>,
+        diff: &mut ReleaseDiff,
+    ) {
+        let Some(renderer) = self.renderer else { return };
+        match self.compare_objects(renderer, name, release, recorded).await {
+            Ok(objects) => diff.objects = objects,
+            Err(error) => diff.unrendered = Some(self.live.preview.scrubber.scrub(&format!("{error:#}"))),
+        }
+    }
+
+    async fn compare_objects(
+        &self,
+        renderer: &Renderer,
+        name: &str,
+        release: &DesiredRelease,
+        recorded: Option<(&RevisionSource, Vec<Values>)>,
+    ) -> anyhow::Result<Vec<Difference>> {
+        let scrubber: Scrubber = scrubber(release, &self.secrets, recorded.as_ref().map(|(source, _)| &source.config));
+        let spec = &self.live.preview.spec;
+        let cloud = (spec, &*self.live.catalog);
+        let after = renderer.objects(cloud, (name, release), recorded.is_some(), &scrubber).await?;
+        let before = parse_objects(recorded.map(|(_, contents)| contents).unwrap_or_default(), &release.key);
+        Ok(diff_manifests(&before, &after, &scrubber))
+    }
+}
+
+impl ReleaseDiff {
+    fn new(key: &ReleaseKey, outcome: Outcome) -> Self {
+        Self { release: key.to_string(), outcome, values: Vec::new(), objects: Vec::new(), unrendered: None }
+    }
+}
+
+/// Whether osdpl created the newest revision.
+fn is_ours(observed: &ObservedRelease) -> bool {
+    observed.attempt.as_ref().is_some_and(|attempt| attempt.revision == observed.revision)
+}
+
+/// Whether the record has the same inputs: its manifest then equals the one that would be rendered.
+fn has_same_inputs(release: &DesiredRelease, observed: &ObservedRelease) -> bool {
+    is_ours(observed) && observed.status == Status::Deployed && observed.inputs.as_ref() == Some(&release.inputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use osdpl_core::plan::Reason;
+
+    fn outcome(step: &Step) -> Option<String> {
+        undesired_outcome(step, &|text: &str| text.replace("hunter2", "…")).map(|outcome| outcome.to_string())
+    }
+
+    #[test]
+    fn describes_releases_that_are_not_desired() {
+        assert_eq!(outcome(&Step::Ready), None, "only its record is left");
+        let unmanage = Step::Do(Action::Unmanage, Reason::Unmanaged);
+        assert_eq!(outcome(&unmanage).unwrap(), "would be unmanaged, and keeps running as it is");
+        let broken = Step::Wait(Wait::Undecodable("no gzip: hunter2".into()));
+        assert_eq!(outcome(&broken).unwrap(), "can't be read: no gzip: …");
+        let gone = Step::Do(Action::Uninstall { skip_hooks: false }, Reason::NotDesired);
+        assert_eq!(outcome(&gone).unwrap(), "would be uninstalled");
+        assert_eq!(outcome(&Step::Wait(Wait::Approval(Reason::NotDesired))).unwrap(), "would be uninstalled");
+    }
+}

@@ -1,0 +1,257 @@
+//! Explains one value of a release.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Cloud;
+use super::locations::{LocationFinder, ValueLocation};
+use crate::parent_effect::{ParentEffect, parent_effect};
+use osdpl_core::api::NodeOverride;
+use osdpl_core::catalog::{Catalog, KeyTree, SecretField, credentials_in};
+use osdpl_core::ceph::uses_ceph;
+use osdpl_core::credentials::{secret_name, user_secret};
+use osdpl_core::desired::{
+    KeyState, NodeTarget, classify_key_in, layers, list_node_layers, overridden_chart_version, parse_target, redact,
+};
+use osdpl_operator::charts::{self, keys};
+use osdpl_values::{self as values, Layer, Path, trace};
+
+/// The placeholder for a secret.
+const REDACTED: &str = "<redacted>";
+
+/// The value to explain, and its context.
+pub(crate) struct Query<'a> {
+    pub cloud: &'a Cloud,
+    pub catalog: &'a Catalog,
+    pub locations: &'a LocationFinder<'a>,
+    pub path: &'a Path,
+}
+
+/// The explanation of a value of a release.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Explanation {
+    pub release: String,
+    pub path: String,
+    /// The value that helm gets, with secrets replaced; absent if it gets none, so that the chart's default applies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// The effect of a parent key because of which not even the chart's default applies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub above: Option<ParentEffect>,
+    /// All layers that set the value, the winning one first.
+    pub layers: Vec<LayerValue>,
+    /// The values for some nodes only, in the order of the spec.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<OnNodes>,
+    pub chart: Chart,
+}
+
+/// The value of one entry of `spec.nodes.overrides`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OnNodes {
+    /// The nodes, by name or by label.
+    pub nodes: String,
+    #[serde(flatten)]
+    pub layer: LayerValue,
+}
+
+/// The value of one layer.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LayerValue {
+    /// `values/services/nova.yaml:88 (releases.nova.values)`, or the field of the resource.
+    #[serde(rename = "place")]
+    pub location: String,
+    /// The value; absent if the layer sets a parent key to something that is not a map.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// The reason, if the catalogue states it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The expression that results in the value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expression: Option<String>,
+    /// The object that the value comes from, if it is neither the spec nor the catalogue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// The key of the chart at the path.
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Chart {
+    pub name: String,
+    /// Whether its values have the key or allow any.
+    pub known: bool,
+    /// Whether its values have a default; `None` if the key is not known.
+    #[serde(skip)]
+    pub has_default: Option<bool>,
+    /// The description.
+    #[serde(rename = "description")]
+    pub description: String,
+    /// The default, if it is completely known; always if charts are given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// The outline of a map or list that is not completely known ([`KeyTree::outline`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outline: Option<Value>,
+}
+
+impl Explanation {
+    /// Whether any layer sets the value, at least for some nodes.
+    pub(crate) fn is_set(&self) -> bool {
+        !self.layers.is_empty() || !self.nodes.is_empty()
+    }
+}
+
+impl Query<'_> {
+    /// Explains the value for one release.
+    pub(crate) fn explain(&self, release: &str) -> anyhow::Result<Explanation> {
+        let Self { cloud, catalog, path, .. } = *self;
+        let layers = layers(release, &cloud.spec, catalog, &cloud.selection, &cloud.facts).map_err(|problems| {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            anyhow::anyhow!("release {release}: {}", problems.join("; "))
+        })?;
+        let values = layers.iter().rev().filter_map(|layer| self.layer_value(layer, release).transpose());
+        let desired = cloud.desired.releases.get(release);
+        let value = desired.and_then(|desired| redacted_value(&desired.values, &desired.secret, path));
+        Ok(Explanation {
+            release: release.to_owned(),
+            path: path.to_string(),
+            above: desired.filter(|_| value.is_none()).and_then(|desired| parent_effect(&desired.values, path)),
+            value,
+            layers: values.collect::<anyhow::Result<_>>()?,
+            nodes: self.on_nodes(release)?,
+            chart: self.chart(release),
+        })
+    }
+
+    fn on_nodes(&self, release: &str) -> anyhow::Result<Vec<OnNodes>> {
+        let mut found = Vec::new();
+        for (entry, layer) in list_node_layers(&self.cloud.spec, release) {
+            if let Some(value) = self.layer_value(&layer, release)? {
+                found.push(OnNodes { nodes: nodes(entry), layer: value });
+            }
+        }
+        Ok(found)
+    }
+
+    fn layer_value(&self, layer: &Layer, release: &str) -> anyhow::Result<Option<LayerValue>> {
+        let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
+        let unset = layer.unset.iter().find(|(_, unset)| unset.covers(self.path)).map(|(index, _)| *index);
+        let location = self.locations.find(&layer.origin, release, self.path, unset)?;
+        // A null above the path removes it.
+        let is_removed = matches!(parent_effect(&layer.values, self.path), Some(ParentEffect::Removed));
+        let value = trace.value.or(is_removed.then_some(Value::Null)).map(|value| {
+            let removed = value.is_null();
+            if removed { value } else { redacted_value(&layer.values, &layer.secret, self.path).unwrap_or(value) }
+        });
+        let source = location.expression.as_deref().and_then(|expression| self.source(expression));
+        let ValueLocation { location, why, expression } = location;
+        Ok(Some(LayerValue { location, value, why, expression, source }))
+    }
+
+    /// Returns the object that an expression reads, if it is neither the spec nor the catalogue.
+    fn source(&self, expression: &str) -> Option<String> {
+        let describe_ceph = || {
+            if self.cloud.is_offline {
+                return Some("the Ceph of spec.features.storage.ceph".to_owned());
+            }
+            let known = self.cloud.facts.ceph.as_ref()?.settings.as_ref().ok()?;
+            Some(format!("Ceph, as described by {}", known.source()))
+        };
+        let credentials = credentials_in(expression).map(|(service, name)| {
+            let credential = (service.to_owned(), name.to_owned());
+            match user_secret(&self.cloud.spec, &credential) {
+                Some(secret) => format!(
+                    "Secret {}, key {}, referenced by spec.services.{service}.credentials.{name}",
+                    secret.name, secret.key
+                ),
+                None => {
+                    format!("Secret {}, key {name}, generated by the operator", secret_name(&self.cloud.name, service))
+                }
+            }
+        });
+        let of_ceph = uses_ceph(expression).then(describe_ceph).flatten();
+        let all: Vec<String> = of_ceph.into_iter().chain(credentials).chain(self.secrets(expression)).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// Returns the Secret keys that an expression can read: those of the features that it uses.
+    fn secrets(&self, expression: &str) -> Vec<String> {
+        if !expression.contains("secret(") {
+            return Vec::new();
+        }
+        let is_used = |field: &&SecretField| {
+            let feature = field.field.trim_start_matches("spec.features.").split('.').next().unwrap_or_default();
+            expression.contains(&format!("features.{feature}."))
+        };
+        let used = self.cloud.selection.secrets.iter().filter(is_used);
+        used.map(|field| format!("Secret {}, key {}, referenced by {}", field.name, field.key, field.field)).collect()
+    }
+
+    fn chart(&self, release: &str) -> Chart {
+        let name = self.catalog.release(release).map(|(_, release)| release.chart.clone()).unwrap_or_default();
+        if let Some(version) = overridden_chart_version(&self.cloud.spec, self.catalog, release) {
+            return Chart::unknown(name, &format!(" in version {version}"));
+        }
+        let Some(tree) = self.catalog.keys().get(&name) else { return Chart::unknown(name, "") };
+        let found = tree.find(self.path.keys());
+        let default = found.and_then(KeyTree::default);
+        // A long or secret text has no outline.
+        let has_entries = |tree: &&KeyTree| matches!(tree, KeyTree::Map(_) | KeyTree::List(_));
+        let outline = found.filter(has_entries).filter(|_| default.is_none()).map(KeyTree::outline);
+        Chart { default, outline, ..Chart::with_key(name, &classify_key_in(tree, self.catalog, self.path)) }
+    }
+}
+
+impl Chart {
+    /// Returns a chart whose keys are not known.
+    fn unknown(name: String, suffix: &str) -> Self {
+        let description = format!("its keys{suffix} are not known here (name its folder with --charts)");
+        Self { name, known: true, has_default: None, description, default: None, outline: None }
+    }
+
+    /// Returns a chart with this knowledge of the key.
+    fn with_key(name: String, key: &KeyState) -> Self {
+        let (has_default, description) = match key {
+            KeyState::Has(kind) => (Some(true), format!("has the key ({})", kind.name())),
+            KeyState::Read => (Some(false), "reads the key, and has no default".to_owned()),
+            KeyState::Free => (Some(false), "accepts any key here".to_owned()),
+            KeyState::No(hint) => (None, format!("has no such key{hint}")),
+        };
+        Self { name, has_default, known: !matches!(key, KeyState::No(_)), description, default: None, outline: None }
+    }
+
+    /// Adds the key and the default from the chart's files.
+    pub(crate) fn read(self, chart: &charts::Chart, catalog: &Catalog, path: &Path) -> anyhow::Result<Self> {
+        let defaults = chart.default_values()?;
+        let tree: KeyTree = serde_json::from_str(&keys::to_json(&defaults, &chart.reads()?)?)?;
+        let default = defaults.as_object().and_then(|defaults| values::get(defaults, path)).cloned();
+        Ok(Self { default, ..Self::with_key(self.name, &classify_key_in(&tree, catalog, path)) })
+    }
+}
+
+/// Describes the nodes of an entry.
+fn nodes(entry: &NodeOverride) -> String {
+    let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+    match parse_target(entry) {
+        Ok(NodeTarget::Hosts(names)) => list(names),
+        Ok(NodeTarget::Label(key, values)) => format!("{key} in ({})", list(values)),
+        Err(_) => entry.name.clone(),
+    }
+}
+
+/// Returns the value at a path with all secrets replaced.
+fn redacted_value(all: &values::Values, secret: &[Path], path: &Path) -> Option<Value> {
+    let value = values::get(all, path)?;
+    let hidden = !value.is_null() && secret.iter().any(|hidden| hidden.covers(path));
+    if hidden {
+        return Some(REDACTED.into());
+    }
+    values::get(&redact(all, secret), path).cloned()
+}

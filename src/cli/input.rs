@@ -1,0 +1,56 @@
+//! Reads the files that users name, and standard input.
+
+use std::fmt::Display;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use osdpl_core::files;
+
+/// Returns the display name of a file.
+pub(crate) fn display_name(path: &Path) -> String {
+    if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() }
+}
+
+/// Whether an error was caused by an unreadable file or folder.
+pub(crate) fn is_read_error(error: &anyhow::Error) -> bool {
+    let is_catalogue_file = |error: &files::Error| matches!(error, files::Error::Read { .. });
+    error.chain().any(|error| error.is::<ReadError>() || error.downcast_ref().is_some_and(is_catalogue_file))
+}
+
+/// A file that can't be read; every command then exits with code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("reading {name}: {why}")]
+pub(crate) struct ReadError {
+    name: String,
+    /// The reason, and what to do.
+    pub why: String,
+}
+
+impl ReadError {
+    pub(crate) fn new(name: impl Display, error: &std::io::Error) -> Self {
+        let why = match error.kind() {
+            ErrorKind::NotFound => "there is no such file; name an existing one".to_owned(),
+            ErrorKind::PermissionDenied => "permission denied; get permission to read it".to_owned(),
+            ErrorKind::IsADirectory => "it is a folder; name a file in it".to_owned(),
+            ErrorKind::InvalidData => "it is not UTF-8 text; save it as UTF-8".to_owned(),
+            _ => format!("{error}; name a readable one"),
+        };
+        Self { name: name.to_string(), why }
+    }
+}
+
+/// Reads a file, or standard input for `-`. The text of standard input is kept, so that a command can read it again.
+#[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
+pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
+    static STDIN: OnceLock<String> = OnceLock::new();
+    if path != Path::new("-") {
+        return std::fs::read_to_string(path).map_err(|error| ReadError::new(path.display(), &error));
+    }
+    if let Some(text) = STDIN.get() {
+        return Ok(text.clone());
+    }
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(|error| ReadError::new("standard input", &error))?;
+    Ok(STDIN.get_or_init(|| text).clone())
+}

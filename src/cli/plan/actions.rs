@@ -1,0 +1,59 @@
+//! The actions of a plan other than the steps of releases.
+
+use serde::Serialize;
+
+use osdpl_core::nodes::LabelChange;
+use osdpl_decide::{Action, Planned};
+use osdpl_operator::controller::Preview;
+
+/// The label changes of one node.
+#[derive(Serialize)]
+pub(crate) struct NodeLabels {
+    pub name: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gains: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<String>,
+}
+
+/// An action other than the steps of releases and the labels of nodes.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ActionOutput {
+    pub action: String,
+    pub reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Returns the actions other than the steps of releases and the labels of nodes. A Secret is described by its name and
+/// keys only.
+pub(crate) fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
+    let others = preview.actions.iter().filter(|planned| {
+        !matches!(planned.action, Action::Release { .. } | Action::LabelNode { .. } | Action::AddFinalizer)
+    });
+    let output = |planned: &Planned| {
+        let (kind, namespace, name) = match planned.action.object() {
+            Some((kind, namespace, name)) => (Some(kind), Some(namespace), Some(name)),
+            None => (None, None, None),
+        };
+        let scrub = |text: String| preview.scrubber.scrub(&text);
+        let (action, reason) = (scrub(planned.action.to_string()), scrub(planned.reason.clone()));
+        ActionOutput { action, reason, kind, namespace, name }
+    };
+    others.map(output).collect()
+}
+
+/// Returns the nodes whose labels would change.
+pub(crate) fn node_labels(preview: &Preview) -> Vec<NodeLabels> {
+    let labels = |(name, change): (&String, &LabelChange)| NodeLabels {
+        name: name.clone(),
+        gains: change.gains.clone(),
+        losses: change.losses.clone(),
+    };
+    preview.nodes.iter().filter(|(_, change)| change.changes_labels()).map(labels).collect()
+}

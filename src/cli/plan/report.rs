@@ -1,0 +1,232 @@
+//! The report of `osdpl plan`, as text and JSON.
+
+use std::fmt::Write as _;
+
+use kube::ResourceExt;
+use serde::Serialize;
+
+use super::actions::{self, ActionOutput, NodeLabels};
+use crate::document::Document;
+use crate::finding_output::FindingOutput;
+use crate::value_change::{Change, DisplayOptions, changes};
+use osdpl_core::api::{DeletionPolicy, OpenStackDeployment};
+use osdpl_core::plan::{Step, Wait};
+use osdpl_operator::controller::Preview;
+
+/// The note about the deletion policy Detach.
+const DETACH: &str = "deletionPolicy is Detach: deleting the resource uninstalls nothing; every release keeps running and can be managed by hand with helm";
+
+/// The report of a plan.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlanReport {
+    pub namespace: String,
+    pub name: String,
+    /// Whether no cluster was queried.
+    #[serde(rename = "offline")]
+    pub is_offline: bool,
+    /// Whether the spec differs from the cluster's.
+    #[serde(rename = "change")]
+    pub is_change: bool,
+    /// Whether the spec is refused, so that nothing is done for it.
+    pub refused: bool,
+    pub releases: Vec<ReleasePlan>,
+    /// Nodes whose labels would change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeLabels>,
+    /// Everything else that would be done: objects that are written or deleted, evictions, annotations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<ActionOutput>,
+    /// The changes that wait for approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    pub findings: Vec<FindingOutput>,
+    /// Facts that could not be determined.
+    pub unknown: Vec<String>,
+    /// Further notes.
+    pub notes: Vec<String>,
+}
+
+/// The step of one release.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReleasePlan {
+    pub name: String,
+    /// The helm release as `namespace/name`.
+    pub release: String,
+    /// Helm's status of its newest revision.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub status: String,
+    #[serde(rename = "step")]
+    pub kind: Kind,
+    /// The action that would be started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// The reason of the action or of the wait.
+    pub message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// The workloads that it restarts in batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<String>,
+    /// The values that its next upgrade changes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+}
+
+/// The kind of a step.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    Do,
+    #[default]
+    Wait,
+    Settle,
+    Ready,
+}
+
+/// The changes that wait for approval.
+#[derive(Serialize)]
+pub(crate) struct Approval {
+    pub releases: Vec<String>,
+    /// The argument of `osdpl approve`; absent if it can't be determined here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+}
+
+impl PlanReport {
+    pub(crate) fn new(
+        deployment: &OpenStackDeployment,
+        live: Option<&OpenStackDeployment>,
+        preview: &Preview,
+        document: Option<&Document>,
+        options: DisplayOptions,
+    ) -> Self {
+        let scrub = |text: String| preview.scrubber.scrub(&text);
+        let releases = preview.plan.decisions.iter().map(|(name, decision)| {
+            let observed = preview.observed.releases.get(&decision.key);
+            let (kind, action, message) = describe_step(&decision.step);
+            // A refused spec changes nothing.
+            let desired = preview.desired.releases.get(name).filter(|_| !preview.refused);
+            ReleasePlan {
+                name: name.clone(),
+                release: decision.key.to_string(),
+                status: observed.map_or_else(|| "absent".into(), |observed| observed.status.to_string()),
+                kind,
+                action,
+                message: scrub(message),
+                needs: Vec::new(),
+                restarts: preview.restarts.get(name).cloned(),
+                changes: desired.map(|desired| changes(name, desired, preview, options)).unwrap_or_default(),
+            }
+        });
+        let findings = preview.findings.iter().map(|finding| FindingOutput::of(finding, document));
+        let findings = findings.map(|finding| finding.scrubbed(|text| preview.scrubber.scrub(text)));
+        let mut report = Self {
+            namespace: deployment.namespace().unwrap_or_default(),
+            name: deployment.name_any(),
+            is_change: live.is_none_or(|live| live.spec != deployment.spec),
+            refused: preview.refused,
+            releases: releases.collect(),
+            nodes: actions::node_labels(preview),
+            actions: actions::other_actions(preview),
+            findings: findings.collect(),
+            unknown: preview.unknown.iter().cloned().map(scrub).collect(),
+            ..Self::default()
+        };
+        report.add_approval(deployment, live, preview);
+        if deployment.spec.deletion_policy == Some(DeletionPolicy::Detach) {
+            report.notes.push(DETACH.to_owned());
+        }
+        report
+    }
+
+    /// Adds the changes that wait for approval, and a note if the operator's status differs.
+    fn add_approval(
+        &mut self,
+        deployment: &OpenStackDeployment,
+        live: Option<&OpenStackDeployment>,
+        preview: &Preview,
+    ) {
+        let status = live.and_then(|live| live.status.as_ref());
+        let has_same_spec = |live: &&OpenStackDeployment| live.spec == deployment.spec;
+        let is_current = |live: &&OpenStackDeployment| {
+            live.status.as_ref().is_some_and(|status| status.observed_generation == live.metadata.generation)
+        };
+        let reported =
+            live.filter(has_same_spec).filter(is_current).map(|_| status.and_then(|status| status.approval.clone()));
+        let releases = self.awaiting_approval(preview, reported.as_ref().and(status));
+        if !releases.is_empty() {
+            let hash = preview.exact.then(|| preview.plan.hash.clone());
+            // The operator knows the hash even if it can't be determined here.
+            let hash = hash.or_else(|| reported.clone().flatten());
+            if hash.is_none() {
+                self.unknown.push("the hash to approve: see the operator's status".into());
+            }
+            self.approval = Some(Approval { releases, hash });
+        }
+        let own_hash = self.approval.as_ref().and_then(|approval| approval.hash.as_ref());
+        if let Some(reported) = reported.filter(|reported| reported.as_ref() != own_hash) {
+            let message = reported.map_or_else(
+                || "nothing waits for approval".into(),
+                |hash| format!("changes wait for approval as {hash}"),
+            );
+            self.notes.push(format!(
+                "the operator reports that {message}: it uses another catalogue or other charts than this plan (--catalog, --charts)"
+            ));
+        }
+    }
+
+    /// Returns the plan as text.
+    pub(crate) fn table(&self) -> String {
+        let mut text = String::new();
+        for finding in &self.findings {
+            let _ = writeln!(text, "{finding}");
+        }
+        for release in &self.releases {
+            let status = if self.is_offline { String::new() } else { format!(" {:<16}", release.status) };
+            let _ = writeln!(text, "{:<14}{status} {}", release.name, release.sentence());
+            let changes = release.changes.iter().map(|change| format!("changes {change}"));
+            for detail in changes.chain(release.restarts.clone()) {
+                let _ = writeln!(text, "{:<31} {detail}", "");
+            }
+        }
+        text.push_str(&self.node_labels());
+        for action in &self.actions {
+            let _ = writeln!(text, "{}: {}", action.action, action.reason);
+        }
+        let _ = writeln!(text, "{}", self.summary());
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        for unknown in &self.unknown {
+            let _ = writeln!(text, "unknown: {unknown}");
+        }
+        if let Some(Approval { hash: Some(hash), .. }) = &self.approval {
+            let Self { namespace, name, .. } = self;
+            let when = if self.is_change { "Once it is applied, changes" } else { "Changes" };
+            let _ = writeln!(text, "{when} wait for approval: osdpl approve -n {namespace} {name} {hash}");
+        }
+        text
+    }
+}
+
+impl ReleasePlan {
+    fn sentence(&self) -> String {
+        match &self.action {
+            Some(action) => format!("{action}: {}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+/// Returns the kind of a step, its action and its message.
+fn describe_step(step: &Step) -> (Kind, Option<String>, String) {
+    match step {
+        Step::Do(action, why) => (Kind::Do, Some(action.to_string()), why.to_string()),
+        Step::Wait(wait @ Wait::Blocked { reason, .. }) => (Kind::Wait, None, format!("{reason}: {wait}")),
+        Step::Wait(wait) => (Kind::Wait, None, wait.to_string()),
+        Step::Settling(lines) => (Kind::Settle, None, format!("in sync: {}", lines.join("; "))),
+        Step::Ready => (Kind::Ready, None, "ready".into()),
+    }
+}

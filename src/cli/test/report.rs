@@ -1,0 +1,113 @@
+//! The results of cases as text, JSON and `JUnit` XML.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+/// The results of all cases.
+#[derive(Serialize)]
+pub(crate) struct TestReport {
+    pub cases: Vec<CaseResult>,
+    pub passed: usize,
+    pub failed: usize,
+    /// The number of invalid files and cases.
+    #[serde(rename = "wrong")]
+    pub invalid: usize,
+}
+
+/// The result of one case.
+#[derive(Serialize)]
+pub(crate) struct CaseResult {
+    /// The location, such as `values.yaml:12`.
+    #[serde(rename = "place")]
+    pub location: String,
+    pub name: String,
+    pub passed: bool,
+    /// The problem of the file or the case itself, because of which nothing was checked.
+    #[serde(rename = "wrong", skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failure>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Failure {
+    #[serde(rename = "place")]
+    pub location: String,
+    pub message: String,
+}
+
+impl CaseResult {
+    pub(crate) fn new(location: String, name: String, failures: Vec<(String, String)>) -> Self {
+        let failures: Vec<Failure> =
+            failures.into_iter().map(|(location, message)| Failure { location, message }).collect();
+        Self { location, name, passed: failures.is_empty(), problem: None, failures }
+    }
+
+    /// Returns the result of an invalid file or case.
+    pub(crate) fn invalid(location: String, name: String, error: &anyhow::Error) -> Self {
+        Self { location, name, passed: false, problem: Some(format!("{error:#}")), failures: Vec::new() }
+    }
+}
+
+impl TestReport {
+    pub(crate) fn new(cases: Vec<CaseResult>) -> Self {
+        let passed = cases.iter().filter(|case| case.passed).count();
+        let invalid = cases.iter().filter(|case| case.problem.is_some()).count();
+        Self { passed, failed: cases.len() - passed - invalid, invalid, cases }
+    }
+
+    /// Returns the results as text.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for case in &self.cases {
+            let word = match (case.passed, &case.problem) {
+                (true, _) => "ok  ",
+                (false, None) => "FAIL",
+                (false, Some(_)) => "ERR ",
+            };
+            let _ = writeln!(text, "{word}  {}", case.name);
+            if let Some(problem) = &case.problem {
+                let _ = writeln!(text, "      {}", problem.replace('\n', "\n      "));
+            }
+            for Failure { location, message } in &case.failures {
+                let _ = writeln!(text, "      {location}: {message}");
+            }
+        }
+        let invalid = if self.invalid == 0 { String::new() } else { format!(", {} invalid", self.invalid) };
+        let _ = writeln!(text, "{} passed, {} failed{invalid}.", self.passed, self.failed);
+        text
+    }
+
+    /// Returns the results as `JUnit` XML.
+    pub(crate) fn junit(&self) -> String {
+        let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        let (all, failed, invalid) = (self.cases.len(), self.failed, self.invalid);
+        let _ = writeln!(text, "<testsuite name=\"osdpl\" tests=\"{all}\" failures=\"{failed}\" errors=\"{invalid}\">");
+        for case in &self.cases {
+            let _ = write!(
+                text,
+                "  <testcase classname=\"{}\" name=\"{}\"",
+                escape_xml(&case.location),
+                escape_xml(&case.name)
+            );
+            if case.passed {
+                text.push_str("/>\n");
+                continue;
+            }
+            if let Some(problem) = &case.problem {
+                let _ = writeln!(text, ">\n    <error>{}</error>\n  </testcase>", escape_xml(problem));
+                continue;
+            }
+            let failures = case.failures.iter().map(|failure| format!("{}: {}", failure.location, failure.message));
+            let failures = escape_xml(&failures.collect::<Vec<_>>().join("\n"));
+            let _ = writeln!(text, ">\n    <failure>{failures}</failure>\n  </testcase>");
+        }
+        text.push_str("</testsuite>\n");
+        text
+    }
+}
+
+fn escape_xml(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

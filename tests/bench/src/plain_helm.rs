@@ -1,0 +1,78 @@
+//! Plain helm, as in users' scripts.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use anyhow::bail;
+use futures::StreamExt;
+use futures::future::try_join_all;
+use futures::stream::FuturesUnordered;
+
+use crate::cloud::Cloud;
+use crate::cpu::Cpu;
+use crate::report::Cost;
+
+/// Installs one release after another.
+pub async fn sequential(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
+    measured(cloud, async {
+        for name in cloud.in_order() {
+            helm(cloud, name).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Installs everything at once.
+pub async fn at_once(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
+    measured(cloud, async {
+        try_join_all(cloud.releases.keys().map(|name| helm(cloud, name))).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Installs each release as soon as the helm processes of its dependencies have exited and their pods are ready, with
+/// maximum concurrency.
+pub async fn ordered(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
+    measured(cloud, async {
+        let (mut started, mut done) = (BTreeSet::new(), BTreeSet::new());
+        let mut running = FuturesUnordered::new();
+        loop {
+            for (name, release) in &cloud.releases {
+                if release.needs.is_subset(&done) && started.insert(name.clone()) {
+                    running.push(async move {
+                        helm(cloud, name).await?;
+                        cloud.readiness.clone().available(name).await?;
+                        anyhow::Ok(name.clone())
+                    });
+                }
+            }
+            match running.next().await {
+                Some(name) => drop(done.insert(name?)),
+                None => return Ok(()),
+            }
+        }
+    })
+    .await
+}
+
+async fn measured(cloud: &Cloud<'_>, install: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<Cost> {
+    let (before, began) = (Cpu::of(std::process::id())?, Instant::now());
+    install.await?;
+    cloud.readiness.clone().all_up().await?;
+    let wall = began.elapsed();
+    let helm = Cpu::of(std::process::id())?.since(before).children;
+    Ok(Cost { wall, helm, operator: std::time::Duration::ZERO })
+}
+
+async fn helm(cloud: &Cloud<'_>, name: &str) -> anyhow::Result<()> {
+    let release = &cloud.releases[name];
+    let mut command = cloud.world.command();
+    command.args(["upgrade", "--install", "--timeout", "30m", "--namespace", &cloud.namespace, "--values"]);
+    let output = command.arg(&release.values).args(["--", name]).arg(&release.chart).output().await?;
+    if !output.status.success() {
+        bail!("helm of {name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Charts of other projects next to a small cloud: their controllers and CRDs, but nothing that depends on their
+//! webhooks, which do not respond here.
+
+use std::path::Path;
+use std::process::Command;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::PostParams;
+use osdpl_core::api::OpenStackDeployment;
+use serde_json::json;
+
+use super::{charts, steps};
+use crate::cloud::{StatusAccess, services};
+use crate::pool::SYSTEM;
+use crate::world::{World, run_test};
+
+/// Services whose objects need no webhook, each with the release of its controller.
+pub(super) const INSTALLABLE: [(&str, &str); 7] = [
+    ("cert_manager", "cert-manager"),
+    ("external_secrets", "external-secrets"),
+    ("k_orc", "orc"),
+    ("mariadb_operator", "mariadb-operator"),
+    ("rabbitmq_operator", "rabbitmq-cluster-operator"),
+    ("rook_ceph", "rook-ceph"),
+    ("valkey_operator", "valkey-operator"),
+];
+
+/// Services that do not become ready without running programs, with the reason.
+pub(super) const NOT_INSTALLABLE: [(&str, &str); 2] = [
+    (
+        "cortex",
+        "its certificates need cert-manager, whose webhook does not respond here, and it needs CRDs of prometheus-operator",
+    ),
+    ("labels_injector", "its certificates need cert-manager, whose webhook does not respond here"),
+];
+
+/// The Secrets that mariadb-operator's certificate controller creates and its webhook's pod mounts: namespace and
+/// names.
+const CERTIFICATES: (&str, [&str; 2]) =
+    ("mariadb-operator", ["mariadb-operator-webhook-ca", "mariadb-operator-webhook-cert"]);
+
+impl World {
+    /// Waits until helm has installed a release, as long as releases make progress.
+    async fn until_installed(&self, release: &str) {
+        let mut steps_before = 0;
+        loop {
+            let has_progress = |cloud: &OpenStackDeployment| {
+                let steps = cloud.status().children.values().map(steps).sum();
+                let is_installed = cloud.child(release).status == "deployed";
+                (is_installed || steps > steps_before).then_some((is_installed, steps))
+            };
+            let (is_installed, steps) = self.until(&format!("{release} is installed"), has_progress).await;
+            if is_installed {
+                return;
+            }
+            steps_before = steps;
+        }
+    }
+
+    /// Creates the Secrets of a program that does not run here.
+    async fn create_certificates(&self, (namespace, names): (&str, [&str; 2])) {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        for name in names {
+            let secret = serde_json::from_value(json!({"metadata": {"name": name}, "stringData": {"tls.crt": ""}}));
+            api.create(&PostParams::default(), &secret.unwrap()).await.unwrap();
+        }
+    }
+
+    /// Installs the operator's own chart with the additional rights for these services.
+    pub(super) fn grant_rights(&self, services: &[&str]) {
+        let cluster = self.cluster();
+        let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");
+        let mut helm = Command::new(cluster.helm(4).unwrap());
+        helm.args(["upgrade", SYSTEM.1, "--namespace", SYSTEM.0]).arg(chart);
+        helm.arg("--set-json").arg(format!("rbac.services={}", json!(services)));
+        let homes = cluster.folder().path().join("helm");
+        let output = helm.env("KUBECONFIG", cluster.kubeconfig()).env("HOME", homes).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+#[ignore = "needs the charts of other projects, too: CHARTS=DIR cargo test --test operator all_services -- --ignored"]
+fn installs_charts_of_other_projects() {
+    let charts = charts();
+    run_test("other-projects", async |world| {
+        world.grant_rights(&INSTALLABLE.map(|(service, _)| service));
+        let operator = world.operator().charts(&charts).arguments(&["--probes", "false"]).start().await;
+        let core = ["mariadb", "rabbitmq", "memcached", "keystone"];
+        let mut spec = services(&core);
+        for (service, _) in INSTALLABLE {
+            spec["services"][service] = json!({"enabled": true});
+        }
+        world.apply(&spec).await;
+        world.until_installed("mariadb-operator").await;
+        world.create_certificates(CERTIFICATES).await;
+        let status = world.until_ready_with_progress().await.status();
+        world.check_single_revision(&status);
+        for application in core.into_iter().chain(INSTALLABLE.map(|(_, release)| release)) {
+            let has_components = status.health.get(application).is_some_and(|components| !components.is_empty());
+            assert!(has_components, "{application} has no component: {:?}", status.health.keys());
+        }
+        assert!(operator.stop().await.success());
+        world.grant_rights(&[]);
+    });
+}

@@ -1,0 +1,73 @@
+//! Helpers that describe an external Ceph and check its keys.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube::ResourceExt;
+use kube::api::{ListParams, PostParams};
+use serde_json::{Value, json};
+
+use super::{BACKUP, CINDER, FSID, GLANCE, NEWER, SECRET, SHARES};
+use crate::world::World;
+
+impl World {
+    /// Writes the Secret that describes Ceph, with these changes; null removes a key.
+    pub async fn describe_ceph(&self, changes: Value) {
+        let mut data = json!({
+            "mon_host": "10.0.0.2:6789,10.0.0.1:6789", "fsid": FSID,
+            "glance.key": format!("{GLANCE}\n"), "glance.pool": "images",
+            "cinder.key": CINDER, "cinder.pool": "volumes", "cinder.user": "volumes",
+            "cinder-backup.key": BACKUP, "cinder-backup.pool": "backups",
+        });
+        let all = data.as_object_mut().unwrap();
+        all.extend(changes.as_object().cloned().unwrap_or_default());
+        all.retain(|_, value| !value.is_null());
+        let api = self.api::<Secret>();
+        let existing = api.get_opt(SECRET).await.unwrap();
+        let version = existing.as_ref().and_then(ResourceExt::resource_version);
+        let secret = json!({"metadata": {"name": SECRET, "resourceVersion": version}, "stringData": data});
+        let secret: Secret = serde_json::from_value(secret).unwrap();
+        match existing {
+            Some(_) => api.replace(SECRET, &PostParams::default(), &secret).await.unwrap(),
+            None => api.create(&PostParams::default(), &secret).await.unwrap(),
+        };
+    }
+
+    /// Returns the key and the keyring in a Secret for the charts.
+    pub async fn keyring(&self, name: &str) -> (String, String) {
+        let data = self.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
+        let text = |key: &str| String::from_utf8(data[key].0.clone()).unwrap();
+        (text("key"), text("keyring"))
+    }
+
+    /// Returns the annotation with which a workload's pods restart when Ceph's files change.
+    pub async fn ceph_annotation(&self, deployment: &str) -> String {
+        let template = self.api::<Deployment>().get(deployment).await.unwrap().spec.unwrap().template;
+        template.metadata.unwrap().annotations.unwrap_or_default().remove("osdpl.dev/ceph").unwrap_or_default()
+    }
+
+    /// Returns the releases for which helm was started since the first `count` runs.
+    pub fn upgraded_since(&self, count: usize) -> Vec<String> {
+        let mut names: Vec<String> = self.helm_runs()[count..].iter().map(|run| run.release().to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Checks that no key is in a ConfigMap, a pod, or values; the end of the test checks everything else.
+    pub async fn check_no_leaked_keys(&self, releases: &[&str]) {
+        for key in [GLANCE, CINDER, BACKUP, SHARES, NEWER] {
+            for map in self.api::<ConfigMap>().list(&ListParams::default()).await.unwrap() {
+                assert!(!format!("{:?}", map.data).contains(key), "a key in ConfigMap {}", map.name_any());
+            }
+            for pod in self.api::<Pod>().list(&ListParams::default()).await.unwrap() {
+                assert!(
+                    !format!("{:?} {:?}", pod.spec, pod.annotations()).contains(key),
+                    "a key in {}",
+                    pod.name_any()
+                );
+            }
+            for release in releases {
+                assert!(!self.helm_values(release).to_string().contains(key), "a key in the values of {release}");
+            }
+        }
+    }
+}

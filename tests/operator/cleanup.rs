@@ -1,0 +1,225 @@
+//! The objects that failed revisions leave behind, and failures that a retry does not fix.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
+use k8s_openapi::api::rbac::v1::Role;
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams, PostParams};
+use osdpl_core::api::reason;
+use serde_json::{Value, json};
+
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::{World, now, run_test};
+
+const RELEASE: &str = "memcached";
+
+/// Returns a Service that the API server refuses after helm has created everything that comes before Services.
+fn refused() -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "refused"}, "spec": {"ports": [{"port": 0}]}})
+}
+
+fn config(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"for": name}})
+}
+
+/// Returns a cloud whose release has these additional objects.
+fn with_objects(objects: &[Value]) -> Value {
+    with_values(services(&["mariadb", RELEASE]), RELEASE, json!({"extraObjects": objects}))
+}
+
+async fn until_failed(world: &World, revision: i64) {
+    let what = format!("revision {revision} has failed");
+    world
+        .until(&what, |cloud| {
+            let child = cloud.child(RELEASE);
+            (child.status == "failed" && child.revision == Some(revision) && cloud.reason() == reason::FAILED)
+                .then_some(())
+        })
+        .await;
+}
+
+async fn label(world: &World, revision: i64) -> Option<String> {
+    let name = format!("sh.helm.release.v1.{RELEASE}.v{revision}");
+    let record = world.api::<Secret>().get_opt(&name).await.unwrap()?;
+    record.labels().get("osdpl.dev/cleaned-up").cloned()
+}
+
+async fn until_gone(world: &World, name: &str) {
+    world.until_object::<ConfigMap>("the leftover is deleted", name, |found| found.is_none()).await;
+}
+
+/// Waits until the leftovers of a failed revision are cleaned up.
+async fn until_cleaned_up(world: &World, revision: i64) {
+    let name = format!("sh.helm.release.v1.{RELEASE}.v{revision}");
+    let is_cleaned_up =
+        |found: Option<&Secret>| found.is_some_and(|record| record.labels().contains_key("osdpl.dev/cleaned-up"));
+    world.until_object::<Secret>("the record is marked as cleaned up", &name, is_cleaned_up).await;
+}
+
+#[test]
+fn cleans_up_only_leftovers_after_a_success() {
+    run_test("leftovers", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&with_objects(&[config("stays")])).await;
+        world.until_ready().await;
+
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "left-role"}, "rules": []});
+        let claim = json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "left-claim"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        });
+        let mut retained = config("left-kept");
+        retained["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
+        let objects =
+            [config("stays"), config("left"), config("foreign"), config("wanted"), retained, role, claim, refused()];
+        world.apply(&with_objects(&objects)).await;
+        until_failed(world, 2).await;
+        let api = world.api::<ConfigMap>();
+        for name in ["left", "foreign", "wanted", "left-kept"] {
+            assert!(api.get_opt(name).await.unwrap().is_some(), "{name}: helm created it before it failed");
+        }
+        // Another manager has taken ownership of it.
+        let other_owner = json!({"metadata": {"annotations": {"meta.helm.sh/release-name": "other"}}});
+        api.patch("foreign", &PatchParams::default(), &Patch::Merge(other_owner)).await.unwrap();
+
+        world.apply(&with_objects(&[config("stays"), config("wanted")])).await;
+        world.until_ready().await;
+        until_gone(world, "left").await;
+        until_cleaned_up(world, 2).await;
+        for name in ["stays", "wanted", "foreign", "left-kept"] {
+            assert!(api.get_opt(name).await.unwrap().is_some(), "{name}");
+        }
+        assert!(world.api::<Role>().get_opt("left-role").await.unwrap().is_none());
+        let claim = world.api::<PersistentVolumeClaim>().get("left-claim").await.unwrap();
+        assert_eq!(claim.metadata.deletion_timestamp, None, "data is never cleaned up");
+
+        // The label is the only record: the next operator does nothing.
+        operator.kill();
+        let began = now();
+        let operator = world.operator().start().await;
+        operator.finds_ready(2).await;
+        assert_eq!(world.writes_since(began), []);
+        assert_eq!(world.helm_runs().len(), 4);
+    });
+}
+
+#[test]
+fn cleans_up_before_helm_forgets_a_record() {
+    check_cleanup_of_forgotten_records("forgotten", 4);
+}
+
+#[test]
+fn cleans_up_before_helm_3_forgets_a_record() {
+    check_cleanup_of_forgotten_records("forgotten-helm3", 3);
+}
+
+fn check_cleanup_of_forgotten_records(name: &str, helm: u8) {
+    run_test(name, async |world| {
+        let operator = world.operator().helm(helm).start().await;
+        world.apply(&with_objects(&[])).await;
+        world.until_ready().await;
+        world.apply(&with_objects(&[config("first"), refused()])).await;
+        until_failed(world, 2).await;
+        operator.kill();
+        world.apply(&with_objects(&[config("second"), refused()])).await;
+        let operator = world.operator().helm(helm).start().await;
+        until_failed(world, 3).await;
+        assert!(world.api::<ConfigMap>().get_opt("first").await.unwrap().is_some());
+        operator.kill();
+
+        // The fourth revision removes the second one, and with it the record of the first object, from helm's history.
+        world.apply(&with_objects(&[config("third")])).await;
+        let operator = world.operator().helm(helm).start().await;
+        world.until_ready().await;
+        until_cleaned_up(world, 3).await;
+        let names = |maps: Vec<ConfigMap>| maps.iter().map(ResourceExt::name_any).collect::<Vec<_>>();
+        let api = world.api::<ConfigMap>();
+        let left = names(api.list(&kube::api::ListParams::default()).await.unwrap().items);
+        assert!(!left.contains(&"first".to_owned()) && !left.contains(&"second".to_owned()), "{left:?}");
+        assert!(left.contains(&"third".to_owned()), "{left:?}");
+        assert_eq!((label(world, 2).await, label(world, 3).await), (None, Some("3".into())));
+
+        // The operator died between helm's success and the cleanup: the next one finds both unchanged.
+        operator.kill();
+        let without_label = json!({"metadata": {"labels": {"osdpl.dev/cleaned-up": null}}});
+        let record = format!("sh.helm.release.v1.{RELEASE}.v3");
+        world.api::<Secret>().patch(&record, &PatchParams::default(), &Patch::Merge(without_label)).await.unwrap();
+        let mut second = config("second");
+        second["metadata"]["annotations"] =
+            json!({"meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": world.namespace});
+        api.create(&PostParams::default(), &serde_json::from_value(second).unwrap()).await.unwrap();
+        let _operator = world.operator().helm(helm).start().await;
+        until_gone(world, "second").await;
+        until_cleaned_up(world, 3).await;
+        assert_eq!(world.helm_runs().len(), 5);
+    });
+}
+
+#[test]
+fn deletion_removes_objects_of_the_deployed_revision() {
+    run_test("leaving", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&with_objects(&[config("deployed")])).await;
+        world.until_ready().await;
+        world.apply(&with_objects(&[config("failed"), refused()])).await;
+        until_failed(world, 2).await;
+        // helm uninstalls the newest revision and forgets the others.
+        world.delete().await;
+        world.until_gone().await;
+        for name in ["deployed", "failed"] {
+            assert!(world.api::<ConfigMap>().get_opt(name).await.unwrap().is_none(), "{name}");
+        }
+    });
+}
+
+#[test]
+fn retries_an_unrenderable_chart_only_with_new_inputs() {
+    run_test("unrenderable", async |world| {
+        let _operator = world.operator().start().await;
+        // An invalid template: helm reports it before it writes a record.
+        world
+            .apply(&with_values(services(&["mariadb", RELEASE]), RELEASE, json!({"extraObjects": ["{{ nonsense }}"]})))
+            .await;
+        let cloud = world
+            .until("it is reported", |cloud| {
+                let is_reported = cloud.reason() == reason::FAILED && cloud.child("mariadb").ready;
+                is_reported.then(|| cloud.clone())
+            })
+            .await;
+        let child = cloud.child(RELEASE);
+        assert!(child.message.contains("not retried until they or the chart change"), "{}", child.message);
+        assert_eq!((child.status.as_str(), child.revision), ("absent", None));
+        assert_eq!(cloud.condition("Stalled").unwrap().status, "True", "retries do not fix it");
+        assert_eq!(cloud.condition("Reconciling").unwrap().status, "False");
+        let runs = || world.helm_runs().iter().filter(|run| run.release() == RELEASE).count();
+        assert_eq!(runs(), 1);
+
+        world.apply(&with_objects(&[config("good")])).await;
+        world.until_ready().await;
+        assert_eq!(runs(), 2);
+    });
+}
+
+#[test]
+fn reports_immutable_fields_and_retries_rarely() {
+    run_test("immutable", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["mariadb"])).await;
+        world.until_ready().await;
+        world.apply(&with_values(services(&["mariadb"]), "mariadb", json!({"volume": {"size": "9Gi"}}))).await;
+        let message = world
+            .until("the remedy is reported", |cloud| {
+                let message = cloud.child("mariadb").message;
+                message.contains("kubectl -n ").then_some(message)
+            })
+            .await;
+        let command = format!("kubectl -n {} delete statefulset mariadb-server --cascade=orphan", world.namespace);
+        assert!(message.contains(&command) && message.contains("osdpl.dev/repair"), "{message}");
+        let orphaned = kube::api::DeleteParams::orphan();
+        world.api::<StatefulSet>().delete("mariadb-server", &orphaned).await.unwrap();
+        Box::pin(world.until_object::<StatefulSet>("it is deleted", "mariadb-server", |found| found.is_none())).await;
+        world.annotate(osdpl_core::api::REPAIR, json!("mariadb")).await;
+        let cloud = world.until_ready().await;
+        assert_eq!(cloud.child("mariadb").revision, Some(3), "one failed and one successful revision");
+    });
+}

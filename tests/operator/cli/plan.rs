@@ -1,0 +1,158 @@
+//! `osdpl plan` against a cluster, with read access only.
+
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::api::PostParams;
+use osdpl_core::api::reason;
+use serde_json::{Value, json};
+
+use crate::cloud::{NAME, StatusAccess, services, with_values};
+use crate::world::{World, run_test};
+
+impl World {
+    /// Writes a file with the resource and this spec.
+    pub fn file(&self, spec: &Value) -> PathBuf {
+        let file = self.folder.path().join("change.yaml");
+        let object = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": NAME, "namespace": self.namespace}, "spec": spec,
+        });
+        std::fs::write(&file, osdpl_values::yaml::write(&object)).unwrap();
+        file
+    }
+
+    /// Returns a kubeconfig of a user who may only read these resources in the test's namespace, and deployments
+    /// everywhere.
+    pub async fn reader(&self, name: &str, resources: &[&str]) -> PathBuf {
+        let create = PostParams::default();
+        let metadata = json!({"name": name, "namespace": self.namespace});
+        let reads = |groups: &[&str], resources: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": ["get", "list", "watch"]});
+        let account: ServiceAccount = from(json!({"metadata": metadata}));
+        self.api().create(&create, &account).await.unwrap();
+        let rules = [reads(&["osdpl.dev"], &["openstackdeployments"]), reads(&["", "apps", "batch"], resources)];
+        let role: Role = from(json!({"metadata": metadata, "rules": rules}));
+        self.api().create(&create, &role).await.unwrap();
+        let binding: RoleBinding = from(json!({
+            "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": self.namespace}],
+        }));
+        self.api().create(&create, &binding).await.unwrap();
+        self.cluster().kubeconfig_for(&self.namespace, name).await.unwrap()
+    }
+
+    fn plan_as(&self, kubeconfig: &Path, arguments: &[&str]) -> String {
+        let output = Self::run_as(kubeconfig, &[&["plan", "-n", &self.namespace], arguments].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+fn from<T: serde::de::DeserializeOwned>(object: Value) -> T {
+    serde_json::from_value(object).unwrap()
+}
+
+pub const ALL: [&str; 8] =
+    ["secrets", "deployments", "statefulsets", "daemonsets", "jobs", "pods", "services", "persistentvolumeclaims"];
+
+/// Checks that commands of an account with read access name what they could not read.
+async fn check_commands_with_read_access(world: &World, reader: &Path) {
+    let ready = world.plan_as(reader, &[]);
+    assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
+    assert!(ready.contains(&format!("unknown: releases outside of {}: ", world.namespace)), "{ready}");
+    assert!(ready.contains("is forbidden: User"), "the refused reads are listed: {ready}");
+    assert!(ready.contains("unknown: which StorageClasses exist: "), "{ready}");
+    let why = World::run_as(reader, &["why", "-n", &world.namespace, "memcached"]);
+    assert_eq!(String::from_utf8(why.stdout).unwrap(), "release memcached is ready\n");
+    assert!(String::from_utf8(why.stderr).unwrap().contains("unknown: which nodes exist, and their roles: "));
+    let less = world.reader("less", &ALL[..6]).await;
+    let ready = world.plan_as(&less, &[]);
+    assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
+    assert!(ready.contains("unknown: the pods behind Services that other pods wait for: services is forb"), "{ready}");
+}
+
+#[test]
+fn plan_checks_a_change_with_read_access_only() {
+    run_test("plan", async |world| {
+        let _operator = world.operator().start().await;
+        let spec = services(&["mariadb", "memcached", "rabbitmq"]);
+        let reader = world.reader("reader", &ALL).await;
+        let file = world.file(&spec);
+        let new = world.plan_as(&reader, &["-f", file.to_str().unwrap()]);
+        assert!(new.contains("mariadb        absent           helm upgrade --install: it is not installed"), "{new}");
+        world.apply(&spec).await;
+        world.until_ready().await;
+
+        check_commands_with_read_access(world, &reader).await;
+
+        let mut changed = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
+        changed["services"]["mariadb"]["releases"]["mariadb"]["values"] =
+            json!({"endpoints": {"oslo_db": {"auth": {"admin": {"password": "much-too-simple"}}}}});
+        let changed = with_values(changed, "rabbitmq", json!({"conf": {"enabled_plugins": ["rabbitmq_management"]}}));
+        let file = world.file(&changed);
+        let file = file.to_str().unwrap();
+        let plan = world.plan_as(&reader, &["-f", file]);
+        let memcached = "memcached      deployed         helm upgrade --install: its inputs changed\n";
+        assert!(plan.contains(memcached), "{plan}");
+        assert!(plan.contains("changes conf.memcached.memory\n"), "only the paths are printed: {plan}");
+        let hooks = "rabbitmq       deployed         helm upgrade --install: its inputs changed\n";
+        assert!(plan.contains(hooks), "with the same images, Jobs of hooks are kept: {plan}");
+        let plan = world.plan_as(&reader, &["-f", file, "--values"]);
+        assert!(plan.contains("changes conf.memcached.memory: 300 (new)\n"), "{plan}");
+        let password = "changes endpoints.oslo_db.auth.admin.password: ";
+        assert!(plan.contains(&format!("{password}\"<redacted>\" → \"<redacted>\"\n")), "{plan}");
+        let output = world.plan_as(&reader, &["-f", file, "--values", "--credentials", "-o", "json"]);
+        let report: Value = serde_json::from_str(&output).unwrap();
+        let mariadb = &report["releases"][0];
+        assert_eq!((&mariadb["name"], &mariadb["step"]), (&json!("mariadb"), &json!("do")));
+        assert_eq!(mariadb["changes"][0]["after"], "much-too-simple");
+        assert_eq!(world.helm_runs().len(), 3, "osdpl plan runs no helm");
+
+        let less = services(&["mariadb"]);
+        let plan = world.plan_as(&reader, &["-f", world.file(&less).to_str().unwrap()]);
+        assert!(plan.contains("memcached      deployed         it is no longer desired: waits for approval"), "{plan}");
+        world.apply(&less).await;
+        let hash = world.until_reason(reason::APPROVAL).await.status().approval.unwrap();
+        let line = format!(
+            "Once it is applied, changes wait for approval: osdpl approve -n {} {NAME} {hash}\n",
+            world.namespace
+        );
+        assert!(plan.ends_with(&line), "the operator has the same hash {hash}: {plan}");
+        assert!(world.plan_as(&reader, &[]).ends_with(&line.replace("Once it is applied, changes", "Changes")));
+    });
+}
+
+#[test]
+fn names_refused_reads_and_a_foreign_catalogue() {
+    run_test("plan-refused", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["memcached"])).await;
+        world.until_ready().await;
+        let limited = world.reader("limited", &["deployments", "statefulsets", "daemonsets", "jobs"]).await;
+        let output = World::run_as(&limited, &["plan", "-n", &world.namespace]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{text}");
+        for what in ["secrets", "pods"] {
+            let refused = format!("{what} is forbidden: User \"system:serviceaccount:{}:limited\"", world.namespace);
+            assert!(text.contains(&refused), "{text}");
+        }
+        assert!(!text.contains("jobs.batch is forbidden") && text.contains("osdpl status"), "{text}");
+        assert!(!text.contains("extraRules"), "this remedy is for the operator only: {text}");
+
+        let newer = crate::approval::newer_catalogue(world);
+        let plan = world.osdpl(&["plan", "--catalog", newer.to_str().unwrap()]);
+        assert!(plan.contains("the operator or its catalogue changed: waits for approval"), "{plan}");
+        assert!(plan.contains("note: the operator reports that nothing waits for approval"), "{plan}");
+        let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
+        let cache = world.folder.path().join("own");
+        let own = ["plan", "--charts", charts.to_str().unwrap(), "--cache", cache.to_str().unwrap()];
+        assert!(world.osdpl(&own).ends_with("Nothing to do: 1 release is ready.\n"));
+
+        let refused = world.file(&json!({"openstackRelease": "2026.1", "presets": ["stroage"]}));
+        let output = world.run(&["plan", "-f", refused.to_str().unwrap()]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!output.status.success() && text.starts_with("error: spec.presets"), "{text}");
+    });
+}

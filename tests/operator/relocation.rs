@@ -1,0 +1,146 @@
+//! Requests to change the name or namespace of an installed release.
+
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use osdpl_core::api::reason;
+use serde_json::{Value, json};
+
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::operator::Operator;
+use crate::world::{World, now, run_test};
+
+fn cloud(overrides: &Value) -> Value {
+    let mut spec = services(&["mariadb", "memcached"]);
+    // Server-side apply stores null for an empty map that removes the last field.
+    if *overrides != json!({}) {
+        spec["services"]["memcached"]["releases"]["memcached"] = overrides.clone();
+    }
+    // Uninstalls would run at once.
+    spec["approval"] = json!("Automatic");
+    spec
+}
+
+/// Returns the message for a release that can't move; nothing runs for it.
+async fn refusal(world: &World, overrides: &Value) -> String {
+    let applied = world.apply(&cloud(overrides)).await;
+    let cloud = world
+        .until("the move is refused", |cloud| {
+            let current = cloud.metadata.generation == applied.metadata.generation;
+            (current && cloud.reason() == reason::INVALID && cloud.child("mariadb").ready).then(|| cloud.clone())
+        })
+        .await;
+    assert_eq!(cloud.condition("Stalled").unwrap().status, "True");
+    let child = cloud.child("memcached");
+    assert_eq!((child.status.as_str(), child.ready), ("deployed", false), "the running release is shown");
+    let message = cloud.condition("Ready").unwrap().message;
+    assert!(message.contains(&child.message), "{message}");
+    child.message
+}
+
+fn runs(world: &World) -> Vec<String> {
+    world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect()
+}
+
+/// Removes labels from records, as an operator without these labels wrote them.
+async fn remove_labels(world: &World) {
+    let secrets = world.api::<Secret>();
+    for record in secrets.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap() {
+        let labels = json!({"osdpl.dev/release": null, "osdpl.dev/images": null});
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        secrets.patch(&record.metadata.name.unwrap(), &PatchParams::default(), &patch).await.unwrap();
+    }
+}
+
+async fn restart_without_labels(world: &World, operator: Operator) -> Operator {
+    operator.kill();
+    remove_labels(world).await;
+    let began = now();
+    let operator = world.operator().start().await;
+    operator.finds_ready(2).await;
+    assert_eq!(world.writes_since(began), [], "the operator writes nothing for records without labels");
+    operator
+}
+
+#[test]
+fn refuses_to_move_an_installed_release() {
+    run_test("moved", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&cloud(&json!({}))).await;
+        world.until_ready().await;
+        let record = world.api::<Secret>().get("sh.helm.release.v1.memcached.v1").await.unwrap();
+        assert_eq!(record.metadata.labels.unwrap()["osdpl.dev/release"], "memcached");
+
+        let message = refusal(world, &json!({"name": "tokens"})).await;
+        let (from, to) = (format!("{}/memcached", world.namespace), format!("{}/tokens", world.namespace));
+        for part in ["spec.services.memcached.releases.memcached.name: ", &from, &to, "volume claims", "remove name"] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+        // Another release is changed meanwhile and finds this one at its old location.
+        let mut spec =
+            with_values(cloud(&json!({"name": "tokens"})), "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
+        world.apply(&spec).await;
+        world
+            .until("mariadb is upgraded", |cloud| {
+                let child = cloud.child("mariadb");
+                (child.ready && child.revision == Some(2)).then_some(())
+            })
+            .await;
+        spec["services"]["memcached"] = json!({"enabled": true});
+        world.apply(&spec).await;
+        world.until_ready().await;
+
+        // Without the label it is identified by its chart.
+        let _operator = restart_without_labels(world, operator).await;
+        let elsewhere = format!("{}-elsewhere", world.namespace);
+        let message = refusal(world, &json!({"namespace": elsewhere})).await;
+        assert!(message.contains("memcached.namespace: ") && message.contains("remove namespace"), "{message}");
+        let namespaces: Api<Namespace> = Api::all(world.client.clone());
+        assert!(namespaces.get_opt(&elsewhere).await.unwrap().is_none());
+        assert!(runs(world).iter().filter(|run| run.ends_with("memcached") || run.ends_with("tokens")).count() == 1);
+    });
+}
+
+#[test]
+fn adopts_crds_of_an_uninstalled_release() {
+    run_test("crd-owner", async |world| {
+        let elsewhere = format!("{}-data", world.namespace);
+        let mut spec = services(&["mariadb"]);
+        let here = spec.clone();
+        spec["services"]["mariadb"]["releases"]["mariadb"] = json!({"namespace": elsewhere});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        world.delete().await;
+        world.until_gone().await;
+        world.apply(&here).await;
+        world.until_ready().await;
+        assert_eq!(world.helm_runs().len(), 3, "every helm run succeeded");
+        let namespaces: Api<Namespace> = Api::all(world.client.clone());
+        namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap();
+    });
+}
+
+#[test]
+fn moves_a_release_by_uninstalling_it() {
+    run_test("moving", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&cloud(&json!({"name": "tokens"}))).await;
+        world.until_ready().await;
+        // Reverting the name is a move as well, and so is another name.
+        assert!(refusal(world, &json!({})).await.contains("set name to tokens"));
+        assert!(refusal(world, &json!({"name": "other"})).await.contains("set name to tokens"));
+        let mut disabled = cloud(&json!({}));
+        disabled["services"]["memcached"]["enabled"] = json!(false);
+        world.apply(&disabled).await;
+        let is_uninstalled = |cloud: &osdpl_core::api::OpenStackDeployment| {
+            (cloud.is_ready() && cloud.status().children.len() == 1).then_some(())
+        };
+        world.until("the release is uninstalled", is_uninstalled).await;
+        world.apply(&cloud(&json!({}))).await;
+        world.until_ready().await;
+        let mut all = runs(world);
+        all.retain(|run| !run.ends_with("mariadb"));
+        assert_eq!(all, ["upgrade tokens", "uninstall tokens", "upgrade memcached"]);
+    });
+}

@@ -1,0 +1,129 @@
+//! Two clouds in one cluster: the older one takes precedence.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Secret};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, ResourceExt};
+use osdpl_core::api::{OpenStackDeployment, reason};
+use serde_json::{Value, json};
+
+use crate::cloud::{NAME, StatusAccess, services};
+use crate::world::{run_test, with_timeout};
+
+#[test]
+fn older_cloud_takes_precedence_until_deleted() {
+    run_test("several-clouds", async |world| {
+        // If both have the same second, the one with the smaller uid is the older one.
+        let creation = |cloud: &OpenStackDeployment| (cloud.creation_timestamp(), cloud.uid());
+        let mut clouds = [
+            (world.apply_as(NAME, &services(&["memcached"])).await, "memcached"),
+            (world.apply_as("cumulus", &services(&["mariadb"])).await, "mariadb"),
+        ];
+        clouds.sort_by_key(|(cloud, _)| creation(cloud));
+        let [(older, first), (younger, second)] = clouds.map(|(cloud, release)| (cloud.name_any(), release));
+        let _operator = world.operator().start().await;
+        world.until_of(&older, "the older cloud is reconciled", |cloud| cloud.is_ready().then_some(())).await;
+        let message = world
+            .until_of(&younger, "the younger cloud reports the older one", |cloud| {
+                (cloud.reason() == reason::OLDER_RESOURCE).then(|| cloud.status().message)
+            })
+            .await;
+        assert!(message.starts_with(&format!("{}/{older} is older", world.namespace)), "{message}");
+        assert_eq!(world.helm_runs().len(), 1);
+
+        world.delete_named(&older).await;
+        world.until_of(&younger, "the younger cloud is reconciled", |cloud| cloud.is_ready().then_some(())).await;
+        let runs: Vec<_> = world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect();
+        assert_eq!(runs, [format!("upgrade {first}"), format!("uninstall {first}"), format!("upgrade {second}")]);
+    });
+}
+
+#[test]
+fn promotes_the_next_cloud_after_a_deletion_without_helm_runs() {
+    run_test("several-promoted", async |world| {
+        let mut spec = services(&["memcached"]);
+        spec["paused"] = json!(true);
+        let mut clouds = [world.apply_as(NAME, &spec).await, world.apply_as("cumulus", &spec).await];
+        clouds.sort_by_key(|cloud| (cloud.creation_timestamp(), cloud.uid()));
+        let [older, younger] = clouds.map(|cloud| cloud.name_any());
+        let _operator = world.operator().start().await;
+        let is = |wanted| move |cloud: &OpenStackDeployment| (cloud.reason() == wanted).then_some(());
+        world.until_of(&older, "the older cloud is reconciled", is(reason::PAUSED)).await;
+        world.until_of(&younger, "the younger cloud reports the older one", is(reason::OLDER_RESOURCE)).await;
+        world.delete_named(&older).await;
+        world.until_of(&younger, "the younger cloud is reconciled", is(reason::PAUSED)).await;
+        assert!(world.helm_runs().is_empty());
+    });
+}
+
+/// Waits until the cloud of a namespace satisfies the predicate.
+async fn until(client: &Client, namespace: &str, what: &str, is: impl Fn(&OpenStackDeployment) -> bool) {
+    let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), namespace);
+    let found = await_condition(api, NAME, |cloud: Option<&OpenStackDeployment>| cloud.is_some_and(&is));
+    drop(with_timeout(what, found).await.unwrap());
+}
+
+/// Returns the data in a namespace: claims by uid, credentials by value.
+async fn data(client: &Client, namespace: &str) -> BTreeMap<String, Value> {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
+    let claims = claims.list(&ListParams::default()).await.unwrap().items.into_iter();
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let ours = ListParams::default().labels(osdpl_core::api::DEPLOYMENT_LABEL);
+    let secrets = secrets.list(&ours).await.unwrap().items.into_iter();
+    let claims = claims.map(|claim| (claim.name_any(), json!(claim.uid())));
+    claims.chain(secrets.map(|secret| (secret.name_any(), json!(secret.data)))).collect()
+}
+
+#[test]
+fn promoted_cloud_gets_no_data_of_another_namespace() {
+    run_test("several-data", async |world| {
+        let (client, first, second) = (&world.client, &world.namespace, format!("{}-second", world.namespace));
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let namespace = serde_json::from_value(json!({"metadata": {"name": second}})).unwrap();
+        namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+        let _operator = world.operator().start().await;
+        let mut spec = services(&["mariadb"]);
+        spec["deletionPolicy"] = json!("Retain");
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let object = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": NAME, "namespace": second}, "spec": spec,
+        });
+        let clouds: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &second);
+        clouds.patch(NAME, &PatchParams::apply("test").force(), &Patch::Apply(object)).await.unwrap();
+        until(client, &second, "the younger cloud reports the older one", |cloud| {
+            cloud.reason() == reason::OLDER_RESOURCE
+        })
+        .await;
+        let first_data = data(client, first).await;
+        assert!(first_data.contains_key("mysql-data-mariadb-server-0"), "{:?}", first_data.keys());
+        assert_eq!(data(client, &second).await, BTreeMap::new());
+
+        world.delete().await;
+        world.until_gone().await;
+        until(client, &second, "the younger cloud is reconciled", StatusAccess::is_ready).await;
+        assert_eq!(data(client, first).await, first_data);
+        let second_data = data(client, &second).await;
+        assert_eq!(second_data.keys().collect::<Vec<_>>(), first_data.keys().collect::<Vec<_>>());
+        assert!(second_data.iter().all(|(name, value)| first_data[name] != *value), "the clouds share only names");
+        let record =
+            secret_value(client, &second, "sh.helm.release.v1.mariadb.v1", osdpl_core::release::SECRET_KEY).await;
+        let values = osdpl_core::release::decode(&record).unwrap().config;
+        let root = secret_value(client, &second, &format!("{NAME}-credentials-mariadb"), "root").await;
+        let root = String::from_utf8(root).unwrap();
+        assert_eq!(values.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!(root)));
+        clouds.delete(NAME, &DeleteParams::default()).await.unwrap();
+        let gone = await_condition(clouds, NAME, |cloud: Option<&OpenStackDeployment>| cloud.is_none());
+        drop(with_timeout("the younger cloud is deleted", gone).await.unwrap());
+        namespaces.delete(&second, &DeleteParams::default()).await.unwrap();
+    });
+}
+
+/// Returns the value of a key in a Secret.
+async fn secret_value(client: &Client, namespace: &str, secret: &str, key: &str) -> Vec<u8> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    secrets.get(secret).await.unwrap().data.unwrap()[key].0.clone()
+}
