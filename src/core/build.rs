@@ -35,10 +35,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                     continue;
                 }
             };
-            let deflated = output.join(format!("{number}.deflate"));
-            fs::write(&deflated, deflate(&text)?)?;
+            let file = format!("/{number}.deflate");
+            fs::write(output.join(&file[1..]), deflate(&text)?)?;
             number += 1;
-            let _ = writeln!(list, "    ({name:?}, include_bytes!({deflated:?}), {json:?}),");
+            let bytes = format!("include_bytes!(concat!(env!(\"OUT_DIR\"), {file:?}))");
+            let _ = writeln!(list, "    ({name:?}, {bytes}, {json:?}),");
         }
     }
     list += "]\n";
