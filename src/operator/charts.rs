@@ -22,6 +22,8 @@ mod contents;
 mod digest;
 mod directory;
 mod error;
+mod file_states;
+mod files;
 mod folder;
 mod ignore;
 pub mod keys;
@@ -31,9 +33,7 @@ mod problem;
 mod prune;
 pub mod pull;
 pub mod reads;
-mod seen;
 mod source;
-mod stock;
 mod store;
 
 pub use cache::write_atomically;
