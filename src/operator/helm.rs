@@ -38,6 +38,6 @@ pub use error::Error;
 pub use failure::{Failure, Subject};
 pub use instance::{Instance, InstanceState};
 pub use program::{Program, Version};
-pub use runner::{Config, Counters, Job, JobRejection, Runner, RunningJob, VerbTally};
+pub use runner::{Config, Counters, Job, JobRejection, Runner, RunningJob, VerbCounters};
 
 pub use osdpl_core::release::{ReleaseKey, Verb};

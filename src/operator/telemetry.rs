@@ -213,10 +213,10 @@ impl Metrics {
         self.0.ready.load(Ordering::Relaxed)
     }
 
-    /// Returns all metrics in the `OpenMetrics` text format, with those of helm processes from `tally`.
-    pub fn encode(&self, tally: Counters) -> String {
+    /// Returns all metrics in the `OpenMetrics` text format, with those of helm processes from `counters`.
+    pub fn encode(&self, counters: Counters) -> String {
         let mut helm = Registry::with_prefix(PREFIX);
-        helm.register_collector(Box::new(tally));
+        helm.register_collector(Box::new(counters));
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = encode_registry(&mut text, &self.0.registry);
@@ -246,16 +246,16 @@ fn now() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::helm::{Verb, VerbTally};
+    use crate::helm::{Verb, VerbCounters};
 
     #[test]
     fn counts_helm_processes_and_removes_deleted_clouds() {
         let metrics = Metrics::default();
         metrics
             .set_cloud("cloud", CloudState { ready: true, awaiting_approval: 1, running: 2, failing: 3, drifted: 4 });
-        let counts = VerbTally { started: 3, succeeded: 1, failed: 1, ..VerbTally::default() };
-        let tally = Counters { verbs: [(Verb::Upgrade, counts)].into() };
-        let text = metrics.encode(tally.clone());
+        let counts = VerbCounters { started: 3, succeeded: 1, failed: 1, ..VerbCounters::default() };
+        let counters = Counters { verbs: [(Verb::Upgrade, counts)].into() };
+        let text = metrics.encode(counters.clone());
         for line in [
             "osdpl_helm_starts_total{verb=\"upgrade\"} 3",
             "osdpl_ready{name=\"cloud\"} 1",
@@ -269,11 +269,11 @@ mod tests {
         let runs = text.lines().filter(|line| line.starts_with("osdpl_helm_runs_total{"));
         assert_eq!(runs.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>(), 2);
         metrics.set_not_ready("cloud");
-        let text = metrics.encode(tally.clone());
+        let text = metrics.encode(counters.clone());
         assert!(
             text.contains("osdpl_ready{name=\"cloud\"} 0") && text.contains("osdpl_helm_running{name=\"cloud\"} 2")
         );
         metrics.remove_cloud("cloud");
-        assert!(!metrics.encode(tally.clone()).contains("name=\"cloud\""));
+        assert!(!metrics.encode(counters.clone()).contains("name=\"cloud\""));
     }
 }

@@ -53,7 +53,7 @@ async fn readyz(State((metrics, _)): State<(Metrics, Runner)>) -> impl IntoRespo
 }
 
 async fn scrape(State((metrics, runner)): State<(Metrics, Runner)>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], metrics.encode(runner.tally()))
+    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], metrics.encode(runner.counters()))
 }
 
 #[cfg(test)]

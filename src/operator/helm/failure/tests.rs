@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use osdpl_core::scrub::Scrubber;
 
-const IMMUTABLE_3: &str = include_str!("said/helm3-immutable.txt");
-const IMMUTABLE_4: &str = include_str!("said/helm4-immutable.txt");
+const IMMUTABLE_3: &str = include_str!("messages/helm3-immutable.txt");
+const IMMUTABLE_4: &str = include_str!("messages/helm4-immutable.txt");
 
 /// Messages of helm 3.22.0 and 4.3.1, with the expected class and object.
 const MESSAGES: &[(&str, &str, &str)] = &[
