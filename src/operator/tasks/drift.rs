@@ -27,9 +27,8 @@ use head::Head;
 use store::{Store, Suspect};
 
 use super::problems::Problems;
-use super::show::publish;
 use super::watch::{WatchedKind, follow_objects};
-use super::{Options, Spawner};
+use super::{Options, Spawner, publish};
 use osdpl_core::drift::{Kind, ToleratedChanges, WriterTrace};
 use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 

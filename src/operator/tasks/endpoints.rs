@@ -17,9 +17,9 @@ use tokio::sync::{Notify, watch};
 
 use board::{DueProbe, FinishedProbe, ProbeResult, ProbeSchedule};
 
-use super::Spawner;
 use super::problems::Problems;
-use super::show::publish;
+use super::{Spawner, publish};
+
 use osdpl_client::{Http, HttpConfig};
 use osdpl_core::endpoint::{Login, ProbeResponse, Target, Types, Url, find_fault, service_types};
 use osdpl_core::observed::{EndpointProbe, ReleaseKey};

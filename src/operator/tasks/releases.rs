@@ -22,9 +22,8 @@ use records::Records;
 
 use super::partial::RecordHead;
 use super::problems::Problems;
-use super::show::publish;
 use super::watch::{Update, follow};
-use super::{LivenessCheck, Options, Spawner};
+use super::{LivenessCheck, Options, Spawner, publish};
 use osdpl_core::observed::{Liveness, ObservedRelease, ReleaseKey};
 use osdpl_core::release::{SECRET_TYPE, Status};
 

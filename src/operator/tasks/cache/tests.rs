@@ -13,49 +13,49 @@ fn read(job: &Partial<Job>) -> Option<char> {
     job.metadata.name.as_ref().filter(|name| name.len() > 1).and_then(|name| name.chars().next())
 }
 
-fn names(shard: &Shard<char>) -> String {
-    shard.entries().map(|(_, letter)| *letter).collect()
+fn names(cache: &WatchCache<char>) -> String {
+    cache.entries().map(|(_, letter)| *letter).collect()
 }
 
 #[test]
 fn shows_values_once_the_list_is_complete() {
-    let mut shard = Shard::default();
-    assert!(!shard.apply(Event::Init, read));
-    assert!(!shard.apply(Event::InitApply(job("one", 0)), read));
-    assert!(!shard.is_listed());
-    assert_eq!(names(&shard), "");
-    assert!(shard.apply::<Partial<Job>>(Event::InitDone, read));
-    assert!(shard.is_listed());
-    assert_eq!(names(&shard), "o");
+    let mut cache = WatchCache::default();
+    assert!(!cache.apply(Event::Init, read));
+    assert!(!cache.apply(Event::InitApply(job("one", 0)), read));
+    assert!(!cache.is_listed());
+    assert_eq!(names(&cache), "");
+    assert!(cache.apply::<Partial<Job>>(Event::InitDone, read));
+    assert!(cache.is_listed());
+    assert_eq!(names(&cache), "o");
 }
 
 #[test]
 fn an_empty_list_is_a_change_only_the_first_time() {
-    let mut shard = Shard::<char>::default();
-    assert!(shard.apply::<Partial<Job>>(Event::InitDone, read));
-    shard.apply::<Partial<Job>>(Event::Init, read);
-    assert!(!shard.apply::<Partial<Job>>(Event::InitDone, read));
+    let mut cache = WatchCache::<char>::default();
+    assert!(cache.apply::<Partial<Job>>(Event::InitDone, read));
+    cache.apply::<Partial<Job>>(Event::Init, read);
+    assert!(!cache.apply::<Partial<Job>>(Event::InitDone, read));
 }
 
 #[test]
 fn ignores_events_that_change_no_value() {
-    let mut shard = Shard::default();
-    shard.apply::<Partial<Job>>(Event::InitDone, read);
-    assert!(shard.apply(Event::Apply(job("one", 0)), read));
-    assert!(!shard.apply(Event::Apply(job("one", 5)), read));
-    assert!(!shard.apply(Event::Apply(job("x", 0)), read));
-    assert!(!shard.apply(Event::Delete(job("x", 0)), read));
-    assert!(shard.apply(Event::Delete(job("one", 0)), read));
+    let mut cache = WatchCache::default();
+    cache.apply::<Partial<Job>>(Event::InitDone, read);
+    assert!(cache.apply(Event::Apply(job("one", 0)), read));
+    assert!(!cache.apply(Event::Apply(job("one", 5)), read));
+    assert!(!cache.apply(Event::Apply(job("x", 0)), read));
+    assert!(!cache.apply(Event::Delete(job("x", 0)), read));
+    assert!(cache.apply(Event::Delete(job("one", 0)), read));
 }
 
 #[test]
 fn keeps_old_values_until_a_new_list_is_complete() {
-    let mut shard = Shard::default();
-    shard.apply::<Partial<Job>>(Event::InitDone, read);
-    shard.apply(Event::Apply(job("one", 0)), read);
-    shard.apply::<Partial<Job>>(Event::Init, read);
-    shard.apply(Event::InitApply(job("two", 0)), read);
-    assert_eq!(names(&shard), "o");
-    assert!(shard.apply::<Partial<Job>>(Event::InitDone, read));
-    assert_eq!(names(&shard), "t");
+    let mut cache = WatchCache::default();
+    cache.apply::<Partial<Job>>(Event::InitDone, read);
+    cache.apply(Event::Apply(job("one", 0)), read);
+    cache.apply::<Partial<Job>>(Event::Init, read);
+    cache.apply(Event::InitApply(job("two", 0)), read);
+    assert_eq!(names(&cache), "o");
+    assert!(cache.apply::<Partial<Job>>(Event::InitDone, read));
+    assert_eq!(names(&cache), "t");
 }

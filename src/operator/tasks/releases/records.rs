@@ -7,8 +7,8 @@ use kube::runtime::watcher::Event;
 use super::Releases;
 use super::bodies::Bodies;
 use crate::tasks::LivenessCheck;
+use crate::tasks::cache::WatchCache;
 use crate::tasks::partial::{Partial, RecordHead};
-use crate::tasks::shard::Shard;
 use osdpl_core::observed::{Attempt, Liveness, ObservedRelease, PastRevision, RecordBody, ReleaseKey};
 use osdpl_core::release::{Maker, RecordMeta, Status};
 
@@ -40,12 +40,12 @@ pub(super) struct Newest {
 
 /// The records of all releases.
 #[derive(Default)]
-pub(super) struct Records(Vec<Shard<Head>>);
+pub(super) struct Records(Vec<WatchCache<Head>>);
 
 impl Records {
-    /// Adds a shard for one watch.
+    /// Adds a cache for one watch.
     pub(super) fn add(&mut self) -> usize {
-        self.0.push(Shard::default());
+        self.0.push(WatchCache::default());
         self.0.len() - 1
     }
 
@@ -56,11 +56,11 @@ impl Records {
 
     /// Returns the newest record of each release, once everything was listed.
     pub(super) fn newest(&self) -> Option<BTreeMap<ReleaseKey, Newest>> {
-        if !self.0.iter().all(Shard::is_listed) {
+        if !self.0.iter().all(WatchCache::is_listed) {
             return None;
         }
         let mut all: BTreeMap<ReleaseKey, Newest> = BTreeMap::new();
-        for (_, head) in self.0.iter().flat_map(Shard::entries) {
+        for (_, head) in self.0.iter().flat_map(WatchCache::entries) {
             match head {
                 Head::Valid(meta) => all.entry(key(meta)).or_default().add(meta),
                 Head::Malformed { release, why } => {

@@ -1,8 +1,8 @@
 //! Decides which logs to fetch to explain failures, and keeps them.
 
 use super::{Store, job_owner, workload_owner};
+use crate::tasks::cache::WatchCache;
 use crate::tasks::health::logs::{Log, Wanted};
-use crate::tasks::shard::Shard;
 use osdpl_core::cause::{OwnerRef, Pods};
 
 /// The maximum number of attempts to fetch a log.
@@ -47,7 +47,7 @@ impl Store {
     /// Returns the failed containers that explain the failing Jobs and workloads, one pod for each.
     pub(super) fn failures(&self, pods: &Pods<'_>) -> Vec<Wanted> {
         let jobs = self.revised_jobs().filter(|job| !job.complete);
-        let workloads = self.workloads.iter().flat_map(Shard::entries);
+        let workloads = self.workloads.iter().flat_map(WatchCache::entries);
         let places = jobs.map(job_owner).chain(workloads.map(|(_, workload)| workload_owner(workload)));
         let first = places.filter_map(|place: OwnerRef<'_>| {
             let pod = pods.get(&place)?.first()?;
