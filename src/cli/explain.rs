@@ -146,8 +146,8 @@ impl Arguments {
             None => None,
         };
         let preview = preview(&client, catalog, &deployment, Some(&deployment), charts.as_ref()).await?;
-        for unseen in &preview.unseen {
-            eprintln!("unknown: {unseen}");
+        for fact in &preview.unwatched {
+            eprintln!("unknown: {fact}");
         }
         let (spec, selection) = (preview.spec, preview.selection);
         Ok(Cloud {

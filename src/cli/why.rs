@@ -41,8 +41,8 @@ impl Arguments {
         let catalog = self.catalog.load_from(&client, &namespace, None).await?;
         let catalog = std::sync::Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, Some(&deployment), None).await?;
-        for unseen in &preview.unseen {
-            eprintln!("unknown: {unseen}");
+        for fact in &preview.unwatched {
+            eprintln!("unknown: {fact}");
         }
         let names = Names::new(&catalog, &preview);
         let explanation = match &self.what {

@@ -57,7 +57,7 @@ pub struct Plan {
     pub changes: BTreeMap<String, Vec<String>>,
     /// Whether the spec is refused.
     pub refused: bool,
-    /// Whether charts from the status stand in for charts that are being fetched.
+    /// Whether charts in the status are placeholders of charts that are being fetched.
     pub assumed: bool,
     /// The work that is left of a deletion.
     pub deleting: Option<String>,
@@ -70,7 +70,7 @@ pub struct Plan {
     /// Why the plan is not reported; `None` if it is.
     pub hold: Option<Hold>,
     /// The time of the next decision, if no watch triggers one earlier.
-    pub wake: Option<Timestamp>,
+    pub requeue_at: Option<Timestamp>,
     /// The state that is kept for the next decision.
     pub kept: Kept,
 }
@@ -80,7 +80,7 @@ pub struct Plan {
 pub enum Hold {
     /// Watched objects were not read yet. The first event of the watch triggers the next pass.
     Objects,
-    /// One-off reads are not answered yet. The next pass follows at once.
+    /// One-off reads are not received yet. The next pass follows at once.
     Reads,
     /// The rest of the decision depends on the result of the actions. The next pass follows at once.
     Actions,

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::kept::Kept;
-use super::requests::{Answers, ChartRequest, Reference};
+use super::requests::{ChartRequest, Reference, Responses};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Catalog, file};
 use osdpl_core::cause::AffectedObject;
@@ -49,8 +50,8 @@ pub struct Snapshot {
     pub problems: Vec<String>,
     /// The watched objects.
     pub objects: Objects,
-    /// The answers to one-off reads.
-    pub answers: Answers,
+    /// The responses to one-off reads.
+    pub responses: Responses,
     /// Uninstalled releases whose Jobs are still to be deleted.
     pub uninstalled: BTreeSet<ReleaseKey>,
     /// The state that the last decision kept for this one.
@@ -94,7 +95,12 @@ pub struct Charts {
     pub locked: BTreeSet<String>,
     /// The request and its state, by release.
     pub known: BTreeMap<String, (ChartRequest, ChartState)>,
+    /// The CRDs in the `crds/` folder of the chart of each release.
+    pub crds: BTreeMap<String, Crds>,
 }
+
+/// The CRDs of a chart, or why they can't be decoded.
+pub type Crds = Result<Arc<[CustomResourceDefinition]>, String>;
 
 /// The state of a requested chart.
 #[derive(Clone, Debug)]
@@ -130,13 +136,15 @@ pub struct Objects {
     /// The objects that the spec names.
     pub named: BTreeMap<Reference, ObjectState>,
     /// Foreign objects that have the name of one of ours.
-    pub occupants: BTreeMap<Reference, ObjectState>,
+    pub foreign: BTreeMap<Reference, ObjectState>,
     /// The Secrets with our label, by namespace and name.
     pub secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     /// The `ConfigMap`s with our label, by namespace and name.
     pub maps: BTreeMap<ReleaseKey, Arc<ConfigMap>>,
-    /// Whether the list of Secrets with our label was answered, even by a refusal.
-    pub own_listed: bool,
+    /// The names of all namespaces; `None` if they may not be listed.
+    pub namespaces: Option<BTreeSet<String>>,
+    /// Whether the API server has responded to the lists of our objects and of namespaces, even with a refusal.
+    pub listed: bool,
     /// Rook's objects by kind and name; an error contains the reason.
     pub rook: BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>,
 }

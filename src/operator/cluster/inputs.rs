@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::additions::Additions;
-use super::namespaces::TerminatingNamespaces;
+use super::namespaces::{NamespaceWatch, Namespaces};
 use super::owned::OwnedObjects;
 use super::rook::RookWatch;
 use osdpl_core::api::ValuesKind;
@@ -49,8 +49,8 @@ pub(crate) struct Inputs {
     pub(super) trigger: Arc<Notify>,
     named: WatchedObjects,
     /// Objects of others that have the name of one of ours.
-    occupants: WatchedObjects,
-    terminating: TerminatingNamespaces,
+    foreign: WatchedObjects,
+    namespaces: NamespaceWatch,
     pub(super) own_secrets: OwnedObjects<Secret>,
     pub(super) own_maps: OwnedObjects<ConfigMap>,
     pub(super) additions: Additions,
@@ -59,29 +59,29 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     /// Starts the watches that need no spec; `trigger` is notified of every change.
-    pub(crate) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
+    pub(super) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
         Self {
-            terminating: TerminatingNamespaces::new(client.clone(), Arc::clone(&trigger)),
+            namespaces: NamespaceWatch::new(client.clone(), Arc::clone(&trigger)),
             own_secrets: OwnedObjects::new(client.clone(), Arc::clone(&trigger)),
             own_maps: OwnedObjects::new(client.clone(), Arc::clone(&trigger)),
             additions: Additions::new(client.clone(), Arc::clone(&trigger)),
             named: Mutex::default(),
-            occupants: Mutex::default(),
+            foreign: Mutex::default(),
             rook: Mutex::default(),
             client,
             trigger,
         }
     }
 
-    /// The namespaces that are being deleted.
-    pub(crate) fn terminating(&self) -> BTreeSet<String> {
-        self.terminating.names()
+    /// Returns the namespaces; none until they were listed.
+    pub(crate) fn namespaces(&self) -> Namespaces {
+        self.namespaces.namespaces().unwrap_or_default()
     }
 
     /// Watches exactly the objects that a plan requests.
     pub(crate) fn subscribe(&self, requests: &Requests) {
         self.watch_objects(&self.named, &requests.objects);
-        self.watch_objects(&self.occupants, &requests.occupants);
+        self.watch_objects(&self.foreign, &requests.foreign);
         self.watch_rook(requests.rook.as_ref().map(|(namespace, kinds)| (namespace.as_str(), kinds.as_slice())));
     }
 
@@ -97,10 +97,11 @@ impl Inputs {
     pub(crate) fn snapshot(&self) -> Objects {
         Objects {
             named: states(&self.named),
-            occupants: states(&self.occupants),
+            foreign: states(&self.foreign),
             secrets: self.own_secrets.all(),
             maps: self.own_maps.all(),
-            own_listed: self.own_secrets.is_known() && self.own_maps.is_known(),
+            namespaces: self.namespaces().all,
+            listed: self.own_secrets.is_known() && self.own_maps.is_known() && self.namespaces.namespaces().is_some(),
             rook: self.rook_objects(),
         }
     }
@@ -188,12 +189,12 @@ mod tests {
         let reference =
             |name: &str| Reference { kind: ValuesKind::Secret, namespace: "openstack".into(), name: name.into() };
         let (pool, other) = (reference("rbd-keyring"), reference("of-another-release"));
-        let both = Requests { occupants: [pool.clone(), other].into(), ..Requests::default() };
+        let both = Requests { foreign: [pool.clone(), other].into(), ..Requests::default() };
         inputs.subscribe(&both);
-        assert_eq!(inputs.snapshot().occupants.len(), 2);
-        inputs.subscribe(&Requests { occupants: [pool.clone()].into(), objects: [pool.clone()].into(), ..both });
+        assert_eq!(inputs.snapshot().foreign.len(), 2);
+        inputs.subscribe(&Requests { foreign: [pool.clone()].into(), objects: [pool.clone()].into(), ..both });
         let snapshot = inputs.snapshot();
-        assert!(snapshot.occupants.keys().eq([&pool]) && snapshot.named[&pool] == ObjectState::Unread);
+        assert!(snapshot.foreign.keys().eq([&pool]) && snapshot.named[&pool] == ObjectState::Unread);
         inputs.subscribe(&Requests::default());
         assert!(inputs.snapshot().named.is_empty());
     }

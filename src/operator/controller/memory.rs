@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::publish::WrittenStatus;
 use crate::helm::Outcome;
 use osdpl_core::observed::{Failed, ObservedRelease, ReleaseKey, Repaired, RunningHelm};
-use osdpl_decide::{Answers, Kept, Read};
+use osdpl_decide::{Kept, Read, Responses};
 
 /// The state between passes. Each field documents why it is kept, and what a restart loses.
 #[derive(Default)]
@@ -18,9 +18,9 @@ pub(super) struct Memory {
     pub(super) failures: BTreeMap<ReleaseKey, Failed>,
     /// Repairs of drift, to limit their rate. A restart repairs once more.
     pub(super) repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// Finished helm processes whose results the watch has not seen yet: a plan from the older records would repeat
+    /// Finished helm processes whose results the watch has not reported yet: a plan from the older records would repeat
     /// them. A restart lists the records again.
-    pub(super) catching_up: BTreeMap<ReleaseKey, CatchingUp>,
+    pub(super) unobserved: BTreeMap<ReleaseKey, UnobservedResult>,
     /// Finished helm processes whose records could not be read since. A restart lists the records again.
     pub(super) unread: Vec<Outcome>,
     /// The digests of the inputs of running helm processes, which no record contains yet. helm ends with the operator,
@@ -31,7 +31,7 @@ pub(super) struct Memory {
     /// The reads that the last plan requested. After a restart the first plan requests them.
     pub(super) reads: BTreeSet<Read>,
     /// The responses to these reads, which save requests. A restart reads them again.
-    pub(super) answers: Answers,
+    pub(super) responses: Responses,
     /// The memory of the decision, with documentation of its own; see [`Kept`].
     pub(super) kept: Kept,
     /// All known secrets, to keep them out of logs, each with the time since when the facts lack it; `None` while they
@@ -43,9 +43,9 @@ pub(super) struct Memory {
     pub(super) written: Option<WrittenStatus>,
 }
 
-/// A finished helm process whose result the watch has not seen yet.
+/// A finished helm process whose result the watch has not reported yet.
 #[derive(Clone, Debug)]
-pub(super) struct CatchingUp {
+pub(super) struct UnobservedResult {
     /// The process, which plans see as running until then.
     pub(super) process: RunningHelm,
     /// The newest revision and its status, as the API server reported them; `None` without a record.
@@ -54,8 +54,8 @@ pub(super) struct CatchingUp {
     pub(super) read_at: Timestamp,
 }
 
-impl CatchingUp {
-    /// Whether the watch has seen the record, or a later one.
+impl UnobservedResult {
+    /// Whether the watch has reported the record, or a later one.
     pub(super) fn is_done(&self, observed: Option<&ObservedRelease>) -> bool {
         match (&self.record, observed) {
             (None, observed) => observed.is_none(),

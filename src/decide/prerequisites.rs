@@ -1,0 +1,109 @@
+//! Prerequisites of other actions: the namespace of a release or object, and the CRDs of a release's chart.
+//!
+//! osdpl creates and applies them itself, so that the plan lists them. helm would install CRDs once and never upgrade
+//! them (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>).
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+
+use super::action::{Action, Approval, Planned};
+use super::draft::Draft;
+use super::requests::{Read, Received, Response};
+use osdpl_core::api::reason;
+use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::plan::{self, Wait};
+
+/// Returns the creation of the namespace that an action needs, unless it exists or is planned already.
+///
+/// If namespaces may not be listed, only those of existing releases count as existing. The creation of an existing
+/// namespace has no effect.
+pub(crate) fn missing_namespace(draft: &Draft<'_>, planned: &Planned) -> Option<Planned> {
+    if planned.approval == Approval::Missing {
+        return None;
+    }
+    let snapshot = draft.snapshot;
+    let (namespace, reason, is_known) = match &planned.action {
+        Action::Release { name, key, action: plan::Action::Upgrade { .. } } => {
+            let is_known = snapshot.observed.releases.contains_key(key);
+            (&key.namespace, format!("{name} is installed there"), is_known)
+        }
+        Action::PublishService { external, service } => {
+            (&external.namespace, format!("the Service of {service} is published there"), false)
+        }
+        Action::WriteObject(object) => (&object.namespace, format!("{object} is written there"), false),
+        _ => return None,
+    };
+    let exists = snapshot.objects.namespaces.as_ref().map_or(is_known, |all| all.contains(namespace))
+        || snapshot.deployment.metadata.namespace.as_ref() == Some(namespace);
+    let is_planned =
+        |planned: &Planned| matches!(&planned.action, Action::CreateNamespace(other) if other == namespace);
+    if exists || draft.actions.iter().any(is_planned) {
+        return None;
+    }
+    Some(Planned::new(Action::CreateNamespace(namespace.clone()), reason))
+}
+
+/// Plans the CRDs that an upgrade of the release `name` needs.
+///
+/// # Errors
+/// Returns the wait that replaces the upgrade if the CRDs can't be read.
+pub(crate) fn plan_crds(draft: &mut Draft<'_>, name: &str, key: &ReleaseKey, observed: &Observed) -> Result<(), Wait> {
+    let is_new = !observed.releases.contains_key(key);
+    let transfers = if is_new { transfers(draft, key)? } else { Vec::new() };
+    let definitions = outdated_crds(draft, name, key)?;
+    for planned in transfers.into_iter().chain(definitions) {
+        draft.add(planned);
+    }
+    Ok(())
+}
+
+/// Returns the transfers of CRDs that an uninstalled release of the same name in another namespace left behind.
+///
+/// helm refuses to install over objects that another release owns (helm: `action.checkOwnership`), and upstream's
+/// mariadb chart keeps the CRDs of its templates at an uninstall.
+fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Vec<Planned>, Wait> {
+    let found = match draft.read(Read::AbandonedCrds(key.clone())) {
+        Some(Received { response: Response::AbandonedCrds(Ok(found)), .. }) => found,
+        Some(received @ Received { response: Response::AbandonedCrds(Err(why)), .. }) => {
+            return Err(blocked(draft, received, why));
+        }
+        _ => return Ok(Vec::new()),
+    };
+    let transfer = |definition| {
+        let action = Action::TransferCrd { definition, release: key.clone() };
+        Planned::new(action, "the release that owns it was uninstalled, and helm installs over no foreign objects")
+    };
+    Ok(found.iter().cloned().map(transfer).collect())
+}
+
+/// Returns the actions that apply the CRDs of a release's chart that are missing or differ.
+fn outdated_crds(draft: &mut Draft<'_>, name: &str, key: &ReleaseKey) -> Result<Vec<Planned>, Wait> {
+    let Some(definitions) = draft.snapshot.charts.crds.get(name) else { return Ok(Vec::new()) };
+    let definitions =
+        definitions.as_ref().map_err(|why| Wait::Blocked { reason: reason::CHART.into(), message: why.clone() })?;
+    let mut outdated = Vec::new();
+    for definition in definitions.iter() {
+        let stored = match draft.read(Read::Crd(definition.name_any())) {
+            Some(Received { response: Response::Crd(Ok(stored)), .. }) => stored,
+            Some(received @ Received { response: Response::Crd(Err(why)), .. }) => {
+                return Err(blocked(draft, received, why));
+            }
+            _ => continue,
+        };
+        let why = match stored {
+            Some(stored) if stored.spec == definition.spec => continue,
+            Some(_) => format!("the chart of {name} has another version, and helm does not upgrade CRDs"),
+            None => format!("the chart of {name} needs it"),
+        };
+        let action = Action::ApplyCrd { release: key.clone(), definition: Arc::new(definition.clone()) };
+        outdated.push(Planned::new(action, why));
+    }
+    Ok(outdated)
+}
+
+/// Returns the wait for a read that the API server refuses. It is repeated once the response is outdated.
+fn blocked(draft: &mut Draft<'_>, received: &Received, why: &str) -> Wait {
+    draft.requeue(received.until());
+    Wait::Blocked { reason: reason::FAILED.into(), message: why.to_owned() }
+}
