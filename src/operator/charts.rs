@@ -38,7 +38,6 @@ mod store;
 
 pub use cache::write_atomically;
 pub use chart::{Chart, ChartRequest, LockState};
-pub use contents::{MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
 pub use digest::{Digest, InvalidDigest};
 pub use error::{Error, Mismatch};
 pub use lock::{InvalidLock, Lock, LockEntry};

@@ -38,6 +38,7 @@ pub use error::Error;
 pub use failure::{Failure, Subject};
 pub use instance::{Instance, InstanceState};
 pub use program::{Program, Version};
-pub use runner::{Config, Counters, Job, JobRejection, Runner, RunningJob, VerbCounters};
+pub(crate) use runner::Counters;
+pub use runner::{Config, Job, JobRejection, Runner, RunningJob};
 
 pub use osdpl_core::release::{ReleaseKey, Verb};

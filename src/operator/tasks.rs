@@ -1,18 +1,18 @@
-//! Background tasks beside the reconcile loop.
+//! Background tasks that run concurrently with the reconcile loop.
 //!
 //! Each task watches one aspect of the cluster, keeps the result in small values, and triggers a reconcile when these
 //! change. Reconcile reads them with [`Tasks::observe`] and never waits for the API server.
 //!
 //! ```text
-//! releases  helm's release records: the metadata of all, the body only when a record changes
-//! health    workloads, Jobs, pods that are not ready, and what explains them: Services, claims, StorageClasses
-//! drift     changes that others made to the objects of releases
-//! endpoints responses of the services' APIs
-//! hosts     new Nova hosts and Nova hosts without a node; deletes hosts when a plan's action says so
-//! rollouts  the pods of DaemonSets during a rollout
-//! watch     a watch that restarts for ever   partial   objects reduced to the fields in use
-//! cache     the values of one watch          problems  failures that keep the tasks from seeing the cluster
-//! seen      the results of all tasks
+//! releases     helm's release records: the metadata of all, the body only when a record changes
+//! health       workloads, Jobs and pods that are not ready, with their Services, claims and StorageClasses
+//! drift        changes that others made to the objects of releases
+//! endpoints    responses of the services' APIs
+//! hosts        new Nova hosts, and Nova hosts without a node; deletes hosts after a plan's action was applied
+//! rollouts     the pods of DaemonSets during a rollout
+//! observation  the results of all tasks
+//! watch        a watch that restarts after every failure     cache      the values of one watch
+//! partial      objects reduced to the fields in use          problems   failures that keep the tasks from observing
 //! ```
 //!
 //! Nothing in this module writes to the Kubernetes API server.
@@ -216,7 +216,9 @@ impl Tasks {
     /// Returns a stream of the changes of workloads, pods and nodes.
     pub fn changes(&self) -> impl futures::Stream<Item = ()> + Send + use<> {
         let changes = self.health.clone();
-        futures::stream::unfold(changes, |mut seen| async move { seen.changed().await.ok().map(|()| ((), seen)) })
+        futures::stream::unfold(changes, |mut changes| async move {
+            changes.changed().await.ok().map(|()| ((), changes))
+        })
     }
 
     /// Describes what keeps the tasks from seeing the cluster, one line each. Observations may be out of date

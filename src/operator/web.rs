@@ -64,9 +64,9 @@ mod tests {
     async fn reports_a_taken_address_with_the_option_to_change_it() {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         assert!(listen(taken).await.is_ok(), "the address is free again");
-        let held = TcpListener::bind(taken).await.unwrap();
+        let listener = TcpListener::bind(taken).await.unwrap();
         let message = listen(taken).await.unwrap_err().to_string();
         assert!(message.contains(&taken.to_string()) && message.contains("--listen"), "{message}");
-        drop(held);
+        drop(listener);
     }
 }

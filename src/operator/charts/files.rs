@@ -19,16 +19,16 @@ use super::pull::Request;
 
 /// The cache and the lock. All operations are blocking.
 #[derive(Clone, Debug)]
-pub struct ChartFiles {
+pub(crate) struct ChartFiles {
     pub(super) cache: Cache,
     pub(super) lock: Lock,
 }
 
 /// A chart, and the states of the files it was made from.
-pub type StoredChart = (Chart, FileStates);
+pub(crate) type StoredChart = (Chart, FileStates);
 
 /// The result of looking up a repository's chart in the cache.
-pub struct CacheLookup {
+pub(crate) struct CacheLookup {
     /// The expected digest, if known.
     pub(super) expected: Option<Expected>,
     /// The chart, if it is in the cache.
@@ -155,7 +155,7 @@ impl ChartFiles {
 }
 
 /// The expected digest of a chart, and where it is from.
-pub enum Expected {
+pub(crate) enum Expected {
     Locked(Digest),
     FirstPull(Digest),
 }

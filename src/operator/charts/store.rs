@@ -58,8 +58,9 @@ impl Store {
     }
 
     /// Returns the same store with empty memory, which caches the error of a failed pull for `retry`.
+    #[cfg(test)]
     #[must_use]
-    pub fn with_retry(self, retry: Duration) -> Self {
+    pub(super) fn with_retry(self, retry: Duration) -> Self {
         let Shared { files, source, pull, .. } = self.shared.as_ref();
         Self { shared: Arc::new(Shared::new(Arc::clone(files), source.clone(), Arc::clone(pull), retry)) }
     }
@@ -113,15 +114,6 @@ impl Store {
             },
         };
         state.store_result(result)
-    }
-
-    /// Returns the result of the last [`Self::obtain`] of this chart without waiting; `None` before the first one and
-    /// while one is running.
-    pub fn last_result(&self, wanted: &ChartRequest) -> Option<Result<Chart, Error>> {
-        let state = self.chart_state(wanted);
-        let state = state.try_lock().ok()?;
-        let chart = state.chart.as_ref().map(|(chart, _)| Ok(chart.clone()));
-        chart.or_else(|| state.failure.as_ref().map(|(error, _)| Err(error.clone())))
     }
 
     /// Returns the available charts, with whether each can be installed: all of a folder, or the locked ones of a

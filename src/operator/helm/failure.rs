@@ -10,7 +10,7 @@ mod words;
 
 use words::{after, between, error_text};
 
-pub use words::condense;
+pub(crate) use words::condense;
 
 /// An object that an error message names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

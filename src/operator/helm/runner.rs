@@ -26,7 +26,7 @@ use osdpl_core::scrub::Scrubber;
 mod counters;
 mod job;
 
-pub use counters::{Counters, VerbCounters};
+pub(crate) use counters::Counters;
 pub use job::{Config, Job, JobRejection, RunningJob};
 
 /// Starts, stops and tracks helm processes. Clones share their state.
@@ -140,7 +140,7 @@ impl Runner {
 
     /// Returns the outcomes since the last call, oldest first. An entry leaves [`Runner::table`] at the moment it
     /// appears here.
-    pub fn take_outcomes(&self) -> Vec<Outcome> {
+    pub(crate) fn take_outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.0.state().outcomes)
     }
 
@@ -150,7 +150,7 @@ impl Runner {
     }
 
     /// Returns the counters for metrics.
-    pub fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         self.0.state().counters.clone()
     }
 

@@ -104,7 +104,7 @@ impl ReleaseTask {
             let mut recheck = false;
             if let Some(newest) = newest {
                 fetching.extend(bodies.begin_fetches(&newest, FETCHES.saturating_sub(fetching.len())));
-                let releases = records::seen(&newest, &bodies, &self.owner);
+                let releases = records::observe(&newest, &bodies, &self.owner);
                 recheck = bodies.has_failures() || releases.values().any(may_live_elsewhere);
                 // The first result waits for all bodies, so that a restart reports the same as before.
                 if fetching.is_empty() || self.sender.borrow().is_some() {

@@ -6,14 +6,14 @@ use super::super::{Exit, Outcome, Verb};
 
 /// Counters per verb, since the process started.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// The counters of each verb.
     pub verbs: BTreeMap<Verb, VerbCounters>,
 }
 
 /// Counters of one verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct VerbCounters {
+pub(crate) struct VerbCounters {
     /// Processes started, including those that are running.
     pub started: u64,
     /// Processes that succeeded.

@@ -1,4 +1,4 @@
-//! Stores the objects that the watches have seen, and finds the ones that differ from their release.
+//! Stores the objects that the watches have reported, and finds the ones that differ from their release.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Store(BTreeMap<&'static Kind, Vec<WatchCache<WriterTrace>>>);
 pub(super) struct Suspect {
     pub(super) release: ReleaseKey,
     pub(super) id: ObjectId,
-    /// The object as its watch has seen it.
+    /// The object as its watch has reported it.
     pub(super) trace: Option<WriterTrace>,
 }
 
@@ -56,13 +56,13 @@ impl Store {
             return None;
         }
         let mut suspects = Vec::new();
-        for (key, seen) in releases {
-            let left = seen.body.iter().filter(|_| is_deployed(seen)).flat_map(|body| body.applied_objects.iter());
+        for (key, release) in releases {
+            let left = release.body.iter().filter(|_| is_deployed(release)).flat_map(|body| body.applied_objects.iter());
             for (id, left) in left.filter(|(id, _)| is_in(scope, id)) {
                 let Some(caches) = self.0.get(id.kind).filter(|caches| listed(caches)) else { continue };
                 let name = (id.namespace.clone(), id.name.clone());
                 let trace = caches.iter().find_map(|cache| cache.get(&name));
-                if detect_drift(seen.created_at, left, trace).is_some() {
+                if detect_drift(release.created_at, left, trace).is_some() {
                     suspects.push(Suspect { release: (*key).clone(), id: id.clone(), trace: trace.cloned() });
                 }
             }
@@ -72,8 +72,8 @@ impl Store {
 }
 
 /// Whether the release is deployed: its last operation succeeded and none is running.
-pub(super) fn is_deployed(seen: &ObservedRelease) -> bool {
-    seen.status == Status::Deployed && seen.body.is_some()
+pub(super) fn is_deployed(release: &ObservedRelease) -> bool {
+    release.status == Status::Deployed && release.body.is_some()
 }
 
 fn is_in(scope: &Scope, id: &ObjectId) -> bool {

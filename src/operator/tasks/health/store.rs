@@ -5,7 +5,7 @@ mod explain;
 mod failures;
 mod mounts;
 mod shared;
-mod silent;
+mod unexplained;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use explain::{explain_job, explain_workload};
 use failures::Fetched;
 use mounts::MountCheck;
 use shared::Templates;
-use silent::EventCheck;
+use unexplained::EventCheck;
 
 use crate::tasks::cache::WatchCache;
 use crate::tasks::health::events::Subject;

@@ -108,28 +108,28 @@ fn read(record: &Partial<RecordHead>) -> Option<Head> {
 }
 
 /// Derives the state of all releases from metadata, bodies and the liveness of their owners.
-pub(super) fn seen(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &LivenessCheck) -> Releases {
+pub(super) fn observe(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &LivenessCheck) -> Releases {
     let mut owners = BTreeMap::new();
     let mut owner_of = |instance: &str| *owners.entry(instance.to_owned()).or_insert_with(|| owner(instance));
     newest
         .iter()
         .map(|(key, newest)| {
-            let mut seen = match &newest.meta {
+            let mut release = match &newest.meta {
                 Some(meta) => of_meta(meta, &mut owner_of),
                 // No record's metadata can be read.
                 None => ObservedRelease { status: Status::Unknown, ..ObservedRelease::default() },
             };
-            seen.was_deployed = newest.was_deployed;
-            seen.history.clone_from(&newest.history);
-            seen.own_inputs = newest.operator_revision.as_ref().and_then(|(_, inputs)| inputs.clone());
-            seen.own_revision = newest.operator_revision.as_ref().map(|(revision, _)| *revision);
+            release.was_deployed = newest.was_deployed;
+            release.history.clone_from(&newest.history);
+            release.own_inputs = newest.operator_revision.as_ref().and_then(|(_, inputs)| inputs.clone());
+            release.own_revision = newest.operator_revision.as_ref().map(|(revision, _)| *revision);
             match newest.meta.as_ref().and_then(|meta| Some((meta, bodies.of(key, meta)?))) {
-                Some((meta, Ok(body))) => seen.body = Some(without_stale_hook(body, meta)),
-                Some((_, Err(why))) => seen.undecodable = Some(why.clone()),
+                Some((meta, Ok(body))) => release.body = Some(without_stale_hook(body, meta)),
+                Some((_, Err(why))) => release.undecodable = Some(why.clone()),
                 None => {}
             }
-            seen.undecodable = newest.malformed.clone().or(seen.undecodable);
-            (key.clone(), seen)
+            release.undecodable = newest.malformed.clone().or(release.undecodable);
+            (key.clone(), release)
         })
         .collect()
 }

@@ -48,11 +48,11 @@ impl Store {
     pub(super) fn failures(&self, pods: &Pods<'_>) -> Vec<Wanted> {
         let jobs = self.revised_jobs().filter(|job| !job.complete);
         let workloads = self.workloads.iter().flat_map(WatchCache::entries);
-        let places = jobs.map(job_owner).chain(workloads.map(|(_, workload)| workload_owner(workload)));
-        let first = places.filter_map(|place: OwnerRef<'_>| {
-            let pod = pods.get(&place)?.first()?;
+        let owners = jobs.map(job_owner).chain(workloads.map(|(_, workload)| workload_owner(workload)));
+        let first = owners.filter_map(|owner: OwnerRef<'_>| {
+            let pod = pods.get(&owner)?.first()?;
             let failing = pod.cause.as_ref()?.failing.clone()?;
-            let (namespace, pod, uid) = (place.0.to_owned(), pod.name.clone(), pod.uid.clone());
+            let (namespace, pod, uid) = (owner.0.to_owned(), pod.name.clone(), pod.uid.clone());
             Some(Wanted { namespace, pod, uid, failing })
         });
         first.collect()

@@ -15,7 +15,7 @@ use osdpl_core::observed::{ClaimPhase, Workload};
 /// The state of the event queries of an object.
 #[derive(Default)]
 pub(super) struct EventCheck {
-    /// How many times it was seen waiting.
+    /// The number of checks in which it was waiting.
     rounds: u32,
     in_flight: bool,
     message: Option<String>,
