@@ -1,17 +1,12 @@
 //! Assumptions of a preview: releases with incomplete data are assumed to be unchanged.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use super::draft::Draft;
+use super::plan::RecordedValues;
 use super::requests::{Read, Response};
 use super::snapshot::Assumed;
 use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{Observed, ObservedRelease};
 use osdpl_values::{Path, Values, get, set};
-
-/// The recorded values of releases, or why they can't be read.
-pub(crate) type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 
 /// Adjusts the desired state to the assumptions; returns the recorded values of releases that are not up to date.
 pub(crate) fn adjust(

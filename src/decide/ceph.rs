@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::action::{Action, Kind, Planned};
 use super::draft::Draft;
 use super::object_store;
+use super::objects::{Data as Bytes, ObjectState, Objects};
 use super::requests::{FRESH, Read, Reference, Response, Stored};
 use super::resource::paused_releases;
-use super::snapshot::{Data as Bytes, ObjectState, Objects};
 use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeploymentSpec, ValuesKind};
 use osdpl_core::ceph::{
     self, Ceph, Consumer, DeclaredCeph, Manifest, NotReady, Object, ObjectStore, RookSettings, contains,

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::action::Action;
-use super::assumptions::{self, RecordedValues};
+use super::assumptions;
 use super::charts::{self, Placeholders};
 use super::credentials;
 use super::draft::Draft;
 use super::kept::Resolved;
-use super::plan::{Hold, Plan};
+use super::objects::ObjectState;
+use super::plan::{Hold, Plan, RecordedValues};
 use super::requests::Watches;
 use super::resource::{corrected, observe, policy, release_names, selection};
-use super::snapshot::ObjectState;
 use super::{annotations, ceph, changes, comparison, external, hosts, named, nodes, releases, rollouts};
 use osdpl_core::api::{DriftPolicy, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Level;

@@ -4,8 +4,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::action::{Action, Approval, Planned};
 use super::kept::{Kept, Refusal};
+use super::namespaces::missing_namespace;
 use super::plan::{Hold, Plan};
-use super::prerequisites;
 use super::requests::{Read, Received, Requests, Response};
 use super::snapshot::Snapshot;
 use osdpl_core::catalog::Catalog;
@@ -87,7 +87,8 @@ impl<'a> Draft<'a> {
         let is_adoption = matches!(&planned.action, Action::Release { action: plan::Action::Adopt { .. }, .. });
         let is_waiting = planned.approval == Approval::Missing;
         if !self.paused || is_adoption || is_waiting {
-            self.actions.extend(prerequisites::missing_namespace(self, &planned));
+            let namespace = missing_namespace(self.snapshot, &self.actions, &planned);
+            self.actions.extend(namespace);
             self.actions.push(planned);
         }
     }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 
 use super::action::Planned;
-use super::assumptions::RecordedValues;
 use super::kept::Kept;
 use super::requests::Requests;
 use osdpl_core::adopt::Comparison;
@@ -17,6 +16,10 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Step, Wait};
 use osdpl_core::release::Verb;
 use osdpl_core::rollout::Rollouts;
+use osdpl_values::Values;
+
+/// The recorded values of releases, or why they can't be read.
+pub(crate) type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 
 /// Everything that osdpl does in a pass, with its reasons, and the data for the status.
 #[derive(Default)]

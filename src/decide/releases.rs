@@ -7,8 +7,8 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use super::action::{Action, Approval, Kind, Planned};
+use super::crds;
 use super::draft::Draft;
-use super::prerequisites;
 use super::requests::Read;
 use super::snapshot::Helm;
 use osdpl_core::desired::Desired;
@@ -40,7 +40,7 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
             Step::Do(action, why) => match slots.take(action) {
                 Ok(()) => {
                     if matches!(action, plan::Action::Upgrade { .. })
-                        && let Err(wait) = prerequisites::plan_crds(draft, &name, &key, observed)
+                        && let Err(wait) = crds::plan(draft, &name, &key, observed)
                     {
                         decision.step = Step::Wait(wait);
                         continue;

@@ -37,6 +37,13 @@ pub struct Reference {
     pub name: String,
 }
 
+impl Reference {
+    /// Returns a reference to a Secret.
+    pub(crate) fn secret(namespace: &str, name: &str) -> Self {
+        Self { kind: ValuesKind::Secret, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
 impl std::fmt::Display for Reference {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{:?} {}/{}", self.kind, self.namespace, self.name)

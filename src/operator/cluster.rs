@@ -24,6 +24,7 @@ mod records;
 mod recover;
 mod rook;
 mod stored_secrets;
+mod watch;
 
 use std::sync::Arc;
 

@@ -216,9 +216,10 @@ impl Tasks {
     /// Returns a stream of the changes of workloads, pods and nodes.
     pub fn changes(&self) -> impl futures::Stream<Item = ()> + Send + use<> {
         let changes = self.health.clone();
-        futures::stream::unfold(changes, |mut changes| async move {
-            changes.changed().await.ok().map(|()| ((), changes))
-        })
+        futures::stream::unfold(
+            changes,
+            |mut changes| async move { changes.changed().await.ok().map(|()| ((), changes)) },
+        )
     }
 
     /// Describes what keeps the tasks from seeing the cluster, one line each. Observations may be out of date

@@ -5,10 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -16,24 +16,10 @@ use super::additions::Additions;
 use super::namespaces::{NamespaceWatch, Namespaces};
 use super::owned::OwnedObjects;
 use super::rook::RookWatch;
+use super::watch::spawn_watch;
 use osdpl_core::api::ValuesKind;
+use osdpl_core::catalog::Addition;
 use osdpl_decide::{Data, ObjectState, Objects, Reference, Requests};
-
-/// Passes all events of a watch to `apply` until the handle is dropped; `trigger` is notified if `apply` returns that
-/// something changed.
-pub(super) fn spawn_watch<E: Send + 'static>(
-    events: impl Stream<Item = Result<E, watcher::Error>> + Send + 'static,
-    trigger: Arc<Notify>,
-    mut apply: impl FnMut(Result<E, watcher::Error>) -> bool + Send + 'static,
-) -> AbortOnDropHandle<()> {
-    let watch = events.default_backoff().for_each(move |event| {
-        if apply(event) {
-            trigger.notify_one();
-        }
-        std::future::ready(())
-    });
-    AbortOnDropHandle::new(tokio::spawn(watch))
-}
 
 struct WatchedObject {
     _watch: AbortOnDropHandle<()>,
@@ -53,7 +39,7 @@ pub(crate) struct Inputs {
     namespaces: NamespaceWatch,
     pub(super) own_secrets: OwnedObjects<Secret>,
     pub(super) own_maps: OwnedObjects<ConfigMap>,
-    pub(super) additions: Additions,
+    additions: Additions,
     pub(super) rook: Mutex<Option<RookWatch>>,
 }
 
@@ -71,6 +57,21 @@ impl Inputs {
             client,
             trigger,
         }
+    }
+
+    /// Waits until all additions to the catalogue were listed once, or the list was forbidden.
+    pub(crate) async fn wait_for_additions(&self) {
+        self.additions.wait_until_known().await;
+    }
+
+    /// Returns the additions in a namespace; `None` until they were listed.
+    pub(crate) fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
+        self.additions.of_namespace(namespace)
+    }
+
+    /// Returns the API server's message if additions can't be listed.
+    pub(crate) fn additions_forbidden(&self) -> Option<String> {
+        self.additions.forbidden()
     }
 
     /// Returns the namespaces; none until they were listed.

@@ -11,8 +11,7 @@ use kube::{Api, ResourceExt};
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::inputs::spawn_watch;
-use super::owned::is_forbidden;
+use super::watch::{is_forbidden, spawn_watch};
 use super::{Cluster, Error, ErrorContext};
 
 impl Cluster {

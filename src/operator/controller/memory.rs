@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
 
-use super::publish::WrittenStatus;
+use crate::cluster::is_older;
 use crate::helm::Outcome;
+use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::observed::{Failed, ObservedRelease, ReleaseKey, Repaired, RunningHelm};
 use osdpl_decide::{Kept, Read, Responses};
 
@@ -64,5 +66,55 @@ impl UnobservedResult {
                 observed.revision > *revision || (observed.revision == *revision && observed.status.as_str() == status)
             }
         }
+    }
+}
+
+/// The last written status. A pass that used an older status from the watch would write it and record its events again.
+pub(super) struct WrittenStatus {
+    pub(super) at: Timestamp,
+    /// The resource after the write, until the watch has it.
+    resource: Option<OpenStackDeployment>,
+}
+
+impl WrittenStatus {
+    pub(super) fn new(resource: OpenStackDeployment, at: Timestamp) -> Self {
+        Self { at, resource: Some(resource) }
+    }
+
+    /// Returns the written resource if the watch only has an older version.
+    pub(super) fn newer_than(&mut self, watched: &OpenStackDeployment) -> Option<OpenStackDeployment> {
+        let is_same = |resource: &&OpenStackDeployment| resource.uid() == watched.uid();
+        if self.resource.as_ref().filter(is_same).is_some_and(|resource| !is_older(watched, resource)) {
+            self.resource = None;
+        }
+        self.resource.as_ref().filter(is_same).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(uid: &str, version: &str, observed_generation: i64) -> OpenStackDeployment {
+        serde_json::from_value(json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": "cloud", "uid": uid, "resourceVersion": version},
+            "spec": {"openstackRelease": "2026.1"}, "status": {"observedGeneration": observed_generation},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn uses_the_written_status_until_the_watch_has_it() {
+        let mut written = WrittenStatus::new(deployment("1", "9", 2), Timestamp::UNIX_EPOCH);
+        for older in ["7", "8"] {
+            let newer = written.newer_than(&deployment("1", older, 1)).unwrap();
+            assert_eq!(newer.status, deployment("1", "9", 2).status);
+        }
+        assert!(written.newer_than(&deployment("2", "7", 1)).is_none(), "another resource");
+        assert!(written.newer_than(&deployment("1", "9", 2)).is_none());
+        assert!(written.newer_than(&deployment("1", "8", 1)).is_none(), "the watch does not go back");
     }
 }

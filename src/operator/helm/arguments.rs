@@ -87,18 +87,8 @@ pub struct ChartReference {
 /// Omits the values, as they contain secrets.
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            chart,
-            values: _,
-            hook_timeout,
-            apply,
-            inputs,
-            catalog,
-            images,
-            instances,
-            split,
-            catalog_name,
-        } = self;
+        let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, instances, split, catalog_name } =
+            self;
         formatter
             .debug_struct("Upgrade")
             .field("chart", chart)

@@ -70,33 +70,6 @@ pub enum Failure {
     Other,
 }
 
-impl Failure {
-    /// Returns the stable name of the class, for metrics and events.
-    pub fn category(&self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::NoDeployedReleases => "NoDeployedReleases",
-            Self::ReleaseNotFound => "ReleaseNotFound",
-            Self::NotOurs(_) => "NotOurs",
-            Self::Immutable(_) => "Immutable",
-            Self::Conflict(_) => "Conflict",
-            Self::AlreadyExists(_) => "AlreadyExists",
-            Self::Invalid(_) => "Invalid",
-            Self::Forbidden(_) => "Forbidden",
-            Self::NamespaceMissing => "NamespaceMissing",
-            Self::NamespaceTerminating => "NamespaceTerminating",
-            Self::TimedOut(_) => "TimedOut",
-            Self::HookFailed(_) => "HookFailed",
-            Self::Unreachable => "Unreachable",
-            Self::KindUnknown => "KindUnknown",
-            Self::ChartUnreadable => "ChartUnreadable",
-            Self::Unrenderable => "Unrenderable",
-            Self::Cancelled => "Cancelled",
-            Self::Other => "Other",
-        }
-    }
-}
-
 /// Phrases, and the function that makes the failure from the whole text.
 type Rule = (&'static [&'static str], fn(&str) -> Failure);
 

@@ -3,7 +3,7 @@
 use tar::EntryType;
 
 use super::{CHART_YAML, Fixture, Tarball, chart, demo, gzip, tgz, with};
-use crate::charts::contents::{MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
+use crate::charts::problem::{MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
 
 const ADVICE: &str = "; package or pull it again, and do not install it unless you trust its origin";
 

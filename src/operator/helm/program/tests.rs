@@ -66,7 +66,8 @@ async fn helm_sees_only_the_listed_variables() {
         .await
         .unwrap();
     let environment = String::from_utf8(output.stdout).unwrap();
-    let mut names: Vec<&str> = environment.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
+    let mut names: Vec<&str> =
+        environment.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
     names.retain(|name| !PASSED_ON.contains(name) && !["PWD", "OLDPWD", "SHLVL", "_"].contains(name));
     names.sort_unstable();
     assert_eq!(

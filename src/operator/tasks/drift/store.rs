@@ -57,7 +57,8 @@ impl Store {
         }
         let mut suspects = Vec::new();
         for (key, release) in releases {
-            let left = release.body.iter().filter(|_| is_deployed(release)).flat_map(|body| body.applied_objects.iter());
+            let left =
+                release.body.iter().filter(|_| is_deployed(release)).flat_map(|body| body.applied_objects.iter());
             for (id, left) in left.filter(|(id, _)| is_in(scope, id)) {
                 let Some(caches) = self.0.get(id.kind).filter(|caches| listed(caches)) else { continue };
                 let name = (id.namespace.clone(), id.name.clone());

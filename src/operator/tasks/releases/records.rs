@@ -1,15 +1,12 @@
-//! Reads the metadata of release records, and derives the state of each release.
+//! Reads the metadata of release records.
 
 use std::collections::BTreeMap;
 
 use kube::runtime::watcher::Event;
 
-use super::Releases;
-use super::bodies::Bodies;
-use crate::tasks::LivenessCheck;
 use crate::tasks::cache::WatchCache;
 use crate::tasks::partial::{Partial, RecordHead};
-use osdpl_core::observed::{Attempt, Liveness, ObservedRelease, PastRevision, RecordBody, ReleaseKey};
+use osdpl_core::observed::{PastRevision, ReleaseKey};
 use osdpl_core::release::{Maker, RecordMeta, Status};
 
 /// The metadata of one record.
@@ -29,9 +26,9 @@ pub(super) struct Newest {
     /// Its metadata.
     pub(super) meta: Option<RecordMeta>,
     /// Every revision, lowest first.
-    history: Vec<PastRevision>,
+    pub(super) history: Vec<PastRevision>,
     /// The newest revision that this operator made, and the digest of its inputs.
-    operator_revision: Option<(u32, Option<String>)>,
+    pub(super) operator_revision: Option<(u32, Option<String>)>,
     /// Whether any revision was ever deployed.
     pub(super) was_deployed: bool,
     /// Why a record of the release cannot be read. Any such record may be the newest.
@@ -107,64 +104,7 @@ fn read(record: &Partial<RecordHead>) -> Option<Head> {
     }
 }
 
-/// Derives the state of all releases from metadata, bodies and the liveness of their owners.
-pub(super) fn observe(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &LivenessCheck) -> Releases {
-    let mut owners = BTreeMap::new();
-    let mut owner_of = |instance: &str| *owners.entry(instance.to_owned()).or_insert_with(|| owner(instance));
-    newest
-        .iter()
-        .map(|(key, newest)| {
-            let mut release = match &newest.meta {
-                Some(meta) => of_meta(meta, &mut owner_of),
-                // No record's metadata can be read.
-                None => ObservedRelease { status: Status::Unknown, ..ObservedRelease::default() },
-            };
-            release.was_deployed = newest.was_deployed;
-            release.history.clone_from(&newest.history);
-            release.own_inputs = newest.operator_revision.as_ref().and_then(|(_, inputs)| inputs.clone());
-            release.own_revision = newest.operator_revision.as_ref().map(|(revision, _)| *revision);
-            match newest.meta.as_ref().and_then(|meta| Some((meta, bodies.of(key, meta)?))) {
-                Some((meta, Ok(body))) => release.body = Some(without_stale_hook(body, meta)),
-                Some((_, Err(why))) => release.undecodable = Some(why.clone()),
-                None => {}
-            }
-            release.undecodable = newest.malformed.clone().or(release.undecodable);
-            (key.clone(), release)
-        })
-        .collect()
-}
-
-/// Returns the body without a running hook if the operation has ended since the body was read.
-fn without_stale_hook(body: &RecordBody, meta: &RecordMeta) -> RecordBody {
-    let running = is_locked(meta);
-    RecordBody { hook: body.hook.clone().filter(|hook| running || hook.failed), ..body.clone() }
-}
-
 /// Whether an operation is running, or was interrupted.
 pub(super) fn is_locked(meta: &RecordMeta) -> bool {
     meta.status.is_pending() || meta.status == Status::Uninstalling
-}
-
-fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> ObservedRelease {
-    let attempt = match &meta.maker {
-        Maker::Ours(attempt) | Maker::Inherited(attempt) => Some(Attempt {
-            instance: attempt.instance().to_owned(),
-            revision: attempt.revision().into(),
-            owner: owner_of(attempt.instance()),
-        }),
-        Maker::Foreign => None,
-    };
-    ObservedRelease {
-        status: meta.status,
-        revision: meta.revision.into(),
-        created_at: meta.created,
-        inputs: meta.inputs.clone(),
-        catalog: meta.catalog.clone(),
-        images: meta.images.clone(),
-        instances: meta.guests.clone(),
-        split: meta.split.clone(),
-        release: meta.catalog_name.clone(),
-        attempt,
-        ..ObservedRelease::default()
-    }
 }

@@ -1,54 +1,24 @@
-//! Prerequisites of other actions: the namespace of a release or object, and the CRDs of a release's chart.
+//! CRDs that the installation or upgrade of a release needs.
 //!
-//! osdpl creates and applies them itself, so that the plan lists them. helm would install CRDs once and never upgrade
-//! them (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>).
+//! osdpl applies them itself, because helm would install CRDs once and never upgrade them
+//! (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>).
 
 use std::sync::Arc;
 
 use kube::ResourceExt;
 
-use super::action::{Action, Approval, Planned};
+use super::action::{Action, Planned};
 use super::draft::Draft;
 use super::requests::{Read, Received, Response};
 use osdpl_core::api::reason;
 use osdpl_core::observed::{Observed, ReleaseKey};
-use osdpl_core::plan::{self, Wait};
-
-/// Returns the creation of the namespace that an action needs, unless it exists or is planned already.
-///
-/// If namespaces may not be listed, only those of existing releases count as existing. The creation of an existing
-/// namespace has no effect.
-pub(crate) fn missing_namespace(draft: &Draft<'_>, planned: &Planned) -> Option<Planned> {
-    if planned.approval == Approval::Missing {
-        return None;
-    }
-    let snapshot = draft.snapshot;
-    let (namespace, reason, is_known) = match &planned.action {
-        Action::Release { name, key, action: plan::Action::Upgrade { .. } } => {
-            let is_known = snapshot.observed.releases.contains_key(key);
-            (&key.namespace, format!("{name} is installed there"), is_known)
-        }
-        Action::PublishService { external, service } => {
-            (&external.namespace, format!("the Service of {service} is published there"), false)
-        }
-        Action::WriteObject(object) => (&object.namespace, format!("{object} is written there"), false),
-        _ => return None,
-    };
-    let exists = snapshot.objects.namespaces.as_ref().map_or(is_known, |all| all.contains(namespace))
-        || snapshot.deployment.metadata.namespace.as_ref() == Some(namespace);
-    let is_planned =
-        |planned: &Planned| matches!(&planned.action, Action::CreateNamespace(other) if other == namespace);
-    if exists || draft.actions.iter().any(is_planned) {
-        return None;
-    }
-    Some(Planned::new(Action::CreateNamespace(namespace.clone()), reason))
-}
+use osdpl_core::plan::Wait;
 
 /// Plans the CRDs that an upgrade of the release `name` needs.
 ///
 /// # Errors
 /// Returns the wait that replaces the upgrade if the CRDs can't be read.
-pub(crate) fn plan_crds(draft: &mut Draft<'_>, name: &str, key: &ReleaseKey, observed: &Observed) -> Result<(), Wait> {
+pub(crate) fn plan(draft: &mut Draft<'_>, name: &str, key: &ReleaseKey, observed: &Observed) -> Result<(), Wait> {
     let is_new = !observed.releases.contains_key(key);
     let transfers = if is_new { transfers(draft, key)? } else { Vec::new() };
     let definitions = outdated_crds(draft, name, key)?;
