@@ -202,6 +202,25 @@ fn a_release_waits_for_crds_that_cannot_be_read() {
 }
 
 #[test]
+fn missing_credentials_do_not_refuse_the_shipped_presets() {
+    let catalog = Arc::new(osdpl_core::files::load_catalog(None).unwrap());
+    for preset in ["core", "compute"] {
+        let mut snapshot = snapshot(json!({"spec": {"presets": [preset, "single"]}}));
+        snapshot.catalog = Arc::clone(&catalog);
+        let mut plan = decide(&snapshot);
+        while matches!(plan.hold, Some(Hold::Reads | Hold::Objects)) {
+            respond(&mut snapshot, &plan);
+            let named = plan.requests.objects.iter().map(|reference| (reference.clone(), ObjectState::Missing));
+            snapshot.objects.named.extend(named);
+            plan = decide(&snapshot);
+        }
+        let findings: Vec<String> = plan.findings.iter().map(ToString::to_string).collect();
+        assert_eq!(plan.hold, Some(Hold::Actions), "{preset}: {findings:?}");
+        assert!(plan.actions.iter().all(|planned| matches!(planned.action, Action::StoreCredentials(_))));
+    }
+}
+
+#[test]
 fn a_refused_spec_has_no_actions() {
     let mut snapshot = snapshot(json!({}));
     snapshot.catalog_findings.push(Finding::new(Level::Error, "catalogue", "an addition is invalid"));
