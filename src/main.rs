@@ -17,25 +17,28 @@
 //! # A reconcile pass
 //!
 //! ```text
-//! watches, answers to requests ─► read ─► Snapshot ─► decide ─► Plan ─► apply ─► report ─► status, events, metrics
-//!                                   ▲                            │
-//!                                   └── requests, kept state ────┘
+//! watches, responses to reads ─► read ─► Snapshot ─► decide ─► Plan ─► apply ─► report ─► status, events, metrics
+//!                                  ▲                            │
+//!                                  └── requests, kept state ────┘
 //! ```
 //!
-//! * `read` (`osdpl_operator::controller`) collects a `Snapshot`: what the watches have cached, and the answers to what
-//!   the last plan requested. Its client handle has no write methods.
+//! * `read` (`osdpl_operator::controller`) collects a `Snapshot`: the objects that the watches have cached, and the
+//!   responses to the reads that the last plan requested. Its client handle has no write methods.
 //! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts into desired
 //!   releases (`osdpl_core::desired`), takes the next step of each release from a state table (`osdpl_core::plan`), and
-//!   lists every action with its reason: our objects, node labels, Jobs to delete, helm runs, adoptions, rollouts,
-//!   annotations to consume. If it needs more data, the plan requests it and the next pass has it.
-//! * `subscribe` hands the plan's requests to the watches and tasks, so that the next snapshot has the answers.
-//! * `apply` executes the actions and starts helm; it never waits for helm. Nothing else writes for the cloud, except
-//!   for the report, and one task: it deletes the hosts in Nova and Neutron that the plan names.
-//! * `report` computes the status (`osdpl_core::status`) and writes it (`controller::publish`).
+//!   lists every action with its reason: our objects, namespaces, CRDs of charts, node labels, Jobs to delete, helm
+//!   runs, adoptions, rollouts, hosts to forget, annotations to consume. If it needs more data, the plan requests it and
+//!   the next pass has it.
+//! * `subscribe` hands the plan's requests to the watches and tasks, so that the next snapshot has the data.
+//! * `apply` executes the actions and starts helm; it never waits for helm. It hands the deletion of hosts in Nova and
+//!   Neutron to a task, because it takes many attempts; the next snapshot has the result. Nothing else writes for the
+//!   cloud, except for the report.
+//! * `report` computes the status (`osdpl_core::status`) and writes it (`controller::publish`). A pass that failed has no
+//!   plan; if passes keep failing, the status reports the error instead (`controller::pass_failures`).
 //!
 //! `osdpl plan` prints the same plan: it repeats `read` and `decide` until nothing is requested. The deletion of the
 //! resource is the same pass with nothing desired. The plan of a paused cloud has no actions, except for the finalizer
-//! and for adoptions that a person requested.
+//! and for adoptions that a person requested. The plan for a refused spec has none at all.
 //!
 //! A pass is short and level-triggered. The end of a helm process, a release record, a workload, a Secret, a node or the
 //! resource itself triggers the next one. Helm's release records are the journal: their labels name the inputs, the

@@ -148,7 +148,7 @@ impl Arguments {
             None => None,
         };
         let preview = preview(&client, catalog, &deployment, Some(&deployment), charts.as_ref()).await?;
-        for unknown in &preview.unseen {
+        for unknown in &preview.unwatched {
             eprintln!("unknown: {unknown}");
         }
         let (spec, selection) = (preview.spec, preview.selection);

@@ -42,7 +42,7 @@ impl Arguments {
         let catalog = self.catalog.load_from(&client, &namespace, None).await?;
         let catalog = std::sync::Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, Some(&deployment), None).await?;
-        for unknown in &preview.unseen {
+        for unknown in &preview.unwatched {
             eprintln!("unknown: {unknown}");
         }
         let names = Names::new(&catalog, &preview);

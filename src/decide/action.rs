@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt;
 use serde_json::Value;
 
+use super::requests::AbandonedCrd;
 use osdpl_core::catalog::file;
 use osdpl_core::ceph::{Manifest, Object};
 use osdpl_core::desired::ExternalService;
@@ -17,6 +21,9 @@ use osdpl_core::plan;
 use osdpl_core::release::{Cleanup, Status};
 use osdpl_core::rollout::{Eviction, Strategy};
 use osdpl_core::status::Event;
+
+/// The kind of CRDs.
+const CRD: &str = "CustomResourceDefinition";
 
 /// An action with its reason.
 #[derive(Clone, Debug)]
@@ -98,6 +105,22 @@ pub enum Action {
         cleanup: Cleanup,
         /// The revisions of other releases whose objects must not be removed.
         others: Vec<(ReleaseKey, u32)>,
+    },
+    /// Create a namespace.
+    CreateNamespace(String),
+    /// Transfer a CRD to a release from an uninstalled one of the same name in another namespace.
+    TransferCrd {
+        /// The CRD.
+        definition: AbandonedCrd,
+        /// The release that takes it over.
+        release: ReleaseKey,
+    },
+    /// Apply a CRD of a chart's `crds/` folder, which helm would install once and never upgrade.
+    ApplyCrd {
+        /// The release.
+        release: ReleaseKey,
+        /// The CRD.
+        definition: Arc<CustomResourceDefinition>,
     },
     /// Execute the step of a release.
     Release {
@@ -233,26 +256,29 @@ impl Action {
     /// Returns the kind, namespace and name of every object that osdpl changes.
     ///
     /// Helm changes others.
-    ///
-    /// The installation of a release may also create its namespace and the CRDs of its chart.
     pub fn objects(&self, observed: &Observed) -> Vec<(&'static str, String, String)> {
         let record = |key: &ReleaseKey, revision: i64| {
             ("Secret", key.namespace.clone(), format!("sh.helm.release.v1.{}.v{revision}", key.name))
         };
-        let seen = |key: &ReleaseKey| observed.releases.get(key);
+        let existing = |key: &ReleaseKey| observed.releases.get(key);
         match self {
             Self::Release { key, action, .. } => match action {
                 plan::Action::Upgrade { delete_jobs } => {
                     delete_jobs.iter().map(|job| ("Job", key.namespace.clone(), job.clone())).collect()
                 }
-                plan::Action::Unlock => seen(key).map(|seen| record(key, seen.revision)).into_iter().collect(),
+                plan::Action::Unlock => {
+                    existing(key).map(|existing| record(key, existing.revision)).into_iter().collect()
+                }
                 plan::Action::Unmanage => {
-                    let history = seen(key).into_iter().flat_map(|seen| &seen.history);
+                    let history = existing(key).into_iter().flat_map(|existing| &existing.history);
                     history.map(|past| record(key, past.revision.into())).collect()
                 }
                 plan::Action::Adopt { .. } => {
-                    let newest = seen(key).map(|seen| record(key, seen.revision));
-                    let others = seen(key).filter(|seen| !seen.is_ours()).into_iter().flat_map(|seen| &seen.history);
+                    let newest = existing(key).map(|existing| record(key, existing.revision));
+                    let others = existing(key)
+                        .filter(|existing| !existing.is_ours())
+                        .into_iter()
+                        .flat_map(|existing| &existing.history);
                     let failed = others.filter(|past| past.status == Status::Failed);
                     newest.into_iter().chain(failed.map(|past| record(key, past.revision.into()))).collect()
                 }
@@ -279,6 +305,9 @@ impl Action {
             }
             Self::LabelNode { name, .. } => of("Node", "", name),
             Self::SetStrategy(strategy) => of("DaemonSet", &strategy.namespace, &strategy.name),
+            Self::CreateNamespace(name) => of("Namespace", "", name),
+            Self::TransferCrd { definition, .. } => of(CRD, "", &definition.name),
+            Self::ApplyCrd { definition, .. } => of(CRD, "", &definition.name_any()),
             Self::Evict(pod) => of("Pod", &pod.namespace, &pod.name),
             Self::RunCron { cron, job, .. } => of("Job", &cron.namespace, job),
             Self::Delete { kind, key } => of(kind.name(), &key.namespace, &key.name),
@@ -325,6 +354,11 @@ impl fmt::Display for Action {
                 let revisions: Vec<String> = cleanup.revisions.iter().map(ToString::to_string).collect();
                 write!(formatter, "clean up after failed revisions {} of {release}", revisions.join(", "))
             }
+            Self::CreateNamespace(name) => write!(formatter, "create namespace {name}"),
+            Self::TransferCrd { definition, release } => {
+                write!(formatter, "transfer {CRD} {} from release {} to {release}", definition.name, definition.owner)
+            }
+            Self::ApplyCrd { definition, .. } => write!(formatter, "apply {CRD} {}", definition.name_any()),
             Self::Release { name, action, .. } => write!(formatter, "{name}: {action}"),
             Self::Evict(pod) => write!(formatter, "evict pod {}/{} on {}", pod.namespace, pod.name, pod.node),
             Self::RunCron { cron, job, .. } => write!(formatter, "run CronJob {cron} as Job {job}"),

@@ -102,8 +102,8 @@ fn is_open(step: &Step) -> bool {
 fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) -> BTreeSet<String> {
     let releases = &desired.releases;
     let is_open = |name: &String| {
-        let seen = releases.get(name).and_then(|release| observed.releases.get(&release.key));
-        seen.is_none_or(|seen| !seen.is_ours())
+        let existing = releases.get(name).and_then(|release| observed.releases.get(&release.key));
+        existing.is_none_or(|existing| !existing.is_ours())
     };
     let is_done = |name: &String| match name.as_str() {
         ALL => {
@@ -122,8 +122,8 @@ pub(crate) fn unknown_names(
     names: &BTreeMap<ReleaseKey, String>,
     observed: &Observed,
 ) -> Vec<Finding> {
-    let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
-    let ours = ours.map(|(key, seen)| seen.release.as_deref().unwrap_or(&key.name));
+    let ours = observed.releases.iter().filter(|(_, existing)| existing.is_ours());
+    let ours = ours.map(|(key, existing)| existing.release.as_deref().unwrap_or(&key.name));
     let known: BTreeSet<&str> = names.values().map(String::as_str).chain(ours).chain([ALL]).collect();
     let annotated = [(ADOPT, &policy.adopt), (REPAIR, &policy.repair), (SKIP_HOOKS, &policy.skip_hooks)];
     let annotated = annotated.into_iter().flat_map(|(key, names)| names.iter().map(move |name| (key, name)));
@@ -188,8 +188,8 @@ mod tests {
     fn suggests_a_release_for_an_unknown_name() {
         let names = BTreeMap::from([(ReleaseKey::new("cloud", "keystone"), "keystone".to_owned())]);
         let mut observed = Observed::default();
-        let seen = ObservedRelease { own_inputs: Some("old".into()), ..ObservedRelease::default() };
-        observed.releases.insert(ReleaseKey::new("cloud", "heat"), seen);
+        let existing = ObservedRelease { own_inputs: Some("old".into()), ..ObservedRelease::default() };
+        observed.releases.insert(ReleaseKey::new("cloud", "heat"), existing);
         let warnings = |repair: &[&str]| {
             let policy = Policy { repair: set(repair), skip_hooks: set(&["heat"]), ..Policy::default() };
             unknown_names(&policy, &names, &observed).iter().map(ToString::to_string).collect::<Vec<_>>()

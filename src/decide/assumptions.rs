@@ -1,17 +1,12 @@
 //! Assumptions of a preview: releases with incomplete data are assumed to be unchanged.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use super::draft::Draft;
-use super::requests::{Answer, Read};
+use super::plan::RecordedValues;
+use super::requests::{Read, Response};
 use super::snapshot::Assumed;
 use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{Observed, ObservedRelease};
 use osdpl_values::{Path, Values, get, set};
-
-/// The recorded values of releases, or why they can't be read.
-pub(crate) type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 
 /// Adjusts the desired state to the assumptions; returns the recorded values of releases that are not up to date.
 pub(crate) fn adjust(
@@ -22,10 +17,10 @@ pub(crate) fn adjust(
 ) -> RecordedValues {
     let mut recorded = RecordedValues::new();
     for (name, release) in &desired.releases {
-        let is_same = |seen: &&ObservedRelease| seen.inputs.as_deref() == Some(release.inputs.as_str());
-        let Some(seen) = ours(release, observed).filter(|seen| !is_same(seen)) else { continue };
-        let read = Read::Values { release: release.key.clone(), revision: seen.revision, required: true };
-        if let Some(Answer::Values(values)) = draft.read(read).map(|answered| &answered.answer) {
+        let is_same = |existing: &&ObservedRelease| existing.inputs.as_deref() == Some(release.inputs.as_str());
+        let Some(existing) = ours(release, observed).filter(|existing| !is_same(existing)) else { continue };
+        let read = Read::Values { release: release.key.clone(), revision: existing.revision, required: true };
+        if let Some(Response::Values(values)) = draft.read(read).map(|received| &received.response) {
             recorded.insert(name.clone(), values.clone());
         }
     }
@@ -38,7 +33,7 @@ pub(crate) fn adjust(
 
 /// Returns the observed release if osdpl manages it and its record can be decoded.
 fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a ObservedRelease> {
-    observed.releases.get(&release.key).filter(|seen| seen.attempt.is_some() && seen.undecodable.is_none())
+    observed.releases.get(&release.key).filter(|existing| existing.attempt.is_some() && existing.undecodable.is_none())
 }
 
 /// Assumes that a release with guessed data is up to date if its recorded values equal the desired ones; otherwise the
@@ -46,18 +41,18 @@ fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a Obse
 fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, recorded: &mut RecordedValues) {
     for name in &assumed.guessed {
         let Some(release) = desired.releases.get_mut(name) else { continue };
-        let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
+        let (Some(existing), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
         keep_tags(&mut release.values, values);
         // A foreign revision is kept until the spec changes. The digest of our last revision shows whether it did.
-        if seen.attempt.as_ref().is_some_and(|attempt| attempt.revision != seen.revision) {
-            release.inputs = seen.own_inputs.clone().unwrap_or_default();
+        if existing.attempt.as_ref().is_some_and(|attempt| attempt.revision != existing.revision) {
+            release.inputs = existing.own_inputs.clone().unwrap_or_default();
         } else if release.values == **values
-            && let Some(inputs) = &seen.inputs
+            && let Some(inputs) = &existing.inputs
         {
             release.inputs.clone_from(inputs);
             recorded.remove(name);
         }
-        if let Some(catalog) = &seen.catalog {
+        if let Some(catalog) = &existing.catalog {
             release.catalog.clone_from(catalog);
         }
     }
@@ -67,9 +62,9 @@ fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, 
 fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &RecordedValues) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     for (name, release) in &mut desired.releases {
-        let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
+        let (Some(existing), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
         if get(&release.values, &tags) == get(values, &tags) {
-            release.images = seen.images.clone().unwrap_or_default();
+            release.images = existing.images.clone().unwrap_or_default();
         }
     }
 }

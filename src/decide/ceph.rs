@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::action::{Action, Kind, Planned};
 use super::draft::Draft;
 use super::object_store;
-use super::requests::{Answer, FRESH, Read, Reference, Stored};
+use super::objects::{Data as Bytes, ObjectState, Objects};
+use super::requests::{FRESH, Read, Reference, Response, Stored};
 use super::resource::paused_releases;
-use super::snapshot::{Data as Bytes, ObjectState, Objects};
 use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeploymentSpec, ValuesKind};
 use osdpl_core::ceph::{
     self, Ceph, Consumer, DeclaredCeph, Manifest, NotReady, Object, ObjectStore, RookSettings, contains,
@@ -142,7 +142,7 @@ pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, select
         declared.not_ready_reason(),
         Some(NotReady::Occupied(_) | NotReady::Rook(_) | NotReady::OtherCeph { .. })
     );
-    draft.wake(draft.snapshot.now.checked_add(FRESH).ok().filter(|_| needs_requeue));
+    draft.requeue(draft.snapshot.now.checked_add(FRESH).ok().filter(|_| needs_requeue));
 }
 
 /// The state of an object that is requested from Rook.
@@ -188,9 +188,9 @@ fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut 
 fn request_object(draft: &mut Draft<'_>, deployment: &str, rook: &RookSettings, manifest: Manifest) -> RookState {
     let object = format!("{} {}/{}", manifest.kind, rook.namespace, manifest.name);
     let read = Read::Rook(manifest.kind, ReleaseKey::new(&rook.namespace, &manifest.name));
-    let live = match draft.read(read).map(|answered| &answered.answer) {
-        Some(Answer::Rook(Ok(live))) => live,
-        Some(Answer::Rook(Err(error))) => return RookState::Refused(NotReady::Rook(error.clone())),
+    let live = match draft.read(read).map(|received| &received.response) {
+        Some(Response::Rook(Ok(live))) => live,
+        Some(Response::Rook(Err(error))) => return RookState::Refused(NotReady::Rook(error.clone())),
         _ => return RookState::Pending(format!("{object} is being read")),
     };
     if let Some(live) = live {
@@ -219,7 +219,7 @@ pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object])
         match live_object(draft, object, deployment) {
             Live::Unread => {}
             Live::Foreign(data) if object.is_equivalent_to(&data) => {
-                draft.requests.occupants.insert(reference(object));
+                draft.requests.foreign.insert(reference(object));
             }
             Live::Foreign(_) => return Some(NotReady::Occupied(object.to_string())),
             Live::Ours(data) if data == object.data => {}
@@ -269,13 +269,13 @@ fn live_object(draft: &mut Draft<'_>, object: &Object, deployment: &str) -> Live
         return live;
     }
     let reference = reference(object);
-    if let Some(ObjectState::Read(data)) = known.occupants.get(&reference) {
+    if let Some(ObjectState::Read(data)) = known.foreign.get(&reference) {
         return Live::Foreign(texts(data.iter().map(|(key, value)| (key, value.as_slice()))));
     }
-    match draft.read(Read::Stored(reference)).map(|answered| &answered.answer) {
-        Some(Answer::Stored(Stored::Secret(secret))) => live_secret(secret, deployment),
-        Some(Answer::Stored(Stored::Map(map))) => live_config_map(map, deployment),
-        Some(Answer::Stored(Stored::Nothing)) => Live::Absent,
+    match draft.read(Read::Stored(reference)).map(|received| &received.response) {
+        Some(Response::Stored(Stored::Secret(secret))) => live_secret(secret, deployment),
+        Some(Response::Stored(Stored::Map(map))) => live_config_map(map, deployment),
+        Some(Response::Stored(Stored::Nothing)) => Live::Absent,
         _ => Live::Unread,
     }
 }
@@ -322,11 +322,11 @@ pub(crate) fn withdraw(
         return;
     }
     mounted.extend(ceph.iter().flat_map(|ceph| ceph::chart_owned_secrets(ceph, &namespaces(selection))));
-    let is_unanswered = draft.list(Read::OwnStores).is_none();
+    let is_incomplete = draft.list(Read::OwnStores).is_none();
     let before = draft.actions.len();
     object_store::release(draft, store.as_ref());
     delete_except(draft, &selection.name, &mounted);
-    if draft.actions.len() == before && !is_unanswered {
+    if draft.actions.len() == before && !is_incomplete {
         draft.kept.ceph = Some(names);
     }
 }
@@ -361,11 +361,11 @@ pub(crate) fn is_of_ceph(object: &impl ResourceExt, deployment: &str) -> bool {
 
 /// Returns whether every release of ours is desired and runs with the desired inputs.
 fn is_settled(desired: &Desired, observed: &Observed) -> bool {
-    let mut ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
+    let mut ours = observed.releases.iter().filter(|(_, existing)| existing.is_ours());
     observed.running.is_empty()
-        && ours.all(|(key, seen)| {
+        && ours.all(|(key, existing)| {
             let release = desired.releases.values().find(|release| release.key == *key);
-            let is_current = release.is_some_and(|release| seen.inputs.as_deref() == Some(release.inputs.as_str()));
-            is_current && seen.status == Status::Deployed
+            let is_current = release.is_some_and(|release| existing.inputs.as_deref() == Some(release.inputs.as_str()));
+            is_current && existing.status == Status::Deployed
         })
 }

@@ -6,7 +6,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::draft::Draft;
 use super::kept::Changes;
-use super::requests::{Answer, Read};
+use super::requests::{Read, Response};
 use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{ComparisonResult, Observed, ReleaseKey};
 use osdpl_core::plan::{Plan, Reason};
@@ -30,7 +30,7 @@ pub(crate) fn pending_changes(
     let now = draft.snapshot.now;
     for name in waiting {
         let Some(release) = desired.releases.get(name) else { continue };
-        let Some(revision) = observed.releases.get(&release.key).map(|seen| seen.revision) else { continue };
+        let Some(revision) = observed.releases.get(&release.key).map(|existing| existing.revision) else { continue };
         let known = draft.snapshot.kept.changes.get(&release.key);
         let known = known.filter(|known| known.is_valid(revision, &release.inputs, now)).cloned();
         let Some(changes) = known.or_else(|| read(draft, release, revision, observed)) else { continue };
@@ -38,7 +38,7 @@ pub(crate) fn pending_changes(
         kept.insert(release.key.clone(), changes);
     }
     // Nothing else triggers a pass while a cloud waits for approval.
-    draft.wake(next_retry(&kept));
+    draft.requeue(next_retry(&kept));
     draft.kept.changes = kept;
     all
 }
@@ -52,7 +52,7 @@ fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed
     } else {
         // A record that can't be read must not prevent the rest of the report.
         let read = Read::Values { release: release.key.clone(), revision, required: false };
-        let Answer::Values(recorded) = &draft.read(read)?.answer else { return None };
+        let Response::Values(recorded) = &draft.read(read)?.response else { return None };
         let paths =
             |recorded: &Values| changed_paths(recorded, &release.values).iter().map(ToString::to_string).collect();
         recorded.as_deref().map(paths).map_err(Clone::clone)

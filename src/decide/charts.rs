@@ -1,9 +1,10 @@
-//! Charts of releases: the requests, the facts about them, and the stand-ins while they are fetched.
+//! Charts of releases: the requests, the facts about them, and the placeholders while they are fetched.
 //!
 //! After a start of the operator it can take minutes until all charts are pulled. Until then, the chart in the status
-//! stands in for one that is being fetched, so that the cloud is watched, but no upgrade starts without its chart.
+//! is the placeholder of one that is being fetched, so that the cloud is watched, but no upgrade starts without its
+//! chart.
 //!
-//! The stored status is kept where a new one would be less complete: if a chart has no stand-in (mirrors need the
+//! The stored status is kept where a new one would be less complete: if a chart has no placeholder (mirrors need the
 //! images that a chart names), and if a newer spec seems to change nothing, because it may name other charts.
 
 use std::collections::BTreeMap;
@@ -21,8 +22,8 @@ use osdpl_core::plan::{Action, Plan, Step, Wait};
 /// How long osdpl waits before it retries to fetch a chart.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// The releases whose charts have a stand-in, with the reason to wait.
-pub(crate) type StandIns = BTreeMap<String, Blocked>;
+/// The releases whose charts have a placeholder, with the reason to wait.
+pub(crate) type Placeholders = BTreeMap<String, Blocked>;
 
 /// Returns the request for the chart of a release, and the digest that an addition to the catalogue pins.
 ///
@@ -104,7 +105,7 @@ pub(crate) fn facts(
         return assumed.charts.clone();
     }
     let known = known_charts(&draft.snapshot.charts, spec, draft.catalog(), selection);
-    draft.wake(known.retry);
+    draft.requeue(known.retry);
     draft.requests.charts = known.requests;
     known.facts
 }
@@ -121,15 +122,15 @@ pub(crate) fn is_fetching(desired: &Desired) -> bool {
 }
 
 /// Replaces charts that are being fetched by those in the status; returns the releases whose charts were replaced.
-pub(crate) fn stand_in(
+pub(crate) fn fill_placeholders(
     deployment: &OpenStackDeployment,
     catalog: &Catalog,
     charts: &mut BTreeMap<String, Result<ChartInfo, Blocked>>,
-) -> StandIns {
-    let mut stand_ins = StandIns::new();
-    let Some(status) = deployment.status.as_ref() else { return stand_ins };
+) -> Placeholders {
+    let mut placeholders = Placeholders::new();
+    let Some(status) = deployment.status.as_ref() else { return placeholders };
     if status.observed_generation.is_none() || deployment.spec.images.rewrites() {
-        return stand_ins;
+        return placeholders;
     }
     for (name, fact) in charts {
         let Err(blocked) = fact.as_ref().map(drop) else { continue };
@@ -140,16 +141,16 @@ pub(crate) fn stand_in(
             && (is_current(deployment) || requested.is_none() || requested == child.version.as_ref());
         let is_pending = blocked.reason == reason::CHART_PENDING;
         let Some(digest) = child.chart_digest.clone().filter(|_| is_same && is_pending) else { continue };
-        stand_ins.insert(name.clone(), blocked.clone());
+        placeholders.insert(name.clone(), blocked.clone());
         let version = child.version.clone().unwrap_or_default();
         *fact = Ok(ChartInfo { version, digest, ..ChartInfo::default() });
     }
-    stand_ins
+    placeholders
 }
 
-/// Makes upgrades wait for charts that have only a stand-in.
-pub(crate) fn wait_for_charts(plan: &mut Plan, stand_ins: &StandIns) {
-    for (name, blocked) in stand_ins {
+/// Makes upgrades wait for charts that have only a placeholder.
+pub(crate) fn wait_for_charts(plan: &mut Plan, placeholders: &Placeholders) {
+    for (name, blocked) in placeholders {
         let Some(decision) = plan.decisions.get_mut(name) else { continue };
         if matches!(decision.step, Step::Do(Action::Upgrade { .. }, _)) {
             let Blocked { reason, message } = blocked.clone();
@@ -161,19 +162,19 @@ pub(crate) fn wait_for_charts(plan: &mut Plan, stand_ins: &StandIns) {
 
 /// Returns whether the stored status is kept, because a new one would be less complete.
 ///
-/// If the status is of the current generation, it is kept while a chart without stand-in is being fetched. If the spec is
-/// newer, it is kept while the only differences are hidden by stand-ins.
+/// If the status is of the current generation, it is kept while a chart without placeholder is being fetched. If the
+/// spec is newer, it is kept while the only differences are hidden by placeholders.
 pub(crate) fn keeps_status(
     deployment: &OpenStackDeployment,
     desired: &Desired,
-    stand_ins: &StandIns,
+    placeholders: &Placeholders,
     is_refused: bool,
     plan: &Plan,
 ) -> bool {
     if is_current(deployment) {
         return is_fetching(desired);
     }
-    !stand_ins.is_empty() && !is_fetching(desired) && !is_refused && plan.is_idle()
+    !placeholders.is_empty() && !is_fetching(desired) && !is_refused && plan.is_idle()
 }
 
 /// Returns whether the status was written for the current generation of the spec.
@@ -209,25 +210,25 @@ mod tests {
         Decision { key: ReleaseKey::new("openstack", "store"), step, cleanup: None, drift_action: None }
     }
 
-    /// Returns the stand-ins for two releases: one whose chart is being fetched, and one whose chart failed.
-    fn stand_ins(change: serde_json::Value) -> (Vec<String>, Option<String>) {
+    /// Returns the placeholders for two releases: one whose chart is being fetched, and one whose chart failed.
+    fn placeholders(change: serde_json::Value) -> (Vec<String>, Option<String>) {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let blocked = |reason: &str| Err(Blocked { reason: reason.into(), message: "x".into() });
         let mut charts = BTreeMap::from([
             ("store".to_owned(), blocked(reason::CHART_PENDING)),
             ("front".to_owned(), blocked(reason::CHART)),
         ]);
-        let stand_ins = stand_in(&deployment(change), &catalog, &mut charts);
+        let placeholders = fill_placeholders(&deployment(change), &catalog, &mut charts);
         assert!(charts["front"].is_err());
-        (stand_ins.into_keys().collect(), charts["store"].as_ref().ok().map(|fact| fact.digest.clone()))
+        (placeholders.into_keys().collect(), charts["store"].as_ref().ok().map(|fact| fact.digest.clone()))
     }
 
     #[test]
-    fn the_status_stands_in_for_a_chart_being_fetched() {
+    fn the_status_contains_placeholders_for_charts() {
         let version = |version: &str| json!({"store": {"releases": {"store": {"version": version}}}});
         let newer = |version| json!({"metadata": {"generation": 3}, "spec": {"services": version}});
         for change in [json!({}), json!({"metadata": {"generation": 3}}), newer(version("1.2.3"))] {
-            assert_eq!(stand_ins(change), (vec!["store".to_owned()], Some("sha256:reported".to_owned())));
+            assert_eq!(placeholders(change), (vec!["store".to_owned()], Some("sha256:reported".to_owned())));
         }
         for change in [
             newer(version("1.2.4")),
@@ -236,7 +237,7 @@ mod tests {
             json!({"status": {"children": {"store": {"chartDigest": null}}}}),
             json!({"status": {"children": {"store": {"chart": "another"}}}}),
         ] {
-            assert_eq!(stand_ins(change.clone()), (Vec::new(), None), "{change}");
+            assert_eq!(placeholders(change.clone()), (Vec::new(), None), "{change}");
         }
     }
 
@@ -244,10 +245,10 @@ mod tests {
     fn only_upgrades_wait_for_charts() {
         let upgrade = Step::Do(Action::Upgrade { delete_jobs: Vec::new() }, Reason::Spec);
         let blocked = Blocked { reason: reason::CHART_PENDING.into(), message: "chart x is being fetched".into() };
-        let stand_ins = StandIns::from([("front".to_owned(), blocked.clone()), ("store".to_owned(), blocked)]);
+        let placeholders = Placeholders::from([("front".to_owned(), blocked.clone()), ("store".to_owned(), blocked)]);
         let decisions = [("front".to_owned(), decision(upgrade)), ("store".to_owned(), decision(Step::Ready))].into();
         let mut plan = Plan { decisions, ..Plan::default() };
-        wait_for_charts(&mut plan, &stand_ins);
+        wait_for_charts(&mut plan, &placeholders);
         assert!(
             matches!(&plan.decisions["front"].step, Step::Wait(Wait::Blocked { reason, .. }) if reason == reason::CHART_PENDING)
         );
@@ -260,11 +261,11 @@ mod tests {
         let (idle, waiting) = (plan(Step::Ready), plan(Step::Wait(Wait::Paused)));
         let (same, newer) = (deployment(json!({})), deployment(json!({"metadata": {"generation": 3}})));
         let blocked = Blocked { reason: reason::CHART_PENDING.into(), message: "x".into() };
-        let (replaced, empty) = (StandIns::from([("store".to_owned(), blocked.clone())]), StandIns::new());
+        let (replaced, empty) = (Placeholders::from([("store".to_owned(), blocked.clone())]), Placeholders::new());
         let (known, mut fetching) = (fixture().desired, fixture().desired);
         fetching.releases.values_mut().for_each(|release| release.blocked = Some(blocked.clone()));
-        assert!(keeps_status(&same, &fetching, &empty, false, &waiting), "a chart has no stand-in");
-        assert!(!keeps_status(&same, &known, &replaced, false, &idle), "all charts have stand-ins");
+        assert!(keeps_status(&same, &fetching, &empty, false, &waiting), "a chart has no placeholder");
+        assert!(!keeps_status(&same, &known, &replaced, false, &idle), "all charts have placeholders");
         assert!(keeps_status(&newer, &known, &replaced, false, &idle), "the new spec may name other charts");
         assert!(!keeps_status(&newer, &known, &replaced, false, &waiting), "a waiting release is reported");
         assert!(!keeps_status(&newer, &known, &replaced, true, &idle), "a refused spec is reported");

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::action::Action;
-use super::assumptions::{self, RecordedValues};
-use super::charts::{self, StandIns};
+use super::assumptions;
+use super::charts::{self, Placeholders};
 use super::credentials;
 use super::draft::Draft;
 use super::kept::Resolved;
-use super::plan::{Hold, Plan};
+use super::objects::ObjectState;
+use super::plan::{Hold, Plan, RecordedValues};
 use super::requests::Watches;
 use super::resource::{corrected, observe, policy, release_names, selection};
-use super::snapshot::ObjectState;
 use super::{annotations, ceph, changes, comparison, external, hosts, named, nodes, releases, rollouts};
 use osdpl_core::api::{DriftPolicy, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Level;
@@ -34,7 +34,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     draft.requests.objects = named::references(&deployment.spec, catalog, &requested);
     draft.requests.rook = ceph::watched(&deployment.spec);
     if is_reading(&draft) {
-        return draft.held(Hold::Objects);
+        return draft.hold(Hold::Objects);
     }
     let names = release_names(&requested);
     let mut observed = observe(snapshot, &names);
@@ -42,49 +42,81 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let (spec, selection) = corrected(deployment, rejected.as_ref(), requested, catalog);
     let inventory = snapshot.nodes.as_deref().map(|all| build_inventory(spec, catalog, all)).unwrap_or_default();
     draft.findings.extend(inventory.findings);
-    let mut stand_ins = StandIns::new();
+    let mut placeholders = Placeholders::new();
     let mut facts = Facts { helm_major: snapshot.helm.major, ..Facts::default() };
     facts.refused = rejected.as_ref().map(|rejected| rejected.refused.clone()).unwrap_or_default();
     if !selection.is_refused() {
-        stand_ins = collect_facts(&mut draft, spec, &selection, &inventory.changes, &mut observed, &mut facts);
+        placeholders = collect_facts(&mut draft, spec, &selection, &inventory.changes, &mut observed, &mut facts);
     }
-    if draft.is_unanswered() {
-        return draft.held(Hold::Reads);
+    if draft.is_incomplete() {
+        return draft.hold(Hold::Reads);
     }
-    if credentials::are_generated(&draft) {
-        draft.actions.retain(|planned| matches!(planned.action, Action::StoreCredentials(_)));
-        let spec = Some(spec.clone());
-        return Plan { facts, spec, selection: Some(selection), ..draft.held(Hold::Actions) };
+    let (resolved, recorded) = resolve(&mut draft, spec, &selection, facts, &observed);
+    if draft.is_incomplete() {
+        return draft.hold(Hold::Reads);
     }
-    if !selection.is_refused() {
+    let refused = is_refused(&draft, &selection, &resolved.desired);
+    if refused {
+        // The facts of a refused spec do not justify any write.
+        draft.actions.clear();
+    } else if credentials::are_generated(&draft) {
+        return store_credentials(draft, &resolved, selection);
+    } else {
         let problems = nodes::label(&mut draft, &inventory.changes, "the spec gives it these roles");
         draft.problems.extend(problems);
     }
-    let (resolved, recorded) = resolve(&mut draft, spec, &selection, facts, &observed);
-    if draft.is_unanswered() {
-        return draft.held(Hold::Reads);
+    let cloud = Cloud { selection, resolved, names, placeholders, refused };
+    let plan = decide_releases(&mut draft, &cloud, observed);
+    if draft.is_incomplete() {
+        return draft.hold(Hold::Reads);
     }
-    let plan = decide_releases(&mut draft, &selection, &resolved, observed, &names, &stand_ins);
-    if draft.is_unanswered() {
-        return draft.held(Hold::Reads);
-    }
-    let keeps_status = charts::keeps_status(deployment, &resolved.desired, &stand_ins, plan.refused, &plan.releases);
-    draft.wake(plan.releases.requeue_at);
+    finish(draft, cloud, Plan { roles: inventory.roles, recorded, ..plan })
+}
+
+/// The decisions about a cloud as a whole.
+struct Cloud {
+    selection: Selection,
+    resolved: Arc<Resolved>,
+    /// The catalogue's names of releases.
+    names: BTreeMap<ReleaseKey, String>,
+    placeholders: Placeholders,
+    /// Whether the spec is refused.
+    refused: bool,
+}
+
+/// Returns whether the spec is refused, because it or the catalogue has an error.
+fn is_refused(draft: &Draft<'_>, selection: &Selection, desired: &Desired) -> bool {
+    let findings = desired.findings.iter().chain(&draft.findings).chain(&draft.snapshot.catalog_findings);
+    selection.is_refused() || findings.into_iter().any(|finding| finding.level == Level::Error)
+}
+
+/// Returns the plan that only stores credentials: everything else depends on the generated ones.
+fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Selection) -> Plan {
+    draft.actions.retain(|planned| matches!(planned.action, Action::StoreCredentials(_)));
+    let (facts, spec) = (resolved.facts.clone(), Some(resolved.spec.clone()));
+    Plan { facts, spec, selection: Some(selection), ..draft.hold(Hold::Actions) }
+}
+
+/// Completes the plan with the requests and actions of the draft.
+fn finish(mut draft: Draft<'_>, cloud: Cloud, plan: Plan) -> Plan {
+    let Cloud { selection, resolved, names, placeholders, refused } = cloud;
+    let deployment = &draft.snapshot.deployment;
+    let keeps_status = charts::keeps_status(deployment, &resolved.desired, &placeholders, refused, &plan.releases);
+    draft.requeue(plan.releases.requeue_at);
     Plan {
         requests: draft.requests,
         actions: draft.actions,
         problems: draft.problems,
-        wake: draft.wake,
+        requeue_at: draft.requeue_at,
         kept: draft.kept,
-        spec: Some(spec.clone()),
+        spec: Some(resolved.spec.clone()),
         facts: resolved.facts.clone(),
         desired: Arc::clone(&resolved.desired),
         ceph: resolved.facts.ceph.clone(),
         names,
-        roles: inventory.roles,
-        recorded,
-        assumed: !stand_ins.is_empty(),
-        hold: (keeps_status && snapshot.helm.idle).then_some(Hold::Charts),
+        assumed: !placeholders.is_empty(),
+        refused,
+        hold: (keeps_status && draft.snapshot.helm.idle).then_some(Hold::Charts),
         selection: Some(selection),
         ..plan
     }
@@ -95,13 +127,12 @@ fn is_reading(draft: &Draft<'_>) -> bool {
     let objects = &draft.snapshot.objects;
     let is_unread = |reference| matches!(objects.named.get(reference), None | Some(ObjectState::Unread));
     let kinds = draft.requests.rook.iter().flat_map(|(_, kinds)| kinds);
-    !objects.own_listed
+    !objects.listed
         || draft.requests.objects.iter().any(is_unread)
         || kinds.into_iter().any(|kind| !objects.rook.contains_key(kind))
 }
 
-/// Fills in the facts from the snapshot, and plans the objects that releases need; returns the charts for which the
-/// status stands in.
+/// Fills in the facts from the snapshot, and plans the objects that releases need; returns the placeholders of charts.
 fn collect_facts(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -109,7 +140,7 @@ fn collect_facts(
     labels: &BTreeMap<String, LabelChange>,
     observed: &mut Observed,
     facts: &mut Facts,
-) -> StandIns {
+) -> Placeholders {
     let (objects, catalog) = (&draft.snapshot.objects, draft.catalog());
     facts.cluster_info = nodes::read_cluster_info(draft, spec, labels);
     let credentials = credentials::collect(draft, spec, selection, observed);
@@ -119,7 +150,7 @@ fn collect_facts(
     facts.secrets = named::feature_secrets(objects, selection);
     facts.job_facts = named::written(objects, catalog, selection);
     facts.charts = charts::facts(draft, spec, selection);
-    let stand_ins = charts::stand_in(&draft.snapshot.deployment, catalog, &mut facts.charts);
+    let placeholders = charts::fill_placeholders(&draft.snapshot.deployment, catalog, &mut facts.charts);
     facts.claim_classes = desired::collect_claim_classes(&draft.snapshot.claims, &selection.releases);
     observed.external_ready = external::publish_all(draft, &selection.external, observed);
     facts.ceph = ceph::declared(objects, spec, selection);
@@ -127,7 +158,7 @@ fn collect_facts(
         ceph::provide(draft, &mut declared, selection, facts);
         facts.ceph = Some(declared);
     }
-    stand_ins
+    placeholders
 }
 
 /// Returns the desired state, and in a preview the recorded values of releases.
@@ -162,21 +193,14 @@ fn resolve(
 }
 
 /// Decides releases, rollouts, hosts and annotations; returns these parts of the plan.
-fn decide_releases(
-    draft: &mut Draft<'_>,
-    selection: &Selection,
-    resolved: &Resolved,
-    mut observed: Observed,
-    names: &BTreeMap<ReleaseKey, String>,
-    stand_ins: &StandIns,
-) -> Plan {
+fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed) -> Plan {
+    let Cloud { selection, resolved, names, refused, .. } = cloud;
     let desired = &*resolved.desired;
     let policy = policy(&draft.snapshot.deployment);
     let mut compared = BTreeMap::new();
     if !selection.is_refused() {
         compared = comparison::compare_releases(draft, desired, &observed, &policy);
         observed.comparisons.clone_from(&draft.kept.comparisons);
-        ceph::withdraw(draft, resolved.facts.ceph.as_ref(), selection, desired, &observed);
     }
     observed.rolling_batches = rollout::rolling_batches(&rollouts::last(draft), desired);
     let mut findings = desired.findings.clone();
@@ -184,22 +208,22 @@ fn decide_releases(
     findings.extend(draft.snapshot.catalog_findings.iter().cloned());
     findings.extend(annotations::unknown_names(&policy, names, &observed));
     findings.extend(certificate_warnings(draft, selection));
-    let refused = selection.is_refused() || findings.iter().any(|finding| finding.level == Level::Error);
     let policy = annotations::without_started_repairs(&mut draft.kept, policy);
-    hosts::decide(draft, desired, &observed, &policy, refused);
-    releases::delete_jobs(draft, &draft.snapshot.uninstalled);
-    let steps = if refused {
+    hosts::decide(draft, desired, &observed, &policy, *refused);
+    let steps = if *refused {
         let releases = releases::freeze(desired, &observed);
         Plan { releases, rollouts: rollouts::last(draft), ..Plan::default() }
     } else {
+        ceph::withdraw(draft, resolved.facts.ceph.as_ref(), selection, desired, &observed);
+        releases::delete_jobs(draft, &draft.snapshot.uninstalled);
         draft.requests.setting = {
             let (spec, catalog) = (&resolved.spec, draft.catalog());
             Some(setting(spec, catalog, access(catalog, desired), has_nova(catalog, desired)))
         };
-        take_steps(draft, desired, &observed, &policy, stand_ins)
+        take_steps(draft, desired, &observed, &policy, &cloud.placeholders)
     };
     findings.append(&mut draft.findings);
-    Plan { observed, findings, compared, refused, repairs: policy.repair, ..steps }
+    Plan { observed, findings, compared, repairs: policy.repair, ..steps }
 }
 
 /// Plans the steps of all releases and rollouts, and consumes annotations; returns these parts of the plan.
@@ -208,11 +232,11 @@ fn take_steps(
     desired: &Desired,
     observed: &Observed,
     policy: &Policy,
-    stand_ins: &StandIns,
+    placeholders: &Placeholders,
 ) -> Plan {
     let catalog = draft.catalog();
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
-    charts::wait_for_charts(&mut releases, stand_ins);
+    charts::wait_for_charts(&mut releases, placeholders);
     rollouts::guard(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed);
     let next = rollouts::plan_evictions(draft, desired, observed, &releases, policy);
@@ -222,7 +246,7 @@ fn take_steps(
         endpoints: Some(endpoint::targets(catalog, desired, observed)),
         daemons: next.watch.clone(),
     });
-    if !charts::is_fetching(desired) && stand_ins.is_empty() {
+    if !charts::is_fetching(desired) && placeholders.is_empty() {
         annotations::consume(draft, desired, observed, &releases, policy, &next);
     }
     let changes = changes::pending_changes(draft, &releases, desired, observed);
@@ -234,6 +258,6 @@ fn certificate_warnings(draft: &mut Draft<'_>, selection: &Selection) -> Vec<Fin
     let mut certificates = (*draft.kept.certificates).clone();
     let (warnings, next_check) = certificates.check(&draft.snapshot.objects, selection, draft.snapshot.now);
     draft.kept.certificates = Arc::new(certificates);
-    draft.wake(next_check);
+    draft.requeue(next_check);
     warnings
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::jiff::Timestamp;
 
 use super::draft::{Draft, RETRY_INTERVAL};
-use super::requests::{Answer, Read, Recorded};
+use super::requests::{Read, Recorded, Response};
 use osdpl_core::adopt::{Comparison, compare_release};
 use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{ComparisonResult, ManifestComparison, Observed, ObservedRelease, ReleaseKey};
@@ -26,21 +26,23 @@ pub(crate) fn compare_releases(
     let now = draft.snapshot.now;
     let needs_chart = draft.snapshot.assumed.is_none();
     for (name, release) in &desired.releases {
-        let Some(seen) = observed.releases.get(&release.key).filter(|seen| is_foreign(release, seen)) else {
+        let Some(existing) = observed.releases.get(&release.key).filter(|existing| is_foreign(release, existing))
+        else {
             continue;
         };
         if release.blocked.is_some() || needs_chart && release.fingerprint.is_none() {
             continue;
         }
-        let adopts = !seen.is_ours() && Policy::selects(&policy.adopt, name);
+        let adopts = !existing.is_ours() && Policy::selects(&policy.adopt, name);
         let known = draft.snapshot.kept.comparisons.get(&release.key);
-        if let Some(known) = known.filter(|known| is_valid(known, seen.revision, &release.inputs, adopts, now)) {
+        if let Some(known) = known.filter(|known| is_valid(known, existing.revision, &release.inputs, adopts, now)) {
             all.insert(release.key.clone(), known.clone());
             continue;
         }
         // A manual upgrade does not change who manages a release of ours.
-        let read = Read::Source { release: release.key.clone(), revision: seen.revision, owner: !seen.is_ours() };
-        let Some(Answer::Source(source)) = draft.read(read).map(|answered| &answered.answer) else { continue };
+        let read =
+            Read::Source { release: release.key.clone(), revision: existing.revision, owner: !existing.is_ours() };
+        let Some(Response::Source(source)) = draft.read(read).map(|received| &received.response) else { continue };
         let result = match source.as_deref() {
             Err(problem) => ComparisonResult::Unknown(problem.clone()),
             Ok(Recorded { owner: Some(owner), .. }) => ComparisonResult::Owned(owner.clone()),
@@ -52,11 +54,12 @@ pub(crate) fn compare_releases(
             }
         };
         let until = valid_until(&result, adopts, now);
-        let comparison = ManifestComparison { revision: seen.revision, inputs: release.inputs.clone(), result, until };
+        let comparison =
+            ManifestComparison { revision: existing.revision, inputs: release.inputs.clone(), result, until };
         all.insert(release.key.clone(), comparison);
     }
     // No watch reports that another tool no longer manages a release.
-    draft.wake(next_expiry(&all));
+    draft.requeue(next_expiry(&all));
     draft.kept.comparisons = all;
     compared
 }
@@ -79,10 +82,11 @@ fn next_expiry(all: &BTreeMap<ReleaseKey, ManifestComparison>) -> Option<Timesta
 }
 
 /// Returns whether the newest revision is foreign, or was before the adoption of the release.
-fn is_foreign(release: &DesiredRelease, seen: &ObservedRelease) -> bool {
-    let is_ours = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
-    let adopted = seen.catalog.as_deref() == Some(ADOPTED) && seen.inputs.as_deref() != Some(release.inputs.as_str());
-    release.managed && seen.status == Status::Deployed && seen.undecodable.is_none() && (!is_ours || adopted)
+fn is_foreign(release: &DesiredRelease, existing: &ObservedRelease) -> bool {
+    let is_ours = existing.attempt.as_ref().is_some_and(|attempt| attempt.revision == existing.revision);
+    let adopted =
+        existing.catalog.as_deref() == Some(ADOPTED) && existing.inputs.as_deref() != Some(release.inputs.as_str());
+    release.managed && existing.status == Status::Deployed && existing.undecodable.is_none() && (!is_ours || adopted)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 
 use super::action::{Action, Planned, SecretWrite};
 use super::draft::Draft;
-use super::requests::{Answer, Read, Reference, Stored};
+use super::requests::{Read, Reference, Response, Stored};
 use osdpl_core::api::{DEPLOYMENT_LABEL, MANAGER, OpenStackDeploymentSpec, ValuesKind};
 use osdpl_core::catalog::file;
 use osdpl_core::credentials::{self, Name, RestoredSecret};
@@ -298,8 +298,8 @@ impl Search<'_, '_> {
         match self.observed.releases.get(key).map(own_revision) {
             None | Some(Ok(None)) => Some(Ok(Arc::default())),
             Some(Ok(Some(revision))) => {
-                match &self.draft.read(Read::Values { release: key.clone(), revision, required: true })?.answer {
-                    Answer::Values(values) => Some(values.clone()),
+                match &self.draft.read(Read::Values { release: key.clone(), revision, required: true })?.response {
+                    Response::Values(values) => Some(values.clone()),
                     _ => None,
                 }
             }
@@ -347,8 +347,8 @@ fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSec
     }
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
     let read = Read::Stored(Reference { kind: ValuesKind::Secret, namespace, name });
-    match draft.read(read).map(|answered| &answered.answer) {
-        Some(Answer::Stored(Stored::Secret(secret))) => StoredSecret::Exists(secret.clone()),
+    match draft.read(read).map(|received| &received.response) {
+        Some(Response::Stored(Stored::Secret(secret))) => StoredSecret::Exists(secret.clone()),
         Some(_) => StoredSecret::Absent,
         None => StoredSecret::Unread,
     }
@@ -357,12 +357,12 @@ fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSec
 /// Returns the newest revision that osdpl made; `None` for a release that never was ours.
 ///
 /// A manual upgrade may contain other credentials.
-fn own_revision(seen: &ObservedRelease) -> Result<Option<i64>, String> {
-    match seen.own_revision {
+fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
+    match existing.own_revision {
         Some(revision) => Ok(Some(revision.into())),
-        None if seen.is_ours() => Err(format!(
+        None if existing.is_ours() => Err(format!(
             "revision {} was not made by osdpl, and helm has no record of one that was any more",
-            seen.revision
+            existing.revision
         )),
         None => Ok(None),
     }

@@ -15,13 +15,34 @@ use super::requests::{Read, Watches};
 use super::resource::{observe, policy, release_names};
 use super::snapshot::Snapshot;
 use super::{ceph, nodes, object_store, releases};
-use osdpl_core::api::{DEPLOYMENT_LABEL, DeletionPolicy, reason};
+use osdpl_core::api::{DEPLOYMENT_LABEL, DeletionPolicy, OpenStackDeployment, reason};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Desired, Selection, select};
-use osdpl_core::nodes::labels_to_remove;
+use osdpl_core::nodes::{LabelChange, labels_to_remove};
 use osdpl_core::observed::{Observed, ReleaseKey};
-use osdpl_core::plan::{self, Decision, Reason, Step, Wait};
+use osdpl_core::plan::{self, Decision, Policy, Reason, Step, Wait};
 use osdpl_core::status::{self, Event};
+
+/// The differences between a deletion and other passes, from the spec and the annotations.
+struct DeletionRules {
+    /// The policy of releases: uninstalls need no approval, and some skip hooks.
+    releases: Policy,
+    /// Whether all releases continue without osdpl.
+    keeps_releases: bool,
+    /// Whether the data is deleted: volume claims, Secrets that charts keep, and our credentials.
+    deletes_data: bool,
+}
+
+impl DeletionRules {
+    fn of(deployment: &OpenStackDeployment) -> Self {
+        let requested = deployment.spec.deletion_policy.unwrap_or_default();
+        Self {
+            releases: policy(deployment),
+            keeps_releases: requested == DeletionPolicy::Detach,
+            deletes_data: requested == DeletionPolicy::Purge,
+        }
+    }
+}
 
 /// Returns the plan for a resource that is being deleted.
 pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
@@ -34,14 +55,13 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let selection = select(&name, &namespace, &deployment.spec, &snapshot.catalog);
     let names = release_names(&selection);
     let observed = observe(snapshot, &names);
-    let mut policy = policy(deployment);
-    policy.deleting = true;
-    draft.findings = unknown_names(&policy, &names, &observed);
-    if deployment.spec.deletion_policy == Some(DeletionPolicy::Detach) {
+    let rules = DeletionRules::of(deployment);
+    draft.findings = unknown_names(&rules.releases, &names, &observed);
+    if rules.keeps_releases {
         return detach(draft, selection, observed, names);
     }
     let desired = Desired::default();
-    let mut steps = plan::plan(&desired, &observed, &snapshot.catalog, &policy, snapshot.now);
+    let mut steps = plan::plan(&desired, &observed, &snapshot.catalog, &rules.releases, snapshot.now);
     let catalog_error = snapshot.catalog_findings.iter().find(|finding| finding.level == Level::Error);
     let mut forget_secrets = false;
     let remaining = if let Some(error) = catalog_error {
@@ -52,14 +72,14 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
         let has_jobs = releases::delete_jobs(&mut draft, &snapshot.uninstalled);
         if steps.decisions.is_empty() && !has_jobs {
             let remaining;
-            (remaining, forget_secrets) = clean_up(&mut draft, &selection, &observed);
+            (remaining, forget_secrets) = clean_up(&mut draft, &selection, &observed, &rules);
             remaining
         } else {
             Some("the last objects of its releases are being removed".to_owned())
         }
     };
-    if draft.is_unanswered() {
-        return draft.held(Hold::Reads);
+    if draft.is_incomplete() {
+        return draft.hold(Hold::Reads);
     }
     Plan { forget_secrets, ..finish(draft, selection, observed, names, steps, remaining) }
 }
@@ -73,7 +93,7 @@ fn finish(
     releases: plan::Plan,
     remaining: Option<String>,
 ) -> Plan {
-    draft.wake(releases.requeue_at);
+    draft.requeue(releases.requeue_at);
     Plan {
         requests: draft.requests,
         actions: draft.actions,
@@ -87,7 +107,7 @@ fn finish(
         problems: draft.problems,
         hold: remaining.is_none().then_some(Hold::Watch),
         deleting: remaining,
-        wake: draft.wake,
+        requeue_at: draft.requeue_at,
         kept: draft.kept,
         ..Plan::default()
     }
@@ -109,14 +129,14 @@ fn detach(mut draft: Draft<'_>, selection: Selection, observed: Observed, names:
         return finish(draft, selection, observed, names, steps, None);
     }
     let remaining = format!("helm is running for {}: the cloud is detached when helm has ended", busy.join(", "));
-    draft.wake(draft.snapshot.now.checked_add(RETRY_INTERVAL).ok());
+    draft.requeue(draft.snapshot.now.checked_add(RETRY_INTERVAL).ok());
     finish(draft, selection, observed, names, steps, Some(remaining))
 }
 
 /// Returns the steps that detach all releases, including those that helm is installing.
 fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> plan::Plan {
-    let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
-    let ours = ours.map(|(key, seen)| (key, seen.release.as_ref()));
+    let ours = observed.releases.iter().filter(|(_, existing)| existing.is_ours());
+    let ours = ours.map(|(key, existing)| (key, existing.release.as_ref()));
     let installing = observed.running.keys().filter(|key| !observed.releases.contains_key(key));
     let decisions = ours.chain(installing.map(|key| (key, names.get(key)))).map(|(key, name)| {
         let step = Step::Do(plan::Action::Unmanage, Reason::Unmanaged);
@@ -129,7 +149,12 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
 /// Plans to delete the objects that are not helm's, and to remove the finalizer, once all releases are uninstalled.
 ///
 /// Returns the problem that prevents this, if any, and whether nothing is left that uses the cloud's secrets.
-fn clean_up(draft: &mut Draft<'_>, selection: &Selection, observed: &Observed) -> (Option<String>, bool) {
+fn clean_up(
+    draft: &mut Draft<'_>,
+    selection: &Selection,
+    observed: &Observed,
+    rules: &DeletionRules,
+) -> (Option<String>, bool) {
     let snapshot = draft.snapshot;
     let left = leftovers(selection, &observed.releases, &snapshot.catalog);
     let needed = &left.needed;
@@ -150,11 +175,11 @@ fn clean_up(draft: &mut Draft<'_>, selection: &Selection, observed: &Observed) -
     if !needed.labels {
         problems = nodes::label(draft, &labels, "no release chooses nodes by it any more");
     }
-    if snapshot.deployment.spec.deletion_policy == Some(DeletionPolicy::Purge) {
+    if rules.deletes_data {
         purge(draft, selection, &left);
     }
     if let Some(problem) = problems.into_iter().next() {
-        draft.wake(snapshot.now.checked_add(RETRY_INTERVAL).ok());
+        draft.requeue(snapshot.now.checked_add(RETRY_INTERVAL).ok());
         return (Some(problem), false);
     }
     let planned = Planned::new(Action::RemoveFinalizer, "nothing of the cloud is left to delete");
@@ -164,10 +189,16 @@ fn clean_up(draft: &mut Draft<'_>, selection: &Selection, observed: &Observed) -
     (None, needed.releases.is_empty())
 }
 
-/// Returns whether a deletion keeps the labels of nodes, because foreign releases choose nodes by them.
-pub fn keeps_labels(snapshot: &Snapshot, plan: &Plan) -> bool {
-    let selection = plan.selection.as_ref();
-    selection.is_some_and(|selection| leftovers(selection, &plan.observed.releases, &snapshot.catalog).needed.labels)
+/// Returns the labels of nodes that an unfinished deletion removes at its end; `None` if it keeps them.
+///
+/// It keeps them if it keeps the releases, or if foreign releases choose nodes by them.
+pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {
+    let selection = plan.selection.as_ref().filter(|_| plan.deleting.is_some())?;
+    let is_needed = || leftovers(selection, &plan.observed.releases, &snapshot.catalog).needed.labels;
+    if DeletionRules::of(&snapshot.deployment).keeps_releases || is_needed() {
+        return None;
+    }
+    Some(snapshot.nodes.as_deref().map(labels_to_remove).unwrap_or_default())
 }
 
 /// Plans to delete the data of the cloud: volume claims, Secrets that charts keep, and our credentials.

@@ -4,8 +4,9 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::action::{Action, Approval, Planned};
 use super::kept::{Kept, Refusal};
+use super::namespaces::missing_namespace;
 use super::plan::{Hold, Plan};
-use super::requests::{Answer, Answered, Read, Requests};
+use super::requests::{Read, Received, Requests, Response};
 use super::snapshot::Snapshot;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::finding::Finding;
@@ -22,11 +23,12 @@ pub(crate) struct Draft<'a> {
     pub(crate) actions: Vec<Planned>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) problems: Vec<String>,
-    pub(crate) wake: Option<Timestamp>,
+    /// The time of the next decision, if no watch triggers one earlier.
+    pub(crate) requeue_at: Option<Timestamp>,
     pub(crate) kept: Kept,
     /// Whether the resource is paused, so that nothing may be written.
     pub(crate) paused: bool,
-    unanswered: bool,
+    is_incomplete: bool,
 }
 
 impl<'a> Draft<'a> {
@@ -39,11 +41,11 @@ impl<'a> Draft<'a> {
             actions: Vec::new(),
             findings: Vec::new(),
             problems: snapshot.problems.clone(),
-            wake: None,
+            requeue_at: None,
             kept: snapshot.kept.clone(),
             // The user deleted the resource after they paused it.
             paused: snapshot.deployment.spec.paused && !is_deleting,
-            unanswered: false,
+            is_incomplete: false,
         }
     }
 
@@ -52,39 +54,41 @@ impl<'a> Draft<'a> {
         &self.snapshot.catalog
     }
 
-    /// Requests a read; returns its answer if the snapshot has it.
-    pub(crate) fn read(&mut self, read: Read) -> Option<&'a Answered> {
-        let answered = self.snapshot.answers.get(&read);
+    /// Requests a read; returns its response if the snapshot has it.
+    pub(crate) fn read(&mut self, read: Read) -> Option<&'a Received> {
+        let received = self.snapshot.responses.get(&read);
         self.requests.reads.insert(read);
-        self.unanswered |= answered.is_none();
-        answered
+        self.is_incomplete |= received.is_none();
+        received
     }
 
     /// Requests a list of objects; returns their names and uids if the snapshot has them.
     pub(crate) fn list(&mut self, read: Read) -> Option<&'a [(ReleaseKey, Option<String>)]> {
-        match &self.read(read)?.answer {
-            Answer::Objects(objects) => Some(objects),
+        match &self.read(read)?.response {
+            Response::Objects(objects) => Some(objects),
             _ => None,
         }
     }
 
-    /// Returns whether the snapshot lacks the answer to a requested read.
-    pub(crate) fn is_unanswered(&self) -> bool {
-        self.unanswered
+    /// Returns whether the snapshot lacks the response to a requested read.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.is_incomplete
     }
 
     /// Makes the next decision happen at this time at the latest.
-    pub(crate) fn wake(&mut self, at: impl IntoIterator<Item = Timestamp>) {
-        self.wake = self.wake.into_iter().chain(at).min();
+    pub(crate) fn requeue(&mut self, at: impl IntoIterator<Item = Timestamp>) {
+        self.requeue_at = self.requeue_at.into_iter().chain(at).min();
     }
 
-    /// Adds an action, unless the resource is paused.
+    /// Adds an action, unless the resource is paused. A missing namespace is created before.
     ///
-    /// Adoptions write only labels, and are allowed then.
+    /// Adoptions write only labels, and are allowed while the resource is paused.
     pub(crate) fn add(&mut self, planned: Planned) {
         let is_adoption = matches!(&planned.action, Action::Release { action: plan::Action::Adopt { .. }, .. });
         let is_waiting = planned.approval == Approval::Missing;
         if !self.paused || is_adoption || is_waiting {
+            let namespace = missing_namespace(self.snapshot, &self.actions, &planned);
+            self.actions.extend(namespace);
             self.actions.push(planned);
         }
     }
@@ -93,7 +97,7 @@ impl<'a> Draft<'a> {
     pub(crate) fn attempt(&mut self, planned: Planned) -> Option<&'a Refusal> {
         let refusal = self.refusal(&planned.action);
         match refusal.filter(|refusal| refusal.until > self.snapshot.now) {
-            Some(refusal) => self.wake([refusal.until]),
+            Some(refusal) => self.requeue([refusal.until]),
             None => self.add(planned),
         }
         refusal
@@ -105,14 +109,14 @@ impl<'a> Draft<'a> {
     }
 
     /// Returns the plan of a decision that ends here, because the rest depends on other data.
-    pub(crate) fn held(self, hold: Hold) -> Plan {
+    pub(crate) fn hold(self, hold: Hold) -> Plan {
         let acts = matches!(hold, Hold::Actions | Hold::Watch);
         let actions = if acts { self.actions } else { Vec::new() };
         let kept = if acts { self.kept } else { self.snapshot.kept.clone() };
-        let (mut requests, wake) = (self.requests, self.wake);
+        let (mut requests, requeue_at) = (self.requests, self.requeue_at);
         if hold == Hold::Objects {
-            requests.occupants = self.snapshot.objects.occupants.keys().cloned().collect();
+            requests.foreign = self.snapshot.objects.foreign.keys().cloned().collect();
         }
-        Plan { requests, actions, wake, kept, hold: Some(hold), ..Plan::default() }
+        Plan { requests, actions, requeue_at, kept, hold: Some(hold), ..Plan::default() }
     }
 }

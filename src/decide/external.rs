@@ -14,7 +14,7 @@ use super::action::{Action, Kind, Planned};
 use super::draft::Draft;
 use super::kept::Lookup;
 use super::lookups::{Lookups, Steady, newest};
-use super::requests::{Answer, Answered, Published, Read};
+use super::requests::{Published, Read, Received, Response};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{ExternalService, Finding};
@@ -57,9 +57,11 @@ pub(crate) fn publish_all(
 /// They are uninstalled first, which may wait for approval. Publishing them earlier would replace the Endpoints of a
 /// running service.
 fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet<&'a str> {
-    let installed =
-        observed.releases.values().filter(|seen| seen.is_ours() && seen.status != release::Status::Uninstalled);
-    let installed = installed.filter_map(|seen| seen.release.as_deref());
+    let installed = observed
+        .releases
+        .values()
+        .filter(|existing| existing.is_ours() && existing.status != release::Status::Uninstalled);
+    let installed = installed.filter_map(|existing| existing.release.as_deref());
     let running = observed.running.keys().map(|key| key.name.as_str());
     installed.chain(running).filter_map(|release| Some(catalog.release(release)?.0)).collect()
 }
@@ -97,15 +99,15 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     let addresses = draft.read(Read::Addresses(external.host.clone(), external.port));
     let service = draft.read(Read::Service(ReleaseKey::new(&external.namespace, &external.service)));
     let (Some(addresses), Some(service)) = (addresses, service) else { return Publication::Pending };
-    let (Answer::Addresses(found), Answer::Service(published)) = (&addresses.answer, &service.answer) else {
+    let (Response::Addresses(found), Response::Service(published)) = (&addresses.response, &service.response) else {
         return Publication::Pending;
     };
-    let until = [addresses, service].into_iter().filter_map(Answered::until).min();
+    let until = [addresses, service].into_iter().filter_map(Received::until).min();
     let field = format!("spec.services.{name}.external");
     let published = match published {
         Ok(published) => published,
         Err(error) => {
-            draft.wake(until);
+            draft.requeue(until);
             return Publication::Failed(format!("{field}: {error}"));
         }
     };
@@ -127,7 +129,7 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     }
     // No watch reports a new address of a host name, or the deletion of a foreign Service.
     let may_change = has_failed || !addresses.fresh || external.host.parse::<IpAddr>().is_err();
-    draft.wake(until.filter(|_| may_change));
+    draft.requeue(until.filter(|_| may_change));
     draft.kept.lookups.insert(name.to_owned(), lookup);
     result
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::action::{Action, Planned};
 use super::draft::Draft;
-use super::requests::{Answer, Read};
+use super::requests::{Read, Response};
 use super::resource::annotated_names;
 use osdpl_core::api::FORGET_NODES_ANNOTATION;
 use osdpl_core::catalog::{self, Catalog, Level};
@@ -41,7 +41,7 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     };
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
-    // The response to an outdated query is reported, but causes no actions.
+    // The response to an outdated query, or from before the action, is reported, but nothing follows from it.
     if last.query != query {
         return plan_forget(draft, &query);
     }
@@ -51,9 +51,7 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     }
 }
 
-/// Plans to delete the hosts that the query names.
-///
-/// The task that queries Nova deletes them and reports the result.
+/// Plans to delete the hosts of the removed nodes, until a response contains the result.
 fn plan_forget(draft: &mut Draft<'_>, query: &HostQuery) {
     if !query.removed_nodes.is_empty() {
         let nodes = query.removed_nodes.iter().cloned().collect();
@@ -124,8 +122,8 @@ fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostRespo
     for node in named {
         if !query.removed_nodes.contains(node) {
             // The node exists again, so the annotation does not apply: its next removal needs a new one.
-            match draft.read(Read::Node(node.clone())).map(|answered| &answered.answer) {
-                Some(Answer::Node(true)) => {
+            match draft.read(Read::Node(node.clone())).map(|received| &received.response) {
+                Some(Response::Node(true)) => {
                     events.push(host_not_deleted_event(node, "it is a node of the cluster; delete that first"));
                 }
                 _ => left.push(node.as_str()),

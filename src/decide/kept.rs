@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
+use super::certificates::Certificates;
 use super::lookups::Steady;
-use super::named::Certificates;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Desired, ExternalService, Facts};

@@ -54,9 +54,9 @@ pub(crate) fn leftovers(
     let mut foreign = BTreeMap::new();
     for (key, name) in release_names(selection) {
         let found = catalog.release(&name);
-        if let Some(seen) = releases.get(&key).filter(|seen| !seen.is_ours()) {
+        if let Some(existing) = releases.get(&key).filter(|existing| !existing.is_ours()) {
             left.credentials.extend(found.map(|(service, _)| secret_name(&selection.name, service)));
-            foreign.extend(found.filter(|(_, release)| may_use_cloud(release, seen)).map(|_| (name, key.clone())));
+            foreign.extend(found.filter(|(_, release)| may_use_cloud(release, existing)).map(|_| (name, key.clone())));
             left.foreign.insert(key);
             continue;
         }
@@ -72,9 +72,9 @@ pub(crate) fn leftovers(
 ///
 /// Releases with a namespace of their own, such as cert-manager or Rook, serve whole clusters and use no cloud. A
 /// release of another chart with the same name uses none either. An uninstalled release has no pods.
-fn may_use_cloud(release: &Release, seen: &ObservedRelease) -> bool {
-    let is_another = seen.body.as_ref().is_some_and(|body| !body.chart.is_empty() && body.chart != release.chart);
-    release.namespace.is_none() && seen.status != Status::Uninstalled && !is_another
+fn may_use_cloud(release: &Release, existing: &ObservedRelease) -> bool {
+    let is_another = existing.body.as_ref().is_some_and(|body| !body.chart.is_empty() && body.chart != release.chart);
+    release.namespace.is_none() && existing.status != Status::Uninstalled && !is_another
 }
 
 /// Returns the objects that the pods of foreign releases may need.
@@ -141,12 +141,12 @@ mod tests {
         let lock = "charts:\n  front: {version: 1.0.0}\n  store: {version: 1.0.0}\n  cert-manager: {version: 1.0.0}\n";
         let catalog = catalog(&[("values/services/certificates.yaml", certificates), ("values/lock.yaml", lock)]);
         let another = RecordBody { chart: "shop".into(), ..RecordBody::default() };
-        for (key, seen) in [
+        for (key, existing) in [
             (ReleaseKey::new("cert-manager", "cert-manager"), foreign(Status::Deployed)),
             (key("store"), foreign(Status::Uninstalled)),
             (key("store"), ObservedRelease { body: Some(another), ..foreign(Status::Deployed) }),
         ] {
-            let found = left(&spec, &[(key.clone(), seen)], &catalog);
+            let found = left(&spec, &[(key.clone(), existing)], &catalog);
             assert_eq!((found.foreign, found.needed), ([key].into(), Needed::default()), "its data is not purged");
         }
     }

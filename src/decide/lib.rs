@@ -4,6 +4,9 @@
 //! snapshot. A password that does not exist yet is generated when the plan is applied; the plan only contains
 //! "generated". Nothing changes a plan after the decision.
 //!
+//! The plan for a refused spec, and that of a paused cloud, has no actions. The exceptions of a pause are adoptions that
+//! a person requested, and the finalizer.
+//!
 //! ```text
 //! read(requests of the last plan) ─► Snapshot ─► decide ─► Plan ─► apply(actions) ─► report ─► status, events
 //!          ▲                                                │
@@ -20,10 +23,12 @@ mod action;
 mod annotations;
 mod assumptions;
 mod ceph;
+mod certificates;
 mod changes;
 mod charts;
 mod cloud;
 mod comparison;
+mod crds;
 mod credentials;
 mod deletion;
 mod draft;
@@ -33,8 +38,10 @@ mod kept;
 mod leftovers;
 mod lookups;
 mod named;
+mod namespaces;
 mod nodes;
 mod object_store;
+mod objects;
 mod plan;
 mod releases;
 mod requests;
@@ -49,19 +56,21 @@ use kube::ResourceExt;
 pub use action::{Action, Approval, Kind, Planned, SecretWrite};
 pub use ceph::{CEPH_COMPONENT, OBJECT_STORE};
 pub use charts::{chart_request, known_charts, retry_chart_at};
-pub use deletion::keeps_labels;
+pub use deletion::labels_after_deletion;
 pub use draft::RETRY_INTERVAL;
 pub use external::HOST_ANNOTATION;
 pub use kept::{Kept, Refusal};
 pub use nodes::cluster_info;
+pub use objects::{Data, ObjectState, Objects};
 pub use plan::{Hold, Plan};
 pub use releases::RENDER_LIMIT;
 pub use requests::{
-    Answer, Answered, Answers, ChartRequest, Published, Read, Recorded, Reference, Requests, Stored, Watches,
+    AbandonedCrd, ChartRequest, Published, Read, Received, Recorded, Reference, Requests, Response, Responses, Stored,
+    Watches,
 };
 pub use resource::{find_older, is_finalized, release_names, selection, target};
 pub use rollouts::report_refused_eviction;
-pub use snapshot::{Assumed, ChartState, Charts, Data, Helm, ObjectState, Objects, Snapshot};
+pub use snapshot::{Assumed, ChartState, Charts, Crds, Helm, Snapshot};
 
 use draft::Draft;
 use osdpl_core::api::{FINALIZER, OpenStackDeployment};
@@ -79,7 +88,7 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
     }
     if !deployment.finalizers().iter().any(|finalizer| finalizer == FINALIZER) {
         draft.actions.push(Planned::new(Action::AddFinalizer, "its deletion has to clean up"));
-        return draft.held(Hold::Watch);
+        return draft.hold(Hold::Watch);
     }
     cloud::decide(draft)
 }

@@ -1,17 +1,14 @@
-//! The objects that a spec names: references to them, their contents, and the certificates in them.
+//! The objects that a spec names: references to them, and their contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::jiff::Timestamp;
-
+use super::objects::Objects;
 use super::requests::Reference;
-use super::snapshot::Objects;
 use osdpl_core::api::{OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
-use osdpl_core::catalog::{Catalog, Level, SecretField};
-use osdpl_core::desired::{self, Certificate, Finding, JobFacts, Selection, Unavailable};
+use osdpl_core::catalog::{Catalog, SecretField};
+use osdpl_core::desired::{self, JobFacts, Selection, Unavailable};
 use osdpl_core::observed::ReleaseKey;
-use osdpl_lint::rule::{self, CertificateCheck, SecretTexts};
-use osdpl_values::{Values, digest, yaml};
+use osdpl_values::{Values, yaml};
 
 /// Returns the objects that a spec names, and the `ConfigMap`s that Jobs of releases write facts into.
 pub(crate) fn references(
@@ -26,9 +23,10 @@ pub(crate) fn references(
         services.clone().flat_map(|service| service.releases.values().flat_map(|release| &release.values_from));
     let values = values.map(|source| reference(source.kind, &source.name));
     let credentials = services.flat_map(|service| service.credentials.values());
-    let features = desired::list_feature_secrets(spec, catalog).into_iter().map(|field| secret(namespace, &field.name));
-    let credentials = credentials.map(|key| secret(namespace, &key.name)).chain(features);
-    let certificates = selection.certificates.iter().map(|one| secret(&one.namespace, &one.name));
+    let features =
+        desired::list_feature_secrets(spec, catalog).into_iter().map(|field| Reference::secret(namespace, &field.name));
+    let credentials = credentials.map(|key| Reference::secret(namespace, &key.name)).chain(features);
+    let certificates = selection.certificates.iter().map(|one| Reference::secret(&one.namespace, &one.name));
     let facts = desired::fact_config_maps(catalog, selection).into_values().map(config_map);
     values.chain(credentials).chain(certificates).chain(facts).chain(super::ceph::references(spec, namespace)).collect()
 }
@@ -64,7 +62,7 @@ pub(crate) fn feature_secrets(
     selection: &Selection,
 ) -> BTreeMap<(String, String), Result<String, Unavailable>> {
     let read = |field: &SecretField| {
-        let reference = secret(&selection.namespace, &field.name);
+        let reference = Reference::secret(&selection.namespace, &field.name);
         let text = objects.get(&reference, &field.key).and_then(|bytes| {
             let location = format!("{reference}, key {:?}", field.key);
             String::from_utf8(bytes)
@@ -95,59 +93,4 @@ pub(crate) fn written(
 
 fn config_map(key: ReleaseKey) -> Reference {
     Reference { kind: ValuesKind::ConfigMap, namespace: key.namespace, name: key.name }
-}
-
-/// Returns a reference to a Secret.
-pub(crate) fn secret(namespace: &str, name: &str) -> Reference {
-    Reference { kind: ValuesKind::Secret, namespace: namespace.to_owned(), name: name.to_owned() }
-}
-
-/// The parsed certificates, with the digests of their Secrets.
-///
-/// A certificate is parsed when it is new.
-#[derive(Clone, Default)]
-pub(crate) struct Certificates(BTreeMap<Certificate, (String, CertificateCheck)>);
-
-impl Certificates {
-    /// Returns warnings about a selection's certificates, and when these change by the passage of time.
-    ///
-    /// Problems are only warnings, because an expired certificate must not stop a running cloud. Secrets that can't be
-    /// read are skipped.
-    pub(crate) fn check(
-        &mut self,
-        objects: &Objects,
-        selection: &Selection,
-        now: Timestamp,
-    ) -> (Vec<Finding>, Option<Timestamp>) {
-        let (mut findings, mut next_check) = (Vec::new(), None::<Timestamp>);
-        let mut warn = |certificate: &Certificate, message: String| {
-            findings.push(Finding::new(Level::Warning, certificate.field.clone(), message));
-        };
-        self.0.retain(|certificate, _| selection.certificates.contains(certificate));
-        for certificate in &selection.certificates {
-            let texts = match objects.all(&secret(&certificate.namespace, &certificate.name)) {
-                Ok(data) => data.into_iter().filter_map(|(key, value)| Some((key, String::from_utf8(value).ok()?))),
-                Err(Unavailable::Missing(missing)) if certificate.user_provided => {
-                    warn(certificate, missing);
-                    continue;
-                }
-                Err(_) => continue,
-            };
-            let check = self.parsed(certificate, &texts.collect());
-            for problem in check.problems(now) {
-                warn(certificate, rule::describe_problem(certificate, &problem));
-            }
-            next_check = next_check.into_iter().chain(check.next_change(now)).min();
-        }
-        (findings, next_check)
-    }
-
-    fn parsed(&mut self, certificate: &Certificate, texts: &SecretTexts) -> &CertificateCheck {
-        let current = digest(texts.iter().flat_map(|(key, text)| [key.as_str(), text.as_str()]));
-        let known = self.0.entry(certificate.clone()).or_default();
-        if known.0 != current {
-            *known = (current, rule::check_certificate(certificate, texts));
-        }
-        &known.1
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::action::{Action, Planned};
 use super::draft::Draft;
-use super::requests::{Answer, Answered, Read};
+use super::requests::{Read, Received, Response};
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::nodes::{Inventory, LabelChange, count_labelled_nodes};
@@ -55,11 +55,11 @@ pub(crate) fn read_cluster_info(
     let mut service_networks = Vec::new();
     if rule::names_networks(spec) {
         let generation = draft.snapshot.deployment.metadata.generation.unwrap_or_default();
-        let answered = draft.read(Read::ServiceNetworks(generation));
-        if let Some(Answer::Networks(Ok(read))) = answered.map(|answered| &answered.answer) {
+        let received = draft.read(Read::ServiceNetworks(generation));
+        if let Some(Response::Networks(Ok(read))) = received.map(|received| &received.response) {
             service_networks.clone_from(read);
         }
-        draft.wake(answered.and_then(Answered::until));
+        draft.requeue(received.and_then(Received::until));
     }
     let (nodes, classes) = (draft.snapshot.nodes.as_deref(), draft.snapshot.classes.as_deref());
     cluster_info(spec, draft.catalog(), nodes, classes, changes, service_networks)

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 
 use super::action::Planned;
-use super::assumptions::RecordedValues;
 use super::kept::Kept;
 use super::requests::Requests;
 use osdpl_core::adopt::Comparison;
@@ -17,6 +16,10 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Step, Wait};
 use osdpl_core::release::Verb;
 use osdpl_core::rollout::Rollouts;
+use osdpl_values::Values;
+
+/// The recorded values of releases, or why they can't be read.
+pub(crate) type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 
 /// Everything that osdpl does in a pass, with its reasons, and the data for the status.
 #[derive(Default)]
@@ -57,7 +60,7 @@ pub struct Plan {
     pub changes: BTreeMap<String, Vec<String>>,
     /// Whether the spec is refused.
     pub refused: bool,
-    /// Whether charts from the status stand in for charts that are being fetched.
+    /// Whether charts in the status are placeholders of charts that are being fetched.
     pub assumed: bool,
     /// The work that is left of a deletion.
     pub deleting: Option<String>,
@@ -70,7 +73,7 @@ pub struct Plan {
     /// Why the plan is not reported; `None` if it is.
     pub hold: Option<Hold>,
     /// The time of the next decision, if no watch triggers one earlier.
-    pub wake: Option<Timestamp>,
+    pub requeue_at: Option<Timestamp>,
     /// The state that is kept for the next decision.
     pub kept: Kept,
 }
@@ -80,7 +83,7 @@ pub struct Plan {
 pub enum Hold {
     /// Watched objects were not read yet. The first event of the watch triggers the next pass.
     Objects,
-    /// One-off reads are not answered yet. The next pass follows at once.
+    /// One-off reads are not received yet. The next pass follows at once.
     Reads,
     /// The rest of the decision depends on the result of the actions. The next pass follows at once.
     Actions,

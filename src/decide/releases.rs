@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use super::action::{Action, Approval, Kind, Planned};
+use super::crds;
 use super::draft::Draft;
 use super::requests::Read;
 use super::snapshot::Helm;
@@ -38,6 +39,12 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
         match &decision.step {
             Step::Do(action, why) => match slots.take(action) {
                 Ok(()) => {
+                    if matches!(action, plan::Action::Upgrade { .. })
+                        && let Err(wait) = crds::plan(draft, &name, &key, observed)
+                    {
+                        decision.step = Step::Wait(wait);
+                        continue;
+                    }
                     draft.add(Planned::new(Action::Release { name, key, action: action.clone() }, why.to_string()));
                 }
                 Err(verb) => {
@@ -56,7 +63,7 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
             Step::Wait(_) | Step::Settling(_) | Step::Ready => {}
         }
     }
-    draft.wake(draft.snapshot.now.checked_add(RENDER_LIMIT).ok().filter(|_| is_queued));
+    draft.requeue(draft.snapshot.now.checked_add(RENDER_LIMIT).ok().filter(|_| is_queued));
 }
 
 /// The free slots of the helm runner.
@@ -90,7 +97,7 @@ impl Slots {
 pub(crate) fn freeze(desired: &Desired, observed: &Observed) -> Plan {
     let decisions = desired.releases.iter().map(|(name, release)| {
         let step = match classify(Some(release), &release.key, observed, Timestamp::UNIX_EPOCH) {
-            State::InSync(seen) => settle_step(release, seen, observed),
+            State::InSync(existing) => settle_step(release, existing, observed),
             _ => Step::Wait(Wait::Refused),
         };
         (name.clone(), Decision { key: release.key.clone(), step, cleanup: None, drift_action: None })
@@ -100,10 +107,10 @@ pub(crate) fn freeze(desired: &Desired, observed: &Observed) -> Plan {
 
 /// Returns the newest and the deployed revisions of all other releases of ours: a cleanup must keep their objects.
 fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
-    let ours = observed.releases.iter().filter(|(other, seen)| *other != key && seen.is_ours());
-    let revisions = ours.flat_map(|(other, seen)| {
-        let newest = seen.history.iter().map(|past| past.revision).max();
-        let deployed = seen.history.iter().filter(|past| past.status == Status::Deployed);
+    let ours = observed.releases.iter().filter(|(other, existing)| *other != key && existing.is_ours());
+    let revisions = ours.flat_map(|(other, existing)| {
+        let newest = existing.history.iter().map(|past| past.revision).max();
+        let deployed = existing.history.iter().filter(|past| past.status == Status::Deployed);
         let all: BTreeSet<u32> = deployed.map(|past| past.revision).chain(newest).collect();
         all.into_iter().map(|revision| (other.clone(), revision))
     });

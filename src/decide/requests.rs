@@ -1,6 +1,6 @@
-//! Requests: the data that a plan needs in the next snapshot, and the answers.
+//! Requests: the data that a plan needs in the next snapshot, and the responses.
 //!
-//! A plan requests everything that it needs, even if the snapshot already has it. The reader keeps watches and answers
+//! A plan requests everything that it needs, even if the snapshot already has it. The reader keeps watches and responses
 //! exactly as long as the newest plan requests them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Secret, Service};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -19,10 +20,10 @@ use osdpl_core::openstack::HostQuery;
 use osdpl_core::release::RevisionSource;
 use osdpl_values::Values;
 
-/// How long an answer is valid if no watch reports changes.
+/// How long a response is valid if no watch reports changes.
 pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
-/// How long a failure is valid for reads whose successful answer never changes.
+/// How long a failure is valid for reads whose failure delays a release or whose successful response never changes.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
 /// An object that the spec names.
@@ -34,6 +35,13 @@ pub struct Reference {
     pub namespace: String,
     /// The name.
     pub name: String,
+}
+
+impl Reference {
+    /// Returns a reference to a Secret.
+    pub(crate) fn secret(namespace: &str, name: &str) -> Self {
+        Self { kind: ValuesKind::Secret, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
 }
 
 impl std::fmt::Display for Reference {
@@ -59,7 +67,7 @@ pub struct Requests {
     /// The objects that the spec names. Each is watched.
     pub objects: BTreeSet<Reference>,
     /// The foreign objects that have the name of one of ours. Each is watched.
-    pub occupants: BTreeSet<Reference>,
+    pub foreign: BTreeSet<Reference>,
     /// The namespace of Rook, and the kinds to watch there.
     pub rook: Option<(String, Vec<&'static str>)>,
     /// The one-off reads.
@@ -116,6 +124,10 @@ pub enum Read {
     Rook(&'static str, ReleaseKey),
     /// Reads the networks of Services, once per generation of the spec.
     ServiceNetworks(i64),
+    /// Reads a CRD.
+    Crd(String),
+    /// Lists the CRDs of an uninstalled release of the same name in another namespace.
+    AbandonedCrds(ReleaseKey),
     /// Lists the Services with our label.
     OwnServices,
     /// Lists the `CephObjectStores` with our label.
@@ -128,28 +140,32 @@ pub enum Read {
     Claims(ReleaseKey),
 }
 
-/// The answer to a read.
+/// The response to a read.
 ///
 /// It may contain secrets, and therefore has no `Debug`.
 #[derive(Clone)]
-pub enum Answer {
-    /// The answer to [`Read::Values`]; an error contains the reason.
+pub enum Response {
+    /// The response to [`Read::Values`]; an error contains the reason.
     Values(Result<Arc<Values>, String>),
-    /// The answer to [`Read::Source`]; an error contains the reason.
+    /// The response to [`Read::Source`]; an error contains the reason.
     Source(Result<Arc<Recorded>, String>),
-    /// The answer to [`Read::Stored`].
+    /// The response to [`Read::Stored`].
     Stored(Stored),
-    /// The answer to [`Read::Service`]; an error contains the reason.
+    /// The response to [`Read::Service`]; an error contains the reason.
     Service(Result<Box<Published>, String>),
-    /// The answer to [`Read::Addresses`]; an error contains the reason.
+    /// The response to [`Read::Addresses`]; an error contains the reason.
     Addresses(Result<Vec<IpAddr>, String>),
-    /// The answer to [`Read::Rook`]; an error contains the reason.
+    /// The response to [`Read::Rook`]; an error contains the reason.
     Rook(Result<Option<Arc<Value>>, String>),
-    /// The answer to [`Read::ServiceNetworks`]; an error contains the reason.
+    /// The response to [`Read::ServiceNetworks`]; an error contains the reason.
     Networks(Result<Vec<Range>, String>),
-    /// The answer to a list: namespaces and names, with the uid if it is needed.
+    /// The response to [`Read::Crd`]; an error contains the reason.
+    Crd(Result<Option<Arc<CustomResourceDefinition>>, String>),
+    /// The response to [`Read::AbandonedCrds`]; an error contains the reason.
+    AbandonedCrds(Result<Vec<AbandonedCrd>, String>),
+    /// The response to a list: namespaces and names, with the uid if it is needed.
     Objects(Vec<(ReleaseKey, Option<String>)>),
-    /// The answer to [`Read::Node`].
+    /// The response to [`Read::Node`].
     Node(bool),
 }
 
@@ -181,27 +197,49 @@ pub struct Published {
     pub endpoints: Option<Endpoints>,
 }
 
-/// An answer with its time.
+/// A CRD that an uninstalled release left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbandonedCrd {
+    /// The name of the CRD.
+    pub name: String,
+    /// The version of the CRD when it was read.
+    pub resource_version: Option<String>,
+    /// The uninstalled release.
+    pub owner: ReleaseKey,
+}
+
+/// A response with its time.
 #[derive(Clone)]
-pub struct Answered {
-    /// The answer.
-    pub answer: Answer,
+pub struct Received {
+    /// The response.
+    pub response: Response,
     /// The time of the read.
     pub at: Timestamp,
     /// Whether the read was made for this snapshot.
     pub fresh: bool,
 }
 
-/// The answers to the reads that the last plan requested.
-pub type Answers = BTreeMap<Read, Answered>;
+/// The responses to the reads that the last plan requested.
+pub type Responses = BTreeMap<Read, Received>;
 
-impl Answered {
-    /// Returns until when the answer is valid; `None` if it never changes or a watch reports changes.
+impl Received {
+    /// Returns until when the response is valid; `None` if it never changes or a watch reports changes.
     pub fn until(&self) -> Option<Timestamp> {
-        let lifetime = match &self.answer {
-            Answer::Networks(Err(_)) | Answer::Values(Err(_)) => FAILED,
-            Answer::Stored(_) | Answer::Service(_) | Answer::Addresses(_) | Answer::Rook(_) | Answer::Node(_) => FRESH,
-            Answer::Values(Ok(_)) | Answer::Source(_) | Answer::Networks(Ok(_)) | Answer::Objects(_) => return None,
+        let lifetime = match &self.response {
+            Response::Networks(Err(_))
+            | Response::Values(Err(_))
+            | Response::Crd(Err(_))
+            | Response::AbandonedCrds(Err(_)) => FAILED,
+            Response::Stored(_)
+            | Response::Service(_)
+            | Response::Addresses(_)
+            | Response::Rook(_)
+            | Response::Crd(Ok(_))
+            | Response::AbandonedCrds(Ok(_))
+            | Response::Node(_) => FRESH,
+            Response::Values(Ok(_)) | Response::Source(_) | Response::Networks(Ok(_)) | Response::Objects(_) => {
+                return None;
+            }
         };
         self.at.checked_add(lifetime).ok()
     }

@@ -74,7 +74,7 @@ pub(crate) fn plan_evictions(
     });
     match refused {
         Some((pod, refusal)) => {
-            draft.wake([refusal.until]);
+            draft.requeue([refusal.until]);
             if let Some(rollout) = next.component.as_ref().and_then(|name| next.rollouts.get_mut(name)) {
                 report_refused_eviction(rollout, Vec::new(), &pod, refusal);
             }
@@ -86,7 +86,7 @@ pub(crate) fn plan_evictions(
             }
         }
     }
-    draft.wake(next.requeue_at);
+    draft.requeue(next.requeue_at);
     draft.kept.rollouts = Some(next.rollouts.clone());
     next
 }

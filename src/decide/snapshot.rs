@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::jiff::Timestamp;
-use serde_json::Value;
 
 use super::kept::Kept;
-use super::requests::{Answers, ChartRequest, Reference};
+use super::objects::Objects;
+use super::requests::{ChartRequest, Responses};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Catalog, file};
 use osdpl_core::cause::AffectedObject;
-use osdpl_core::desired::{Blocked, ChartInfo, Finding, Unavailable};
+use osdpl_core::desired::{Blocked, ChartInfo, Finding};
 use osdpl_core::nodes::Inventory;
 use osdpl_core::observed::{Claim, Class, DaemonSetGroup, Observed, ReleaseKey, RolloutPods};
 use osdpl_core::openstack::HostObservation;
@@ -49,8 +49,8 @@ pub struct Snapshot {
     pub problems: Vec<String>,
     /// The watched objects.
     pub objects: Objects,
-    /// The answers to one-off reads.
-    pub answers: Answers,
+    /// The responses to one-off reads.
+    pub responses: Responses,
     /// Uninstalled releases whose Jobs are still to be deleted.
     pub uninstalled: BTreeSet<ReleaseKey>,
     /// The state that the last decision kept for this one.
@@ -94,7 +94,12 @@ pub struct Charts {
     pub locked: BTreeSet<String>,
     /// The request and its state, by release.
     pub known: BTreeMap<String, (ChartRequest, ChartState)>,
+    /// The CRDs in the `crds/` folder of the chart of each release.
+    pub crds: BTreeMap<String, Crds>,
 }
+
+/// The CRDs of a chart, or why they can't be decoded.
+pub type Crds = Result<Arc<[CustomResourceDefinition]>, String>;
 
 /// The state of a requested chart.
 #[derive(Clone, Debug)]
@@ -105,89 +110,6 @@ pub enum ChartState {
     Ready(ChartInfo),
     /// Fetching failed; the operator retries at this time.
     Failed(Blocked, Timestamp),
-}
-
-/// The data of an object, by key.
-pub type Data = BTreeMap<String, Vec<u8>>;
-
-/// The state of a watched object.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum ObjectState {
-    /// The watch has not reported the object yet.
-    #[default]
-    Unread,
-    /// The object does not exist.
-    Missing,
-    /// The object exists and has this data.
-    Read(Arc<Data>),
-    /// The object can't be read, for this reason.
-    Failed(String),
-}
-
-/// The watched objects.
-#[derive(Clone, Debug, Default)]
-pub struct Objects {
-    /// The objects that the spec names.
-    pub named: BTreeMap<Reference, ObjectState>,
-    /// Foreign objects that have the name of one of ours.
-    pub occupants: BTreeMap<Reference, ObjectState>,
-    /// The Secrets with our label, by namespace and name.
-    pub secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
-    /// The `ConfigMap`s with our label, by namespace and name.
-    pub maps: BTreeMap<ReleaseKey, Arc<ConfigMap>>,
-    /// Whether the list of Secrets with our label was answered, even by a refusal.
-    pub own_listed: bool,
-    /// Rook's objects by kind and name; an error contains the reason.
-    pub rook: BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>,
-}
-
-impl Objects {
-    /// Returns the value of one key of an object that the spec names.
-    ///
-    /// # Errors
-    /// Returns what is missing and what to do, without any of the object's values.
-    pub fn get(&self, reference: &Reference, key: &str) -> Result<Vec<u8>, Unavailable> {
-        let data = self.data(reference, || format!("create it with the key {key:?}"))?;
-        data.get(key).cloned().ok_or_else(|| {
-            let keys = data.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            Unavailable::Missing(format!(
-                "{reference} has no key {key:?} (it has: {keys}); add the key or name another one"
-            ))
-        })
-    }
-
-    /// Returns all data of an object that the spec names.
-    ///
-    /// # Errors
-    /// Returns what is missing and what to do, without any of the object's values.
-    pub(crate) fn all(&self, reference: &Reference) -> Result<Data, Unavailable> {
-        self.data(reference, || "create it, or correct the name".into()).map(|data| (*data).clone())
-    }
-
-    fn data(&self, reference: &Reference, remedy: impl FnOnce() -> String) -> Result<Arc<Data>, Unavailable> {
-        match self.named.get(reference) {
-            None | Some(ObjectState::Unread) => Err(Unavailable::Unusable(format!("{reference} is being read"))),
-            Some(ObjectState::Missing) => {
-                Err(Unavailable::Missing(format!("{reference} does not exist; {}", remedy())))
-            }
-            Some(ObjectState::Failed(error)) => {
-                Err(Unavailable::Unusable(format!("{reference} can't be read: {error}")))
-            }
-            Some(ObjectState::Read(data)) => Ok(Arc::clone(data)),
-        }
-    }
-
-    /// Returns Rook's objects of a kind, by name.
-    ///
-    /// # Errors
-    /// Returns why they can't be listed.
-    pub(crate) fn rook_objects(&self, kind: &str) -> Result<&BTreeMap<String, Value>, String> {
-        match self.rook.get(kind) {
-            None => Err(format!("{kind}s are being read")),
-            Some(Ok(objects)) => Ok(objects),
-            Some(Err(problem)) => Err(problem.clone()),
-        }
-    }
 }
 
 impl Charts {

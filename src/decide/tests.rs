@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::ByteString;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::jiff::Timestamp;
 use osdpl_core::api::FINALIZER;
-use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::ChartInfo;
+use osdpl_core::catalog::{Catalog, Level};
+use osdpl_core::desired::{ChartInfo, Finding};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Step, Wait};
 use serde_json::{Value, json};
@@ -47,24 +48,39 @@ fn snapshot(change: Value) -> Snapshot {
         rolling: Arc::default(),
         hosts: None,
         problems: Vec::new(),
-        objects: Objects { own_listed: true, ..Objects::default() },
-        answers: Answers::new(),
+        objects: Objects { listed: true, ..Objects::default() },
+        responses: Responses::new(),
         uninstalled: BTreeSet::new(),
         kept: Kept::default(),
         assumed: None,
     }
 }
 
-/// Answers every read of a plan: there are no objects.
-fn answer(snapshot: &mut Snapshot, plan: &Plan) {
+/// Responds to the reads of a plan that have no response yet: there are no objects.
+fn respond(snapshot: &mut Snapshot, plan: &Plan) {
     for read in &plan.requests.reads {
-        let answer = match read {
-            Read::Stored(_) => Answer::Stored(Stored::Nothing),
-            _ => Answer::Objects(Vec::new()),
+        let response = match read {
+            Read::Stored(_) => Response::Stored(Stored::Nothing),
+            Read::AbandonedCrds(_) => Response::AbandonedCrds(Ok(Vec::new())),
+            Read::Crd(_) => Response::Crd(Ok(None)),
+            _ => Response::Objects(Vec::new()),
         };
-        let answered = Answered { answer, at: snapshot.now, fresh: true };
-        snapshot.answers.insert(read.clone(), answered);
+        let received = Received { response, at: snapshot.now, fresh: true };
+        snapshot.responses.entry(read.clone()).or_insert(received);
     }
+}
+
+/// Responds to reads and stores Secrets until the plan is complete.
+fn complete(snapshot: &mut Snapshot) -> Plan {
+    for _ in 0..9 {
+        let plan = decide(snapshot);
+        match plan.hold {
+            Some(Hold::Reads) => respond(snapshot, &plan),
+            Some(Hold::Actions) => store(snapshot, &plan),
+            _ => return plan,
+        }
+    }
+    panic!("the plan is never complete");
 }
 
 /// Stores the Secrets of a plan, with fixed values instead of generated ones.
@@ -94,7 +110,7 @@ fn adds_the_finalizer_first() {
 #[test]
 fn plans_nothing_before_objects_are_read() {
     let mut snapshot = snapshot(json!({}));
-    snapshot.objects.own_listed = false;
+    snapshot.objects.listed = false;
     let plan = decide(&snapshot);
     assert!(plan.actions.is_empty() && plan.hold == Some(Hold::Objects), "{:?}", actions(&plan));
 }
@@ -104,7 +120,7 @@ fn generates_credentials_before_helm_starts() {
     let mut snapshot = snapshot(json!({}));
     let first = decide(&snapshot);
     assert!(first.actions.is_empty() && first.hold == Some(Hold::Reads), "{:?}", actions(&first));
-    answer(&mut snapshot, &first);
+    respond(&mut snapshot, &first);
     let second = decide(&snapshot);
     let reason = "releases need credentials that do not exist yet";
     let stored = |service: &str, key: &str| {
@@ -112,12 +128,7 @@ fn generates_credentials_before_helm_starts() {
     };
     assert_eq!(actions(&second), [stored("front", "user"), stored("store", "admin")]);
     assert_eq!(second.hold, Some(Hold::Actions));
-    store(&mut snapshot, &second);
-    let mut third = decide(&snapshot);
-    if third.hold == Some(Hold::Reads) {
-        answer(&mut snapshot, &third);
-        third = decide(&snapshot);
-    }
+    let third = complete(&mut snapshot);
     assert_eq!(actions(&third), ["store: helm upgrade --install: it is not installed"]);
     assert_eq!((third.hold, third.actions[0].approval), (None, Approval::NotNeeded));
     let after = third.releases_after(&[("store".to_owned(), true)].into());
@@ -126,13 +137,105 @@ fn generates_credentials_before_helm_starts() {
     assert!(matches!(step, Step::Do(plan::Action::Upgrade { .. }, _)), "the plan does not change");
 }
 
+/// Returns a CRD with this version.
+fn crd(version: &str) -> CustomResourceDefinition {
+    let object = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "stores.example.org"},
+        "spec": {
+            "group": "example.org", "names": {"kind": "Store", "plural": "stores"}, "scope": "Namespaced",
+            "versions": [{"name": version, "served": true, "storage": true}],
+        },
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+/// Returns a snapshot in which the release `store` is in a namespace of its own and its chart has a CRD.
+fn snapshot_with_crd() -> Snapshot {
+    let namespace = json!({"services": {"store": {"releases": {"store": {"namespace": "data"}}}}});
+    let mut snapshot = snapshot(json!({"spec": namespace}));
+    snapshot.objects.namespaces = Some(["openstack".to_owned()].into());
+    snapshot.charts.crds.insert("store".into(), Ok([crd("v2")].into()));
+    snapshot
+}
+
+fn respond_with_crd(snapshot: &mut Snapshot, response: Result<Option<Arc<CustomResourceDefinition>>, String>) {
+    let received = Received { response: Response::Crd(response), at: snapshot.now, fresh: true };
+    snapshot.responses.insert(Read::Crd("stores.example.org".into()), received);
+}
+
+#[test]
+fn provides_the_namespace_and_the_crds_before_helm_starts() {
+    let mut snapshot = snapshot_with_crd();
+    let release = ReleaseKey::new("data", "store");
+    let owner = ReleaseKey::new("old", "store");
+    let abandoned = AbandonedCrd { name: "users.example.org".into(), resource_version: None, owner };
+    let response = Response::AbandonedCrds(Ok(vec![abandoned]));
+    let received = Received { response, at: snapshot.now, fresh: true };
+    snapshot.responses.insert(Read::AbandonedCrds(release), received);
+    let expected = [
+        "transfer CustomResourceDefinition users.example.org from release old/store to data/store: the release that \
+         owns it was uninstalled, and helm installs over no foreign objects",
+        "apply CustomResourceDefinition stores.example.org: the chart of store needs it",
+        "create namespace data: store is installed there",
+        "store: helm upgrade --install: it is not installed",
+    ];
+    assert_eq!(actions(&complete(&mut snapshot)), expected);
+    snapshot.objects.namespaces = Some(["openstack".to_owned(), "data".to_owned()].into());
+    respond_with_crd(&mut snapshot, Ok(Some(Arc::new(crd("v2")))));
+    assert_eq!(actions(&complete(&mut snapshot)), [expected[0], expected[3]], "the rest exists");
+    respond_with_crd(&mut snapshot, Ok(Some(Arc::new(crd("v1")))));
+    let outdated = "apply CustomResourceDefinition stores.example.org: the chart of store has another version, and \
+                    helm does not upgrade CRDs";
+    assert_eq!(actions(&complete(&mut snapshot)), [expected[0], outdated, expected[3]]);
+}
+
+#[test]
+fn a_release_waits_for_crds_that_cannot_be_read() {
+    let mut snapshot = snapshot_with_crd();
+    respond_with_crd(&mut snapshot, Err("crds are forbidden".into()));
+    let plan = complete(&mut snapshot);
+    assert_eq!(actions(&plan), [""; 0]);
+    let step = &plan.releases.decisions["store"].step;
+    assert!(matches!(step, Step::Wait(Wait::Blocked { message, .. }) if message == "crds are forbidden"), "{step:?}");
+    assert!(plan.requeue_at.is_some());
+}
+
+#[test]
+fn missing_credentials_do_not_refuse_the_shipped_presets() {
+    let catalog = Arc::new(osdpl_core::files::load_catalog(None).unwrap());
+    for preset in ["core", "compute"] {
+        let mut snapshot = snapshot(json!({"spec": {"presets": [preset, "single"]}}));
+        snapshot.catalog = Arc::clone(&catalog);
+        let mut plan = decide(&snapshot);
+        while matches!(plan.hold, Some(Hold::Reads | Hold::Objects)) {
+            respond(&mut snapshot, &plan);
+            let named = plan.requests.objects.iter().map(|reference| (reference.clone(), ObjectState::Missing));
+            snapshot.objects.named.extend(named);
+            plan = decide(&snapshot);
+        }
+        let findings: Vec<String> = plan.findings.iter().map(ToString::to_string).collect();
+        assert_eq!(plan.hold, Some(Hold::Actions), "{preset}: {findings:?}");
+        assert!(plan.actions.iter().all(|planned| matches!(planned.action, Action::StoreCredentials(_))));
+    }
+}
+
+#[test]
+fn a_refused_spec_has_no_actions() {
+    let mut snapshot = snapshot(json!({}));
+    snapshot.catalog_findings.push(Finding::new(Level::Error, "catalogue", "an addition is invalid"));
+    let plan = complete(&mut snapshot);
+    assert!(plan.refused && plan.hold.is_none());
+    assert_eq!(actions(&plan), [""; 0], "not even credentials are generated");
+}
+
 #[test]
 fn a_paused_cloud_has_no_actions() {
     let mut snapshot = snapshot(json!({"spec": {"paused": true}}));
     for _ in 0..3 {
         let plan = decide(&snapshot);
         assert_eq!(actions(&plan), [""; 0]);
-        answer(&mut snapshot, &plan);
+        respond(&mut snapshot, &plan);
     }
     let plan = decide(&snapshot);
     assert!(plan.hold.is_none(), "{:?}", plan.hold);
@@ -144,7 +247,7 @@ fn reuses_the_desired_state_for_equal_snapshots() {
     let mut snapshot = snapshot(json!({"spec": {"paused": true}}));
     for _ in 0..3 {
         let plan = decide(&snapshot);
-        answer(&mut snapshot, &plan);
+        respond(&mut snapshot, &plan);
     }
     let first = decide(&snapshot);
     snapshot.kept = first.kept.clone();
@@ -158,7 +261,7 @@ fn removes_the_finalizer_last() {
     let mut snapshot = snapshot(deleted);
     let plan = decide(&snapshot);
     assert!(plan.actions.is_empty() && plan.hold == Some(Hold::Reads));
-    answer(&mut snapshot, &plan);
+    respond(&mut snapshot, &plan);
     let plan = decide(&snapshot);
     assert_eq!(actions(&plan), ["remove the finalizer: nothing of the cloud is left to delete"]);
 }

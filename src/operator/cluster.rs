@@ -24,16 +24,23 @@ mod records;
 mod recover;
 mod rook;
 mod stored_secrets;
+mod watch;
 
+use std::sync::Arc;
+
+use kube::Api;
 use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::{Controller, watcher};
 use osdpl_client::ErrorContext;
-use osdpl_core::api::MANAGER;
+use osdpl_core::api::{MANAGER, OpenStackDeployment};
+use tokio::sync::Notify;
 
 pub(crate) use osdpl_client::{Error, api_message};
 
 pub use additions::{list_additions, read_addition};
 pub(crate) use evict::EvictionResult;
 pub(crate) use inputs::Inputs;
+pub(crate) use namespaces::Namespaces;
 pub(crate) use objects::JobCreation;
 pub use operator_pods::OperatorPods;
 pub(crate) use owned::is_older;
@@ -51,9 +58,14 @@ impl Reader {
         Self { client }
     }
 
-    /// The client, for watches.
-    pub(crate) fn client(&self) -> &kube::Client {
-        &self.client
+    /// Starts the watches that feed passes; `trigger` is notified of every change.
+    pub(crate) fn watch_inputs(&self, trigger: Arc<Notify>) -> Inputs {
+        Inputs::new(self.client.clone(), trigger)
+    }
+
+    /// Returns a controller of all resources.
+    pub(crate) fn controller(&self) -> Controller<OpenStackDeployment> {
+        Controller::new(Api::all(self.client.clone()), watcher::Config::default())
     }
 }
 

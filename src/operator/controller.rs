@@ -30,10 +30,9 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use kube::runtime::controller::{Action, Controller};
+use kube::ResourceExt as _;
+use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
-use kube::runtime::watcher;
-use kube::{Api, ResourceExt as _};
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
@@ -119,7 +118,7 @@ impl Context {
     pub fn new(parts: Parts, trigger: &Arc<Notify>) -> Self {
         let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics, secrets } = parts;
         Self {
-            inputs: Inputs::new(cluster.client().clone(), Arc::clone(trigger)),
+            inputs: cluster.watch_inputs(Arc::clone(trigger)),
             memory: Mutex::new(Memory::with_secrets(secrets, now())),
             deployments: OnceLock::new(),
             setting: tokio::sync::watch::Sender::new(None),
@@ -144,8 +143,7 @@ pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: Cancellation
         ((), ()) = async { tokio::join!(context.tasks.ready(), context.inputs.wait_for_additions()) } => {}
         () = stop.cancelled() => return,
     }
-    let deployments: Api<OpenStackDeployment> = Api::all(context.cluster.client().clone());
-    let controller = Controller::new(deployments, watcher::Config::default());
+    let controller = context.cluster.controller();
     let (store, metrics) = (controller.store(), context.metrics.clone());
     let _ = context.deployments.set(store.clone());
     let helm = futures::stream::unfold(context.runner.changes(), |mut changes| async move {
@@ -210,7 +208,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     }
     context.scrub_secrets(&plan, &mut memory);
     let outcome = context.apply(deployment, &plan, &mut memory).await?;
-    let mut requeue_at = plan.wake;
+    let mut requeue_at = plan.requeue_at;
     match plan.hold {
         Some(Hold::Watch) => return Ok(Action::await_change()),
         Some(Hold::Actions) => return Ok(Action::requeue(NEXT_PASS)),

@@ -16,14 +16,14 @@
 //! `--atomic` (OpenStack-Helm's Jobs are post hooks that pods wait for, so helm would wait for ever), and values are
 //! passed only on stdin (argv is world-readable, and files remain on disk).
 
-pub mod arguments;
+mod arguments;
 mod child;
 mod error;
 pub mod exec;
-pub mod failure;
+mod failure;
 #[cfg(test)]
 mod fake;
-pub mod instance;
+mod instance;
 pub mod kubeconfig;
 pub mod program;
 pub mod pull;
@@ -32,12 +32,15 @@ mod spawner;
 mod tail;
 pub mod template;
 
-pub use arguments::{ApplyMode, ChartReference, Operation, Uninstall, Upgrade};
-pub use child::{Exit, Outcome, StopReason};
+pub use arguments::{ChartReference, Upgrade};
 pub use error::Error;
-pub use failure::{Failure, Subject};
-pub use instance::{Instance, InstanceState};
+pub use instance::Instance;
 pub use program::{Program, Version};
-pub use runner::{Config, Counters, Job, JobRejection, Runner, RunningJob, VerbTally};
+pub use runner::{Config, Runner};
 
-pub use osdpl_core::release::{ReleaseKey, Verb};
+pub(crate) use arguments::{ApplyMode, Operation, Uninstall};
+pub(crate) use child::{Exit, Outcome, StopReason};
+pub(crate) use failure::{Failure, Subject};
+pub(crate) use instance::{InstanceState, pod_token};
+pub(crate) use osdpl_core::release::{ReleaseKey, Verb};
+pub(crate) use runner::{Counters, Job, JobRejection, RunningJob};

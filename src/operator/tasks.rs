@@ -1,33 +1,32 @@
-//! Background tasks beside the reconcile loop.
+//! Background tasks that run concurrently with the reconcile loop.
 //!
 //! Each task watches one aspect of the cluster, keeps the result in small values, and triggers a reconcile when these
 //! change. Reconcile reads them with [`Tasks::observe`] and never waits for the API server.
 //!
 //! ```text
-//! releases  helm's release records: the metadata of all, the body only when a record changes
-//! health    workloads, Jobs, pods that are not ready, and what explains them: Services, claims, StorageClasses
-//! drift     changes that others made to the objects of releases
-//! endpoints responses of the services' APIs
-//! hosts     new Nova hosts and Nova hosts without a node; deletes the hosts that the user names
-//! rollouts  the pods of DaemonSets during a rollout
-//! watch     a watch that restarts for ever   partial   objects reduced to the fields in use
-//! shard     the values of one watch          problems  failures that keep the tasks from seeing the cluster
-//! show      publishes the result of a task   seen      the results of all tasks
+//! releases     helm's release records: the metadata of all, the body only when a record changes
+//! health       workloads, Jobs and pods that are not ready, with their Services, claims and StorageClasses
+//! drift        changes that others made to the objects of releases
+//! endpoints    responses of the services' APIs
+//! hosts        new Nova hosts, and Nova hosts without a node; deletes hosts after a plan's action was applied
+//! rollouts     the pods of DaemonSets during a rollout
+//! observation  the results of all tasks
+//! watch        a watch that restarts after every failure     cache      the values of one watch
+//! partial      objects reduced to the fields in use          problems   failures that keep the tasks from observing
 //! ```
 //!
 //! Nothing in this module writes to the Kubernetes API server.
 
+mod cache;
 mod drift;
 mod endpoints;
 mod health;
 mod hosts;
+mod observation;
 mod partial;
 mod problems;
 mod releases;
 mod rollouts;
-mod seen;
-mod shard;
-mod show;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +40,7 @@ use tokio::sync::{Notify, watch as latest};
 use tokio::task::JoinSet;
 
 pub use endpoints::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
-pub use seen::Observation;
+pub use observation::Observation;
 pub use watch::Scope;
 
 use osdpl_core::cause::Chain;
@@ -180,55 +179,69 @@ impl Tasks {
     }
 
     /// Limits the drift watch to these releases. Until the first call, it covers all releases of this operator.
-    pub fn watch_drift_of(&self, releases: BTreeSet<ReleaseKey>) {
-        self.drift_scope.send_if_modified(|known| {
-            let different = known.as_ref() != Some(&releases);
-            *known = Some(releases);
-            different
-        });
+    pub(crate) fn watch_drift_of(&self, releases: BTreeSet<ReleaseKey>) {
+        replace(&self.drift_scope, Some(releases));
     }
 
     /// Replaces the set of APIs to probe. New and changed targets are probed immediately.
-    pub fn set_probe_targets(&self, targets: BTreeMap<ReleaseKey, Target>) {
-        self.probe_targets.send_if_modified(|known| {
-            let different = *known != targets;
-            if different {
-                *known = targets;
-            }
-            different
-        });
+    pub(crate) fn set_probe_targets(&self, targets: BTreeMap<ReleaseKey, Target>) {
+        replace(&self.probe_targets, targets);
     }
 
     /// Replaces the query about Nova's hosts; `None` stops the queries.
-    pub fn set_host_query(&self, query: Option<HostQuery>) {
-        self.host_query.send_if_modified(|known| {
-            let different = *known != query;
-            *known = query;
-            different
+    ///
+    /// The query reaches the task without removed nodes until [`Tasks::forget_hosts`] names them.
+    pub(crate) fn set_host_query(&self, query: Option<HostQuery>) {
+        let forgotten = self.host_query.borrow().as_ref().map(|current| current.removed_nodes.clone());
+        let query = query.map(|query| {
+            let removed_nodes = &query.removed_nodes & &forgotten.unwrap_or_default();
+            HostQuery { removed_nodes, ..query }
         });
+        replace(&self.host_query, query);
+    }
+
+    /// Deletes the hosts of these nodes from Nova and Neutron, in the background, and retries as long as the query
+    /// names the nodes. The next response about hosts contains the result.
+    pub(crate) fn forget_hosts(&self, nodes: &[String]) {
+        let query = self.host_query.borrow().clone();
+        let removed_nodes = nodes.iter().cloned().collect();
+        replace(&self.host_query, query.map(|query| HostQuery { removed_nodes, ..query }));
     }
 
     /// Replaces the set of `DaemonSet` components whose pods are watched during a rollout. An empty set costs nothing.
-    pub fn watch_rollouts(&self, targets: BTreeSet<DaemonSetGroup>) {
-        self.rollout_targets.send_if_modified(|known| {
-            let different = *known != targets;
-            if different {
-                *known = targets;
-            }
-            different
-        });
+    pub(crate) fn watch_rollouts(&self, targets: BTreeSet<DaemonSetGroup>) {
+        replace(&self.rollout_targets, targets);
     }
 
     /// Returns a stream of the changes of workloads, pods and nodes.
     pub fn changes(&self) -> impl futures::Stream<Item = ()> + Send + use<> {
         let changes = self.health.clone();
-        futures::stream::unfold(changes, |mut seen| async move { seen.changed().await.ok().map(|()| ((), seen)) })
+        futures::stream::unfold(
+            changes,
+            |mut changes| async move { changes.changed().await.ok().map(|()| ((), changes)) },
+        )
     }
 
     /// Describes what keeps the tasks from seeing the cluster, one line each. Observations may be out of date
     /// meanwhile.
     pub fn describe_problems(&self) -> Vec<String> {
         self.problems.list()
+    }
+}
+
+/// Replaces a value, and notifies its receivers if it changes; returns whether it does.
+fn replace<T: PartialEq>(sender: &latest::Sender<T>, value: T) -> bool {
+    sender.send_if_modified(|current| {
+        let is_changed = *current != value;
+        *current = value;
+        is_changed
+    })
+}
+
+/// Publishes the result of a task, and triggers a reconcile if it differs from the previous one.
+fn publish<T: PartialEq>(result: T, sender: &latest::Sender<T>, trigger: &Notify) {
+    if replace(sender, result) {
+        trigger.notify_one();
     }
 }
 

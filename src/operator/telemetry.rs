@@ -117,7 +117,7 @@ fn encode_counters(
 
 /// The state of one cloud in numbers.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct CloudState {
+pub(crate) struct CloudState {
     /// Whether it is Ready.
     pub ready: bool,
     /// Releases with a change that waits for approval.
@@ -167,7 +167,7 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Counts a reconcile pass, and measures its duration until the result is dropped.
-    pub fn start_pass(&self) -> Pass {
+    pub(crate) fn start_pass(&self) -> Pass {
         self.0.passes.inc();
         Pass { metrics: self.clone(), since: now() }
     }
@@ -178,28 +178,28 @@ impl Metrics {
     }
 
     /// Counts a failed step of a node maintenance.
-    pub fn count_maintenance_failure(&self) {
+    pub(crate) fn count_maintenance_failure(&self) {
         self.0.maintenance_failures.inc();
     }
 
     /// Sets the number of ready and of desired releases.
-    pub fn set_releases(&self, ready: usize, wanted: usize) {
+    pub(crate) fn set_releases(&self, ready: usize, wanted: usize) {
         self.0.ready_releases.set(i64::try_from(ready).unwrap_or(i64::MAX));
         self.0.wanted_releases.set(i64::try_from(wanted).unwrap_or(i64::MAX));
     }
 
     /// Sets the metrics of the resource with this name, on which alerts are based.
-    pub fn set_cloud(&self, name: &str, state: CloudState) {
+    pub(crate) fn set_cloud(&self, name: &str, state: CloudState) {
         self.0.clouds.states().insert(name.to_owned(), state);
     }
 
     /// Marks the resource with this name as not Ready, and keeps its other metrics.
-    pub fn set_not_ready(&self, name: &str) {
+    pub(crate) fn set_not_ready(&self, name: &str) {
         self.0.clouds.states().entry(name.to_owned()).or_default().ready = false;
     }
 
     /// Removes the metrics of a deleted resource.
-    pub fn remove_cloud(&self, name: &str) {
+    pub(crate) fn remove_cloud(&self, name: &str) {
         self.0.clouds.states().remove(name);
     }
 
@@ -213,10 +213,10 @@ impl Metrics {
         self.0.ready.load(Ordering::Relaxed)
     }
 
-    /// Returns all metrics in the `OpenMetrics` text format, with those of helm processes from `tally`.
-    pub fn encode(&self, tally: Counters) -> String {
+    /// Returns all metrics in the `OpenMetrics` text format, with those of helm processes from `counters`.
+    pub(crate) fn encode(&self, counters: Counters) -> String {
         let mut helm = Registry::with_prefix(PREFIX);
-        helm.register_collector(Box::new(tally));
+        helm.register_collector(Box::new(counters));
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = encode_registry(&mut text, &self.0.registry);
@@ -227,7 +227,7 @@ impl Metrics {
 }
 
 /// The measurement of a running pass.
-pub struct Pass {
+pub(crate) struct Pass {
     metrics: Metrics,
     since: Instant,
 }
@@ -246,16 +246,17 @@ fn now() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::helm::{Verb, VerbTally};
+    use crate::helm::Verb;
 
     #[test]
     fn counts_helm_processes_and_removes_deleted_clouds() {
         let metrics = Metrics::default();
         metrics
             .set_cloud("cloud", CloudState { ready: true, awaiting_approval: 1, running: 2, failing: 3, drifted: 4 });
-        let counts = VerbTally { started: 3, succeeded: 1, failed: 1, ..VerbTally::default() };
-        let tally = Counters { verbs: [(Verb::Upgrade, counts)].into() };
-        let text = metrics.encode(tally.clone());
+        let mut counters = Counters::default();
+        let upgrades = counters.verbs.entry(Verb::Upgrade).or_default();
+        (upgrades.started, upgrades.succeeded, upgrades.failed) = (3, 1, 1);
+        let text = metrics.encode(counters.clone());
         for line in [
             "osdpl_helm_starts_total{verb=\"upgrade\"} 3",
             "osdpl_ready{name=\"cloud\"} 1",
@@ -269,11 +270,11 @@ mod tests {
         let runs = text.lines().filter(|line| line.starts_with("osdpl_helm_runs_total{"));
         assert_eq!(runs.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>(), 2);
         metrics.set_not_ready("cloud");
-        let text = metrics.encode(tally.clone());
+        let text = metrics.encode(counters.clone());
         assert!(
             text.contains("osdpl_ready{name=\"cloud\"} 0") && text.contains("osdpl_helm_running{name=\"cloud\"} 2")
         );
         metrics.remove_cloud("cloud");
-        assert!(!metrics.encode(tally.clone()).contains("name=\"cloud\""));
+        assert!(!metrics.encode(counters.clone()).contains("name=\"cloud\""));
     }
 }

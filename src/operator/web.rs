@@ -53,7 +53,7 @@ async fn readyz(State((metrics, _)): State<(Metrics, Runner)>) -> impl IntoRespo
 }
 
 async fn scrape(State((metrics, runner)): State<(Metrics, Runner)>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], metrics.encode(runner.tally()))
+    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], metrics.encode(runner.counters()))
 }
 
 #[cfg(test)]
@@ -64,9 +64,9 @@ mod tests {
     async fn reports_a_taken_address_with_the_option_to_change_it() {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         assert!(listen(taken).await.is_ok(), "the address is free again");
-        let held = TcpListener::bind(taken).await.unwrap();
+        let listener = TcpListener::bind(taken).await.unwrap();
         let message = listen(taken).await.unwrap_err().to_string();
         assert!(message.contains(&taken.to_string()) && message.contains("--listen"), "{message}");
-        drop(held);
+        drop(listener);
     }
 }

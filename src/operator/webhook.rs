@@ -57,7 +57,8 @@ pub type CatalogOf = Arc<dyn Fn(String) -> BoxFuture<'static, CatalogWithFinding
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns the operator's current knowledge of the cluster that a spec is for.
-pub type SiteOf = Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
+pub type ClusterInfoOf =
+    Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
 /// The sources of the operator's knowledge, for reviews.
 #[derive(Clone)]
@@ -65,10 +66,10 @@ pub struct Sources {
     /// The catalogue.
     pub catalog_of: CatalogOf,
     /// The cluster.
-    pub site_of: SiteOf,
+    pub cluster_info_of: ClusterInfoOf,
 }
 
-/// Answers reviews.
+/// Responds to reviews.
 struct Reviewer {
     known: Sources,
     schemas: Schemas,
@@ -95,44 +96,49 @@ pub fn serve(
 async fn review(State(reviewer): State<Arc<Reviewer>>, body: Bytes) -> Result<impl IntoResponse, (StatusCode, String)> {
     let review: Value = serde_json::from_slice(&body)
         .map_err(|error| (StatusCode::BAD_REQUEST, format!("this is not an AdmissionReview: {error}\n")))?;
-    let answer = reviewer.answer(&review).await;
-    let answer = answer.map_err(|why| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")))?;
-    Ok(([(CONTENT_TYPE, "application/json")], answer.to_string()))
+    let response = reviewer.review(&review).await;
+    let response = response.map_err(|why| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")))?;
+    Ok(([(CONTENT_TYPE, "application/json")], response.to_string()))
 }
 
 impl Reviewer {
-    /// Answers a review.
+    /// Responds to a review.
     ///
     /// # Errors
-    /// Why it cannot be answered yet.
-    async fn answer(&self, review: &Value) -> Result<Value, &'static str> {
-        let Sources { catalog_of, site_of } = &self.known;
+    /// Why it is not possible yet.
+    async fn review(&self, review: &Value) -> Result<Value, &'static str> {
+        let Sources { catalog_of, cluster_info_of } = &self.known;
         // The resource may be the first one of its namespace, so no pass may have read the additions there.
         let namespace = review["request"]["namespace"].as_str().unwrap_or_default().to_owned();
         let catalog = tokio::time::timeout(CATALOGUE_TIMEOUT, catalog_of(namespace)).await;
         let (catalog, findings) =
             catalog.map_err(|_| "the operator has not read the ConfigMaps of the catalogue yet; try again")?;
-        let (mut site, mut relevant) = (ClusterInfo::default(), Vec::new());
+        let (mut cluster_info, mut relevant) = (ClusterInfo::default(), Vec::new());
         if let Some(spec) = spec_to_check(review) {
-            let observed = tokio::time::timeout(OBSERVATION_TIMEOUT, site_of(spec, Arc::clone(&catalog))).await;
-            (site, relevant) = (observed.unwrap_or_default(), findings);
+            let observed = tokio::time::timeout(OBSERVATION_TIMEOUT, cluster_info_of(spec, Arc::clone(&catalog))).await;
+            (cluster_info, relevant) = (observed.unwrap_or_default(), findings);
         }
-        let input =
-            ReviewInput { catalog: &catalog, schemas: &self.schemas, manifests: &[], cluster_info: &site, now: None };
-        let is_whole = relevant.iter().all(|finding| finding.level != Level::Error);
-        Ok(with_warnings(input.admission(review, is_whole), &relevant))
+        let input = ReviewInput {
+            catalog: &catalog,
+            schemas: &self.schemas,
+            manifests: &[],
+            cluster_info: &cluster_info,
+            now: None,
+        };
+        let is_complete = relevant.iter().all(|finding| finding.level != Level::Error);
+        Ok(with_warnings(input.admission(review, is_complete), &relevant))
     }
 }
 
-/// Returns the answer with the findings about the catalogue before all other warnings, which may be caused by them.
-fn with_warnings(mut answer: Value, findings: &[Finding]) -> Value {
+/// Returns the response with the findings about the catalogue before all other warnings, which may be caused by them.
+fn with_warnings(mut response: Value, findings: &[Finding]) -> Value {
     if !findings.is_empty() {
-        let warnings = &mut answer["response"]["warnings"];
+        let warnings = &mut response["response"]["warnings"];
         let others = warnings.as_array().cloned().unwrap_or_default();
         let findings = findings.iter().map(|finding| Value::from(finding.to_string()));
         *warnings = findings.chain(others).collect();
     }
-    answer
+    response
 }
 
 #[cfg(test)]
@@ -154,15 +160,15 @@ mod tests {
         let schemas = Schemas::new(&catalog).unwrap();
         let catalog_of: CatalogOf =
             Arc::new(move |_| Box::pin(std::future::ready((Arc::clone(&catalog), findings.clone()))));
-        Reviewer { known: Sources { catalog_of, site_of: Arc::new(move |_, _| observe()) }, schemas }
+        Reviewer { known: Sources { catalog_of, cluster_info_of: Arc::new(move |_, _| observe()) }, schemas }
     }
 
-    async fn answer(reviewer: &Reviewer, presets: &[&str], old: Value) -> Value {
-        answer_to(reviewer, presets, &json!({}), old).await
+    async fn review_of(reviewer: &Reviewer, presets: &[&str], old: Value) -> Value {
+        response_to(reviewer, presets, &json!({}), old).await
     }
 
-    /// Answers a review of a spec with these additional fields.
-    async fn answer_to(reviewer: &Reviewer, presets: &[&str], more: &Value, old: Value) -> Value {
+    /// Responds to a review of a spec with these additional fields.
+    async fn response_to(reviewer: &Reviewer, presets: &[&str], more: &Value, old: Value) -> Value {
         let mut object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},
             "spec": {"openstackRelease": "2026.1", "presets": presets, "storageClass": "slow"},
@@ -170,20 +176,21 @@ mod tests {
         let spec = object["spec"].as_object_mut().unwrap();
         spec.extend(more.as_object().unwrap().clone());
         let review = json!({"request": {"uid": "1", "namespace": "openstack", "object": object, "oldObject": old}});
-        reviewer.answer(&review).await.unwrap()
+        reviewer.review(&review).await.unwrap()
     }
 
     async fn warnings(reviewer: &Reviewer, old: Value) -> String {
-        let answer = answer(reviewer, &["compute", "ha"], old).await;
-        assert_eq!(answer["response"]["allowed"], true, "{answer}");
-        answer["response"]["warnings"].to_string()
+        let response = review_of(reviewer, &["compute", "ha"], old).await;
+        assert_eq!(response["response"]["allowed"], true, "{response}");
+        response["response"]["warnings"].to_string()
     }
 
     #[tokio::test]
     async fn checks_a_resource_against_its_cluster() {
         let class = Class { name: "fast".into(), provisioner: "example.com/disks".into(), is_default: true };
-        let site = ClusterInfo { nodes: Some(NodeCount::All(1)), classes: Some(vec![class]), ..ClusterInfo::default() };
-        let reviewer = reviewer(move || Box::pin(std::future::ready(site.clone())));
+        let cluster_info =
+            ClusterInfo { nodes: Some(NodeCount::All(1)), classes: Some(vec![class]), ..ClusterInfo::default() };
+        let reviewer = reviewer(move || Box::pin(std::future::ready(cluster_info.clone())));
         let text = warnings(&reviewer, Value::Null).await;
         assert!(text.contains("spec.storageClass: there is no StorageClass \\\"slow\\\""), "{text}");
         assert!(text.contains("3 database servers (mariadb) are configured, but 1 node carries"), "{text}");
@@ -207,11 +214,11 @@ mod tests {
         let backends = json!({"conf": {"glance": {"DEFAULT": {"enabled_backends": "fast:rbd"}}}});
         let services = json!({"services": {"glance": {"releases": {"glance": {"values": backends}}}}});
         let existing = json!({"spec": {"openstackRelease": "2026.1"}});
-        let edited = answer_to(&reviewer, &["core", "edge"], &services, existing.clone()).await;
+        let edited = response_to(&reviewer, &["core", "edge"], &services, existing.clone()).await;
         assert_eq!(edited["response"]["allowed"], true, "{edited}");
         let warnings = edited["response"]["warnings"].to_string();
         assert!(warnings.contains("there is no preset") && warnings.contains("is the default"), "{warnings}");
-        let excluded = answer_to(&reviewer, &["edge", "single", "ha"], &json!({}), existing).await;
+        let excluded = response_to(&reviewer, &["edge", "single", "ha"], &json!({}), existing).await;
         let message = excluded["response"]["status"]["message"].as_str().unwrap();
         assert!(message.starts_with("spec.presets[2]: ") && !message.contains("edge"), "{message}");
     }
@@ -220,15 +227,15 @@ mod tests {
     async fn warnings_about_the_whole_resource_start_with_the_problem() {
         let range = |is_of_pods, cidr: &str| Range { description: "one".into(), is_of_pods, cidr: cidr.into() };
         let networks = vec![range(true, "10.96.0.0/16"), range(false, "10.96.0.0/12")];
-        let site = ClusterInfo { networks, ..ClusterInfo::default() };
-        let reviewer = reviewer(move || Box::pin(std::future::ready(site.clone())));
+        let cluster_info = ClusterInfo { networks, ..ClusterInfo::default() };
+        let reviewer = reviewer(move || Box::pin(std::future::ready(cluster_info.clone())));
         let text: Value = serde_json::from_str(&warnings(&reviewer, Value::Null).await).unwrap();
         let warnings = text.as_array().unwrap().iter().filter_map(Value::as_str);
         assert!(warnings.clone().any(|warning| warning.starts_with("10.96.0.0/16 of one overlaps ")), "{text}");
     }
 
     #[test]
-    fn answers_before_the_api_server_times_out() {
+    fn responds_before_the_api_server_times_out() {
         let shipped: Value =
             osdpl_values::yaml::parse("values.yaml", include_str!("../../deploy/osdpl/values.yaml")).unwrap();
         let given = Duration::from_secs(shipped["webhook"]["timeoutSeconds"].as_u64().unwrap());
@@ -261,7 +268,7 @@ mod tests {
             let reviewer =
                 reviewer_with_findings(vec![finding(level)], || Box::pin(std::future::ready(ClusterInfo::default())));
             let more = json!({"publicDomain": domain});
-            answer_to(&reviewer, &["compute", "edge"], &more, old).await["response"].take()
+            response_to(&reviewer, &["compute", "edge"], &more, old).await["response"].take()
         };
         let (good, existing) = ("cloud.example.org", json!({"spec": {"openstackRelease": "2026.1"}}));
         let unknown = allowed_for(Level::Error, good, existing.clone()).await;

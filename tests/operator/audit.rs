@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
 use osdpl_core::api::{ADOPT, OpenStackDeployment, reason};
+use osdpl_core::release::RELEASE_LABEL;
 use serde_json::{Value, json};
 
 use crate::ceph::{NEWER, SECRET};
@@ -15,21 +18,21 @@ use crate::world::{World, now, run_test, with_timeout};
 /// An object: its kind as the API's paths name it, its namespace and its name.
 type Object = (String, String, String);
 
-/// Writes that a plan does not list: leases and events are no part of a cloud; a release that is installed may need its namespace, and the CRDs that
-/// its chart carries.
-const OTHERS: [&str; 4] = ["leases", "events", "namespaces", "customresourcedefinitions"];
+/// The kinds that are no part of a cloud: a plan does not list their objects.
+const UNPLANNED: [&str; 2] = ["leases", "events"];
 
 impl World {
-    /// What the operator itself wrote since then, without its status and without what helm wrote.
+    /// Returns the objects that the operator itself wrote since then, except for its status. Helm's writes are not
+    /// included.
     fn written_since(&self, since: Timestamp) -> BTreeSet<Object> {
         let own = self.writes_since(since).into_iter().filter(|entry| {
             let is_helm = entry.user_agent.starts_with("Helm");
-            !is_helm && entry.subresource != "status" && !OTHERS.contains(&entry.resource.as_str())
+            !is_helm && entry.subresource != "status" && !UNPLANNED.contains(&entry.resource.as_str())
         });
         own.map(|entry| (entry.resource, entry.namespace, entry.name)).collect()
     }
 
-    /// The objects in the plans of all passes since then, as the operator's log has them.
+    /// Returns the objects in the plans of all passes since then, from the operator's log.
     fn planned_since(&self, since: Timestamp) -> BTreeSet<Object> {
         let log = self.operator_log();
         let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -68,10 +71,10 @@ impl World {
     }
 }
 
-/// `Secret namespace/name`.
+/// Parses an object of the log: `Secret namespace/name`.
 fn object(text: &str) -> Object {
-    let (kind, place) = text.split_once(' ').unwrap();
-    let (namespace, name) = place.split_once('/').unwrap();
+    let (kind, key) = text.split_once(' ').unwrap();
+    let (namespace, name) = key.split_once('/').unwrap();
     let kind = kind.to_lowercase();
     let kind = if kind.ends_with('s') { kind } else { format!("{kind}s") };
     (kind, namespace.to_owned(), name.to_owned())
@@ -87,12 +90,19 @@ fn plans_list_all_writes_from_install_to_deletion() {
         let mut nodes = Nodes::of(world);
         let began = now();
         let _operator = world.operator().start().await;
+        let elsewhere = format!("{}-cache", world.namespace);
         let mut spec = services(&["mariadb", "memcached", "rabbitmq"]);
         spec["services"]["keystone"] = json!({"enabled": false});
+        spec["services"]["memcached"]["releases"]["memcached"] = json!({"namespace": elsewhere});
         world.apply(&spec).await;
         world.until_ready().await;
         let installed = world.writes_what_it_plans(began, "install").await;
-        assert_eq!(kinds(&installed), ["openstackdeployments", "secrets"].into(), "{installed:?}");
+        let namespace = ("namespaces".to_owned(), String::new(), elsewhere.clone());
+        assert!(installed.contains(&namespace), "{installed:?}");
+        // An earlier test may have left CRDs of an uninstalled mariadb, which are transferred.
+        let mut installed_kinds = kinds(&installed);
+        installed_kinds.remove("customresourcedefinitions");
+        assert_eq!(installed_kinds, ["namespaces", "openstackdeployments", "secrets"].into(), "{installed:?}");
 
         let began = now();
         spec = with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
@@ -117,6 +127,31 @@ fn plans_list_all_writes_from_install_to_deletion() {
         let deleted = world.writes_what_it_plans(began, "deletion").await;
         assert!(kinds(&deleted).contains("jobs") && kinds(&deleted).contains("nodes"), "{deleted:?}");
         nodes.remove_all().await;
+        let namespaces: Api<Namespace> = Api::all(world.client.clone());
+        namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap();
+    });
+}
+
+#[test]
+fn plans_list_the_transfer_of_crds() {
+    run_test("planned-crds", async |world| {
+        let elsewhere = format!("{}-data", world.namespace);
+        let here = services(&["mariadb"]);
+        let mut moved = here.clone();
+        moved["services"]["mariadb"]["releases"]["mariadb"] = json!({"namespace": elsewhere});
+        let _operator = world.operator().start().await;
+        world.apply(&moved).await;
+        world.until_ready().await;
+        world.delete().await;
+        world.until_gone().await;
+
+        let began = now();
+        world.apply(&here).await;
+        world.until_ready().await;
+        let installed = world.writes_what_it_plans(began, "install over the CRDs of an uninstalled release").await;
+        assert!(kinds(&installed).contains("customresourcedefinitions"), "{installed:?}");
+        let namespaces: Api<Namespace> = Api::all(world.client.clone());
+        namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap();
     });
 }
 
@@ -157,7 +192,7 @@ fn a_paused_cloud_is_not_written_to() {
         world.apply(&spec).await;
         world.until_reason(reason::PAUSED).await;
 
-        // Everything that would lead to a write.
+        // Each of these changes causes a write if the cloud is not paused.
         let began = now();
         let mut changed = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
         changed["services"]["rabbitmq"] = json!({"enabled": true});
@@ -167,10 +202,11 @@ fn a_paused_cloud_is_not_written_to() {
         world.annotate(ADOPT, json!("mariadb")).await;
         let credentials = format!("{NAME}-credentials-mariadb");
         let edit = json!({"data": {"root": "ZWRpdGVk"}});
-        let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> = world.api();
+        let secrets: Api<Secret> = world.api();
         secrets.patch(&credentials, &PatchParams::default(), &Patch::Merge(edit)).await.unwrap();
-        let seen = |cloud: &OpenStackDeployment| (cloud.status().observed_generation == generation).then_some(());
-        world.until("the change is seen", seen).await;
+        let is_observed =
+            |cloud: &OpenStackDeployment| (cloud.status().observed_generation == generation).then_some(());
+        world.until("the change is observed", is_observed).await;
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
         assert_eq!(world.written_since(began), [].into());
         assert_eq!(world.planned_since(began), [].into());
@@ -178,12 +214,44 @@ fn a_paused_cloud_is_not_written_to() {
 
         changed["paused"] = json!(false);
         world.apply(&changed).await;
-        with_timeout("the cloud goes on", async {
+        with_timeout("the cloud continues", async {
             while !kinds(&world.written_since(began)).contains("nodes") {
                 tokio::time::sleep(std::time::Duration::from_millis(200)).await;
             }
         })
         .await;
         nodes.remove_all().await;
+    });
+}
+
+#[test]
+fn a_paused_cloud_adopts_a_release_on_request() {
+    run_test("planned-adoption", async |world| {
+        let _operator = world.operator().start().await;
+        let managed = services(&["memcached"]);
+        world.apply(&managed).await;
+        world.until_ready().await;
+        let mut unmanaged = managed.clone();
+        unmanaged["services"]["memcached"]["releases"] = json!({"memcached": {"managed": false}});
+        world.apply(&unmanaged).await;
+        let is_unmanaged =
+            |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("unmanaged:").then_some(());
+        world.until("memcached is unmanaged", is_unmanaged).await;
+        let mut paused = managed;
+        paused["paused"] = json!(true);
+        let generation = world.apply(&paused).await.metadata.generation;
+        let is_observed =
+            |cloud: &OpenStackDeployment| (cloud.status().observed_generation == generation).then_some(());
+        world.until("the pause is observed", is_observed).await;
+
+        let began = now();
+        world.annotate(ADOPT, json!("memcached")).await;
+        let record = "sh.helm.release.v1.memcached.v1";
+        let is_labelled =
+            |record: Option<&Secret>| record.is_some_and(|record| record.labels().contains_key(RELEASE_LABEL));
+        Box::pin(world.until_object("the release is adopted", record, is_labelled)).await;
+        let adopted = world.writes_what_it_plans(began, "adoption").await;
+        assert_eq!(adopted, [("secrets".to_owned(), world.namespace.clone(), record.to_owned())].into());
+        assert_eq!(world.helm_runs().len(), 1);
     });
 }

@@ -40,7 +40,7 @@ pub(crate) async fn compare_all(
         anyhow::bail!("the resource is refused, so nothing would be done:\n{messages}");
     }
     let secrets: Vec<String> = collect_secrets(&preview.facts).into_iter().map(Into::into).collect();
-    report.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unseen.contains(unknown));
+    report.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unwatched.contains(unknown));
     let comparison = Comparison { live, cluster: Reader::new(client.clone()), renderer, secrets };
     let is_desired = |key: &ReleaseKey| preview.desired.releases.values().any(|release| release.key == *key);
     for (name, decision) in &preview.plan.decisions {

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use osdpl_operator::controller::Context;
-use osdpl_operator::webhook::{self, CatalogOf, CertificateFiles, SiteOf, Sources};
+use osdpl_operator::webhook::{self, CatalogOf, CertificateFiles, ClusterInfoOf, Sources};
 
 #[derive(Args)]
 pub(crate) struct Webhook {
@@ -51,11 +51,11 @@ impl Webhook {
             Box::pin(async move { context.catalog_for(&namespace).await })
         });
         let shared = Arc::clone(context);
-        let site_of: SiteOf = Arc::new(move |spec, catalog| {
+        let cluster_info_of: ClusterInfoOf = Arc::new(move |spec, catalog| {
             let context = Arc::clone(&shared);
             Box::pin(async move { context.site_for(&spec, &catalog).await })
         });
-        let (files, sources) = (CertificateFiles { certificate, key }, Sources { catalog_of, site_of });
+        let (files, sources) = (CertificateFiles { certificate, key }, Sources { catalog_of, cluster_info_of });
         let server = webhook::serve(listener, files, (&context.catalog(), sources), stop.clone())?;
         Ok(tokio::spawn(server))
     }

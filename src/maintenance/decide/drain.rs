@@ -3,20 +3,11 @@
 use k8s_openapi::jiff::Timestamp;
 
 use super::instances::sort_instances;
-use super::report::{Progress, report, seconds};
+use super::report::{DRAIN_STEPS, Progress, report, seconds};
 use super::{
     Action, Compute, Decision, Host, READY_CHECK_INTERVAL, RequeueDelay, Snapshot, StepResult, turn, wait_for,
 };
 use osdpl_core::api::{FailedInstance, InstancePolicy, InstancesStatus, MaintenancePhase, MaintenanceStep};
-
-/// The steps in order.
-pub(super) const STEPS: [MaintenanceStep; 5] = [
-    MaintenanceStep::Turn,
-    MaintenanceStep::DisableCompute,
-    MaintenanceStep::Instances,
-    MaintenanceStep::Quorum,
-    MaintenanceStep::Cordon,
-];
 
 /// Decides the next action of a maintenance that prepares its node.
 pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
@@ -25,7 +16,7 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     }
     let mut progress = Progress::new(snapshot);
     progress.instances = count_instances(snapshot);
-    for step in STEPS {
+    for step in DRAIN_STEPS {
         let result = match step {
             MaintenanceStep::Turn => turn::check_turn(snapshot),
             _ if snapshot.observed.node.is_none() => StepResult::Wait(

@@ -2,11 +2,20 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{Action, Compute, Decision, RequeueDelay, Snapshot, StepResult, drain};
+use super::{Action, Compute, Decision, RequeueDelay, Snapshot, StepResult};
 use osdpl_core::api::{
     InstancesStatus, MaintenancePhase, MaintenanceStep, NodeMaintenanceStatus, StepState, StepStatus,
     maintenance_condition as condition,
 };
+
+/// The steps that prepare a node for draining, in order.
+pub(super) const DRAIN_STEPS: [MaintenanceStep; 5] = [
+    MaintenanceStep::Turn,
+    MaintenanceStep::DisableCompute,
+    MaintenanceStep::Instances,
+    MaintenanceStep::Quorum,
+    MaintenanceStep::Cordon,
+];
 
 /// The progress that is collected step by step.
 pub(super) struct Progress<'a> {
@@ -49,7 +58,7 @@ impl<'a> Progress<'a> {
     /// Returns the progress with the previous steps of the drain. Unfinished steps are skipped.
     pub(super) fn from_previous_steps(snapshot: &'a Snapshot<'a>) -> Self {
         let mut progress = Self::new(snapshot);
-        for known in snapshot.status.steps.iter().filter(|known| drain::STEPS.contains(&known.name)) {
+        for known in snapshot.status.steps.iter().filter(|known| DRAIN_STEPS.contains(&known.name)) {
             let (state, message) = match known.state {
                 StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
                 // It may have been executed just before, or before nova became unreachable.
@@ -122,7 +131,7 @@ pub(super) fn seconds(snapshot: &Snapshot<'_>) -> String {
 /// Builds the decision.
 pub(super) fn report(mut progress: Progress<'_>) -> Decision {
     let rest: Vec<_> =
-        drain::STEPS.into_iter().filter(|step| !progress.steps.iter().any(|known| known.name == *step)).collect();
+        DRAIN_STEPS.into_iter().filter(|step| !progress.steps.iter().any(|known| known.name == *step)).collect();
     if !progress.snapshot.is_returning() {
         for step in rest {
             progress.push_step(step, StepState::Pending, String::new());

@@ -179,11 +179,11 @@ fn waits_for_window_other_maintenance_and_limit() {
     assert_eq!(message_with(&|fixture| fixture.spec.window = window("2026-11-21T11:00:00Z")), "ready to begin");
     let early = message_with(&|fixture| fixture.spec.window = window("2026-11-21T13:00:00Z"));
     assert_eq!(early, "its window begins at 2026-11-21T13:00:00Z");
-    let held = "waits for NodeMaintenance of-n2 (n2): 1 node of role compute may be in maintenance at once (spec.nodes.maintenance.limits)";
-    assert_eq!(message_with(&|fixture| fixture.observed.others = vec![other("n2", "compute", true, false)]), held);
+    let waiting = "waits for NodeMaintenance of-n2 (n2): 1 node of role compute may be in maintenance at once (spec.nodes.maintenance.limits)";
+    assert_eq!(message_with(&|fixture| fixture.observed.others = vec![other("n2", "compute", true, false)]), waiting);
     assert_eq!(
         message_with(&|fixture| fixture.observed.others = vec![other("n2", "compute", false, true)]),
-        held,
+        waiting,
         "it takes precedence"
     );
     assert_eq!(

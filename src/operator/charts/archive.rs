@@ -7,8 +7,8 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use tar::EntryType;
 
-use super::contents::{Contents, MAX_CHART_SIZE, MAX_ENTRIES};
-use super::problem::ChartProblem;
+use super::contents::Contents;
+use super::problem::{ChartProblem, MAX_CHART_SIZE, MAX_ENTRIES};
 
 /// The maximum nesting of archives in `charts/` folders. helm itself packs dependencies unpacked.
 pub(super) const MAX_DEPTH: usize = 4;

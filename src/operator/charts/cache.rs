@@ -30,7 +30,7 @@ pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
 /// A cache folder.
 #[derive(Clone, Debug)]
-pub struct Cache {
+pub(crate) struct Cache {
     pub(super) folder: PathBuf,
 }
 

@@ -174,7 +174,7 @@ impl Chart {
     }
 
     fn unreadable(&self, problem: ChartProblem) -> Error {
-        Error::Unreadable { name: self.name.clone(), place: self.path.display().to_string(), problem }
+        Error::Unreadable { name: self.name.clone(), location: self.path.display().to_string(), problem }
     }
 }
 

@@ -1,26 +1,16 @@
-//! The checked files of one chart in memory, and their limits.
+//! The checked files of one chart in memory.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use super::problem::ChartProblem;
-
-/// The maximum number of files of a chart. The largest chart of OpenStack-Helm has under 200, with its library.
-pub const MAX_ENTRIES: usize = 10_000;
-/// The maximum size of a file in bytes, which was helm's own limit (`MaxDecompressedFileSize`).
-pub const MAX_FILE_SIZE: u64 = 5 << 20;
-/// The maximum size of an unpacked chart in bytes.
-///
-/// helm allows 100 MiB, but a release record (with the compressed chart) must fit into a Secret of 1 MiB anyway, and
-/// the chart is held in memory.
-pub const MAX_CHART_SIZE: u64 = 20 << 20;
+use super::problem::{ChartProblem, MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
 
 /// The byte order mark, which helm removes from the start of each file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The files of a chart by their path below its top folder. Each path is relative, normalized and UTF-8.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Contents {
+pub(crate) struct Contents {
     files: BTreeMap<String, Vec<u8>>,
     bytes: u64,
 }

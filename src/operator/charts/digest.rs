@@ -44,11 +44,6 @@ impl Digest {
         Self(format!("{:x}", Hexadecimal(&hash.finalize())))
     }
 
-    /// Returns the 64 hexadecimal digits without the prefix.
-    pub fn hexadecimal(&self) -> &str {
-        &self.0
-    }
-
     /// The number of digits that distinguish files in a cache.
     pub(super) const SHORT: usize = 12;
 

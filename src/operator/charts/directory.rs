@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::archive;
 use super::contents::Contents;
+use super::file_states::FileStates;
 use super::ignore::Rules;
 use super::metadata::{Dependency, Metadata};
 use super::problem::ChartProblem;
-use super::seen::FileStates;
 
 /// Reads the chart in `folder`.
 ///
@@ -16,14 +16,14 @@ use super::seen::FileStates;
 /// a `file://…` repository that is missing in `charts/` is added to it. Its version range is not checked, as there is
 /// only one version.
 ///
-/// `root` must be canonical. The states of all files read are added to `seen`.
-pub fn read(folder: &Path, root: &Path, seen: &mut FileStates) -> Result<Contents, ChartProblem> {
-    Reader { root, seen, charts: Vec::new() }.chart(folder)
+/// `root` must be canonical. The states of all files read are added to `states`.
+pub fn read(folder: &Path, root: &Path, states: &mut FileStates) -> Result<Contents, ChartProblem> {
+    Reader { root, states, charts: Vec::new() }.chart(folder)
 }
 
 struct Reader<'a> {
     root: &'a Path,
-    seen: &'a mut FileStates,
+    states: &'a mut FileStates,
     /// The charts being read, outermost first, to detect cycles of dependencies.
     charts: Vec<PathBuf>,
 }
@@ -64,7 +64,7 @@ impl Reader<'_> {
         contents: &mut Contents,
     ) -> Result<(), ChartProblem> {
         let Some(folder) = folders.last().cloned() else { return Ok(()) };
-        self.seen.record(&folder);
+        self.states.record(&folder);
         let failed = |error: std::io::Error| ChartProblem::io(&folder.display().to_string(), &error);
         for entry in fs::read_dir(&folder).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
@@ -107,7 +107,7 @@ impl Reader<'_> {
         if !kind.is_file() {
             return Err(ChartProblem::NotAFile { path, what: "a device, a socket or a named pipe" });
         }
-        self.seen.record(&file);
+        self.states.record(&file);
         let mut opened = File::open(&file).map_err(failed)?;
         if archive::is_packed_chart(&path) {
             return archive::unpack_nested(&path, &mut opened, archive::MAX_DEPTH, contents);

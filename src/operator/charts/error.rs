@@ -11,61 +11,61 @@ use super::source::InvalidSource;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The folder or repository does not have the chart at all.
-    #[error("chart {name} is not in {place}{looked_for}; add it there, or name a folder or repository that has it")]
+    #[error("chart {name} is not in {location}{looked_for}; add it there, or name a folder or repository that has it")]
     Missing {
         /// The chart.
         name: String,
         /// The folder or repository.
-        place: String,
+        location: String,
         /// The names that were searched, with a colon before; empty for a repository.
         looked_for: String,
     },
     /// The folder or repository has the chart, but not the version.
-    #[error("chart {name} {version} is not in {place}: {found}; request an existing version, or add this one")]
+    #[error("chart {name} {version} is not in {location}: {found}; request an existing version, or add this one")]
     VersionMissing {
         /// The chart.
         name: String,
         /// The requested version.
         version: String,
         /// The folder or repository.
-        place: String,
+        location: String,
         /// The available versions.
         found: String,
     },
     /// There are several candidates, and nothing selects one.
     #[error(
-        "chart {name} is in {place} more than once: {candidates}; remove all but one, name a version, or pin one with `osdpl charts lock`"
+        "chart {name} is in {location} more than once: {candidates}; remove all but one, name a version, or pin one with `osdpl charts lock`"
     )]
     Ambiguous {
         /// The chart.
         name: String,
         /// The folder.
-        place: String,
+        location: String,
         /// The candidates with their versions.
         candidates: String,
     },
     /// A chart from a repository has no version. Taking the newest one could change running clouds unexpectedly.
     #[error(
-        "chart {name} from {place} has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts {place} {name}`"
+        "chart {name} from {location} has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts {location} {name}`"
     )]
     NotPinned {
         /// The chart.
         name: String,
         /// The repository.
-        place: String,
+        location: String,
     },
     /// The digest of the content is not that of the lock or of the first pull.
     #[error(transparent)]
     DigestMismatch(Box<Mismatch>),
     /// The archive or directory is damaged, malicious or not a chart.
     #[error(
-        "chart {name} at {place} is not usable: {problem}; package or pull it again, and do not install it unless you trust its origin"
+        "chart {name} at {location} is not usable: {problem}; package or pull it again, and do not install it unless you trust its origin"
     )]
     Unreadable {
         /// The chart.
         name: String,
         /// The file, folder or address.
-        place: String,
+        location: String,
         /// The problem.
         problem: ChartProblem,
     },
@@ -167,7 +167,7 @@ pub enum Error {
 /// A chart whose content changed under the same version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "chart {name} {version} from {place} has digest {found}, but {expected_by} {expected}: \
+    "chart {name} {version} from {location} has digest {found}, but {expected_by} {expected}: \
      its content changed under the same version; {remedy}"
 )]
 pub struct Mismatch {
@@ -176,7 +176,7 @@ pub struct Mismatch {
     /// Its version.
     pub version: String,
     /// The folder or repository.
-    pub place: String,
+    pub location: String,
     /// What has the expected digest: `the lock has`.
     pub expected_by: &'static str,
     /// The expected digest.

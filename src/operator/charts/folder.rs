@@ -9,10 +9,10 @@ use super::archive;
 use super::contents::Contents;
 use super::directory::{self, inside};
 use super::error::Error;
+use super::file_states::FileStates;
 use super::lock::LockEntry;
 use super::metadata::{Metadata, is_name, is_version};
 use super::problem::ChartProblem;
-use super::seen::FileStates;
 
 /// A folder of archives `<name>-<version>.tgz`, chart directories `<name>/Chart.yaml`, or both.
 #[derive(Debug)]
@@ -48,23 +48,26 @@ impl<'a> Folder<'a> {
         name: &str,
         version: Option<&str>,
         pinned: Option<&LockEntry>,
-        seen: &mut FileStates,
+        states: &mut FileStates,
     ) -> Result<(Metadata, Contents, PathBuf), Error> {
-        let candidate = self.choose(name, version, pinned, seen)?;
-        let unreadable =
-            |problem| Error::Unreadable { name: name.to_owned(), place: candidate.path.display().to_string(), problem };
-        let contents = self.contents(&candidate, seen).map_err(unreadable)?;
+        let candidate = self.choose(name, version, pinned, states)?;
+        let unreadable = |problem| Error::Unreadable {
+            name: name.to_owned(),
+            location: candidate.path.display().to_string(),
+            problem,
+        };
+        let contents = self.contents(&candidate, states).map_err(unreadable)?;
         let metadata = Metadata::of(&contents).map_err(unreadable)?;
         metadata.check_identity(name, &candidate.version).map_err(unreadable)?;
         Ok((metadata, contents, candidate.path))
     }
 
-    fn contents(&self, candidate: &Candidate, seen: &mut FileStates) -> Result<Contents, ChartProblem> {
+    fn contents(&self, candidate: &Candidate, states: &mut FileStates) -> Result<Contents, ChartProblem> {
         if candidate.is_directory {
-            return directory::read(&candidate.path, &self.root, seen);
+            return directory::read(&candidate.path, &self.root, states);
         }
         let path = inside(&candidate.path, &self.root)?;
-        seen.record(&path);
+        states.record(&path);
         let failed = |error: std::io::Error| ChartProblem::io(&path.display().to_string(), &error);
         // Opening a named pipe would wait for a writer for ever.
         if !fs::metadata(&path).map_err(failed)?.is_file() {
@@ -79,13 +82,13 @@ impl<'a> Folder<'a> {
         name: &str,
         version: Option<&str>,
         pinned: Option<&LockEntry>,
-        seen: &mut FileStates,
+        states: &mut FileStates,
     ) -> Result<Candidate, Error> {
-        let place = self.shown.display().to_string();
-        let mut candidates = self.candidates(name, seen)?;
+        let location = self.shown.display().to_string();
+        let mut candidates = self.candidates(name, states)?;
         if candidates.is_empty() {
             let looked_for = format!(": looked for {name}-<version>.tgz and {name}/Chart.yaml");
-            return Err(Error::Missing { name: name.to_owned(), place, looked_for });
+            return Err(Error::Missing { name: name.to_owned(), location, looked_for });
         }
         let wanted = version.or_else(|| {
             let locked = pinned.map(|pinned| pinned.version.as_str())?;
@@ -96,7 +99,12 @@ impl<'a> Folder<'a> {
             candidates.retain(|candidate| candidate.version == version);
             if candidates.is_empty() {
                 let found = format!("it has {}", Vec::from_iter(versions).join(", "));
-                return Err(Error::VersionMissing { name: name.to_owned(), version: version.to_owned(), place, found });
+                return Err(Error::VersionMissing {
+                    name: name.to_owned(),
+                    version: version.to_owned(),
+                    location,
+                    found,
+                });
             }
         }
         match candidates.as_slice() {
@@ -105,7 +113,7 @@ impl<'a> Folder<'a> {
                 let shown =
                     |candidate: &Candidate| format!("{} ({})", self.relative(&candidate.path), candidate.version);
                 let candidates = several.iter().map(shown).collect::<Vec<_>>().join(", ");
-                Err(Error::Ambiguous { name: name.to_owned(), place, candidates })
+                Err(Error::Ambiguous { name: name.to_owned(), location, candidates })
             }
         }
     }
@@ -115,8 +123,8 @@ impl<'a> Folder<'a> {
     }
 
     /// Returns all archives and the directory of this name, sorted.
-    fn candidates(&self, name: &str, seen: &mut FileStates) -> Result<Vec<Candidate>, Error> {
-        seen.record(&self.root);
+    fn candidates(&self, name: &str, states: &mut FileStates) -> Result<Vec<Candidate>, Error> {
+        states.record(&self.root);
         let mut candidates: Vec<_> = self
             .entries()?
             .into_iter()
@@ -128,10 +136,10 @@ impl<'a> Folder<'a> {
         let directory = self.shown.join(name);
         let chart_yaml = directory.join("Chart.yaml");
         if chart_yaml.exists() {
-            seen.record(&chart_yaml);
+            states.record(&chart_yaml);
             let metadata = self.metadata(&chart_yaml).map_err(|problem| Error::Unreadable {
                 name: name.to_owned(),
-                place: directory.display().to_string(),
+                location: directory.display().to_string(),
                 problem,
             })?;
             candidates.push(Candidate { path: directory, version: metadata.version, is_directory: true });

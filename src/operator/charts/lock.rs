@@ -41,9 +41,9 @@ pub struct LockEntry {
 
 /// An invalid lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {problem}; correct it, or generate it again with `osdpl charts lock`")]
+#[error("{location}: {problem}; correct it, or generate it again with `osdpl charts lock`")]
 pub struct InvalidLock {
-    place: String,
+    location: String,
     problem: String,
 }
 
@@ -68,11 +68,11 @@ impl Lock {
     /// If it is not YAML or has unknown fields (with line and column), or an entry is invalid (with its field).
     pub fn parse(file: &str, text: &str) -> Result<Self, InvalidLock> {
         let lock: Option<Self> = osdpl_values::yaml::parse(file, text).map_err(|error| InvalidLock {
-            place: format!("{file}:{}:{}", error.line, error.column),
+            location: format!("{file}:{}:{}", error.line, error.column),
             problem: error.message,
         })?;
         let lock = lock.unwrap_or_default();
-        lock.check().map_err(|(field, problem)| InvalidLock { place: format!("{file}: {field}"), problem })?;
+        lock.check().map_err(|(field, problem)| InvalidLock { location: format!("{file}: {field}"), problem })?;
         Ok(lock)
     }
 
@@ -81,16 +81,16 @@ impl Lock {
     /// # Errors
     /// If an entry is invalid.
     pub fn of_catalogue(pins: &BTreeMap<String, file::Pin>) -> Result<Self, InvalidLock> {
-        let place = |field| format!("values/lock.yaml: {field}");
+        let location = |field| format!("values/lock.yaml: {field}");
         let mut lock = Self::default();
         for (name, file::Pin { version, digest, repository }) in pins {
             let digest = digest.as_deref().map(str::parse).transpose().map_err(|error: super::InvalidDigest| {
-                InvalidLock { place: place(format!("charts.{name}.digest")), problem: error.to_string() }
+                InvalidLock { location: location(format!("charts.{name}.digest")), problem: error.to_string() }
             })?;
             let pinned = LockEntry { version: version.clone(), digest, repository: repository.clone() };
             lock.charts.insert(name.clone(), pinned);
         }
-        lock.check().map_err(|(field, problem)| InvalidLock { place: place(field), problem })?;
+        lock.check().map_err(|(field, problem)| InvalidLock { location: location(field), problem })?;
         Ok(lock)
     }
 

@@ -73,7 +73,7 @@ impl Metadata {
     }
 
     /// Whether the chart only provides templates for others and cannot be installed.
-    pub fn is_library(&self) -> bool {
+    pub(crate) fn is_library(&self) -> bool {
         self.kind.as_deref() == Some("library")
     }
 }

@@ -1,8 +1,16 @@
-//! Problems with the content of a chart.
+//! Problems with the content of a chart, and its limits.
 
 use std::io;
 
-use super::contents::{MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
+/// The maximum number of files of a chart. The largest chart of OpenStack-Helm has under 200, with its library.
+pub(crate) const MAX_ENTRIES: usize = 10_000;
+/// The maximum size of a file in bytes, which was helm's own limit (`MaxDecompressedFileSize`).
+pub(crate) const MAX_FILE_SIZE: u64 = 5 << 20;
+/// The maximum size of an unpacked chart in bytes.
+///
+/// helm allows 100 MiB, but a release record (with the compressed chart) must fit into a Secret of 1 MiB anyway, and
+/// the chart is held in memory.
+pub(crate) const MAX_CHART_SIZE: u64 = 20 << 20;
 
 /// Why a chart's archive or directory cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

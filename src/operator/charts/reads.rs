@@ -74,7 +74,7 @@ impl Chart {
     }
 
     fn finish(mut self) -> Reads {
-        let mut seen = BTreeSet::new();
+        let mut known = BTreeSet::new();
         let mut todo = std::mem::take(&mut self.files);
         while let Some(actions) = todo.pop() {
             // Names are also passed as arguments, so any text that names a template may include it.
@@ -83,7 +83,7 @@ impl Chart {
                 .flatten()
                 .filter_map(|token| if let Token::Text(text) = token { Some(text) } else { None });
             for text in texts.filter(|text| self.defined.contains_key(*text)) {
-                if seen.insert(text.clone()) {
+                if known.insert(text.clone()) {
                     todo.push(self.defined[text].clone());
                 }
             }

@@ -11,11 +11,11 @@ use tokio::time::Instant;
 use super::cache::{Cache, STALE_AGE};
 use super::chart::{Chart, ChartRequest};
 use super::error::Error;
+use super::files::{ChartFiles, StoredChart};
 use super::folder::Folder;
 use super::lock::Lock;
 use super::pull::{Pull, PullFailure, Request};
 use super::source::Source;
-use super::stock::{ChartFiles, StoredChart};
 
 /// How long the error of a failed pull is cached. Reconcile may request a chart many times a second.
 const RETRY: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ pub struct Store {
 }
 
 struct Shared {
-    stock: Arc<ChartFiles>,
+    files: Arc<ChartFiles>,
     source: Source,
     pull: Arc<dyn Pull>,
     retry: Duration,
@@ -53,15 +53,16 @@ impl Store {
     pub fn new(cache: impl AsRef<Path>, source: Source, lock: Lock, pull: Arc<dyn Pull>) -> Self {
         // helm runs in another working directory, so the paths of archives must be absolute.
         let cache = std::path::absolute(cache.as_ref()).unwrap_or_else(|_| cache.as_ref().to_owned());
-        let stock = Arc::new(ChartFiles { cache: Cache::new(cache), lock });
-        Self { shared: Arc::new(Shared::new(stock, source, pull, RETRY)) }
+        let files = Arc::new(ChartFiles { cache: Cache::new(cache), lock });
+        Self { shared: Arc::new(Shared::new(files, source, pull, RETRY)) }
     }
 
     /// Returns the same store with empty memory, which caches the error of a failed pull for `retry`.
+    #[cfg(test)]
     #[must_use]
-    pub fn with_retry(self, retry: Duration) -> Self {
-        let Shared { stock, source, pull, .. } = self.shared.as_ref();
-        Self { shared: Arc::new(Shared::new(Arc::clone(stock), source.clone(), Arc::clone(pull), retry)) }
+    pub(super) fn with_retry(self, retry: Duration) -> Self {
+        let Shared { files, source, pull, .. } = self.shared.as_ref();
+        Self { shared: Arc::new(Shared::new(Arc::clone(files), source.clone(), Arc::clone(pull), retry)) }
     }
 
     /// Returns the source of charts.
@@ -71,7 +72,7 @@ impl Store {
 
     /// Returns the lock.
     pub fn lock(&self) -> &Lock {
-        &self.shared.stock.lock
+        &self.shared.files.lock
     }
 
     /// Removes archives from the cache that neither the lock nor a record of a first pull references. Returns their
@@ -83,7 +84,7 @@ impl Store {
     /// # Errors
     /// If the cache cannot be read. Nothing is removed then.
     pub fn prune(&self) -> Result<Vec<String>, Error> {
-        let ChartFiles { cache, lock } = self.shared.stock.as_ref();
+        let ChartFiles { cache, lock } = self.shared.files.as_ref();
         cache.prune(lock, STALE_AGE)
     }
 
@@ -98,8 +99,8 @@ impl Store {
         wanted.check()?;
         let state = self.chart_state(wanted);
         let mut state = state.lock().await;
-        if let Some((chart, seen)) = state.chart.clone()
-            && self.blocking(&wanted.name, move |_| Ok(seen.is_current())).await?
+        if let Some((chart, states)) = state.chart.clone()
+            && self.blocking(&wanted.name, move |_| Ok(states.is_current())).await?
         {
             return Ok(chart);
         }
@@ -115,15 +116,6 @@ impl Store {
         state.store_result(result)
     }
 
-    /// Returns the result of the last [`Self::obtain`] of this chart without waiting; `None` before the first one and
-    /// while one is running.
-    pub fn last_result(&self, wanted: &ChartRequest) -> Option<Result<Chart, Error>> {
-        let state = self.chart_state(wanted);
-        let state = state.try_lock().ok()?;
-        let chart = state.chart.as_ref().map(|(chart, _)| Ok(chart.clone()));
-        chart.or_else(|| state.failure.as_ref().map(|(error, _)| Err(error.clone())))
-    }
-
     /// Returns the available charts, with whether each can be installed: all of a folder, or the locked ones of a
     /// repository, as helm shows no list of these.
     ///
@@ -134,7 +126,7 @@ impl Store {
         match &self.shared.source {
             Source::Folder(folder) => Ok(Folder::open(folder)?.names()?.into_iter().collect()),
             Source::Repository { .. } => {
-                Ok(self.shared.stock.lock.charts.keys().map(|name| (name.clone(), true)).collect())
+                Ok(self.shared.files.lock.charts.keys().map(|name| (name.clone(), true)).collect())
             }
         }
     }
@@ -150,7 +142,7 @@ impl Store {
     /// # Errors
     /// If no version is given.
     pub fn pull_request_for(&self, wanted: &ChartRequest) -> Result<Option<Request>, Error> {
-        let pinned = self.shared.stock.lock.charts.get(&wanted.name);
+        let pinned = self.shared.files.lock.charts.get(&wanted.name);
         let repository = match (&wanted.repository, &self.shared.source) {
             (Some(repository), _) => repository.trim_end_matches('/'),
             (None, Source::Folder(_)) => return Ok(None),
@@ -159,14 +151,14 @@ impl Store {
         let chart = wanted.name.clone();
         match wanted.version.as_ref().or(pinned.map(|pinned| &pinned.version)) {
             Some(version) => Ok(Some(Request { repository: repository.to_owned(), chart, version: version.clone() })),
-            None => Err(Error::NotPinned { name: chart, place: repository.to_owned() }),
+            None => Err(Error::NotPinned { name: chart, location: repository.to_owned() }),
         }
     }
 
     async fn read_from_folder(&self, wanted: ChartRequest) -> Result<StoredChart, Error> {
         let name = wanted.name.clone();
         match self.shared.source.clone() {
-            Source::Folder(folder) => self.blocking(&name, move |stock| stock.in_folder(&folder, &wanted)).await,
+            Source::Folder(folder) => self.blocking(&name, move |files| files.in_folder(&folder, &wanted)).await,
             Source::Repository { .. } => Err(Error::Interrupted { name }),
         }
     }
@@ -174,19 +166,19 @@ impl Store {
     async fn fetch(&self, request: Request) -> Result<StoredChart, Error> {
         let name = request.chart.clone();
         let cache_request = request.clone();
-        let lookup = self.blocking(&name, move |stock| stock.in_cache(&cache_request)).await?;
+        let lookup = self.blocking(&name, move |files| files.in_cache(&cache_request)).await?;
         if let Some(chart) = lookup.chart {
             return Ok(chart);
         }
         // An error would mean that the semaphore is closed, which never happens.
         let _permit = self.shared.pulls.acquire().await;
-        let incoming = self.blocking(&name, |stock| stock.cache.incoming()).await?;
+        let incoming = self.blocking(&name, |files| files.cache.incoming()).await?;
         let pulled = match self.shared.pull.pull(&request, incoming.path()).await {
             Ok(pulled) => pulled,
             Err(failure) => return Err(self.explain(&request, failure, incoming.path()).await),
         };
-        self.blocking(&name, move |stock| {
-            let chart = stock.accept(&request, lookup.expected.as_ref(), &pulled);
+        self.blocking(&name, move |files| {
+            let chart = files.accept(&request, lookup.expected.as_ref(), &pulled);
             drop(incoming);
             chart
         })
@@ -200,9 +192,9 @@ impl Store {
             PullFailure::NotFound(_) => match self.shared.pull.newest(&repository, &name).await {
                 Ok(newest) => {
                     let found = format!("the newest version is {newest}");
-                    Error::VersionMissing { name, version, place: repository, found }
+                    Error::VersionMissing { name, version, location: repository, found }
                 }
-                Err(_) => Error::Missing { name, place: repository, looked_for: String::new() },
+                Err(_) => Error::Missing { name, location: repository, looked_for: String::new() },
             },
             PullFailure::Forbidden(why) => Error::RepositoryForbidden { name, version, repository, why },
             PullFailure::Unreachable(why) => Error::RepositoryUnreachable { name, version, repository, why },
@@ -218,15 +210,15 @@ impl Store {
         name: &str,
         work: impl FnOnce(&ChartFiles) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let stock = Arc::clone(&self.shared.stock);
-        let done = tokio::task::spawn_blocking(move || work(&stock)).await;
+        let files = Arc::clone(&self.shared.files);
+        let done = tokio::task::spawn_blocking(move || work(&files)).await;
         done.unwrap_or_else(|_| Err(Error::Interrupted { name: name.to_owned() }))
     }
 }
 
 impl Shared {
-    fn new(stock: Arc<ChartFiles>, source: Source, pull: Arc<dyn Pull>, retry: Duration) -> Self {
-        Self { stock, source, pull, retry, pulls: Semaphore::new(PULLS), chart_states: Mutex::default() }
+    fn new(files: Arc<ChartFiles>, source: Source, pull: Arc<dyn Pull>, retry: Duration) -> Self {
+        Self { files, source, pull, retry, pulls: Semaphore::new(PULLS), chart_states: Mutex::default() }
     }
 }
 
@@ -237,8 +229,8 @@ impl ChartState {
 
     fn store_result(&mut self, result: Result<StoredChart, Error>) -> Result<Chart, Error> {
         match result {
-            Ok((chart, seen)) => {
-                *self = Self { chart: Some((chart.clone(), seen)), failure: None };
+            Ok((chart, states)) => {
+                *self = Self { chart: Some((chart.clone(), states)), failure: None };
                 Ok(chart)
             }
             Err(error) => {

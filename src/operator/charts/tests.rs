@@ -25,12 +25,12 @@ use super::{Chart, ChartRequest, Error, Lock, Source, Store};
 const CHART_YAML: &str = "apiVersion: v2\nname: demo\nversion: 1.0.0\nappVersion: 29.0.0\n";
 
 /// A temporary folder of charts and a temporary cache.
-struct Site {
+struct Fixture {
     folder: TempDir,
     cache: TempDir,
 }
 
-impl Site {
+impl Fixture {
     fn new() -> Self {
         Self { folder: TempDir::new().unwrap(), cache: TempDir::new().unwrap() }
     }
@@ -133,11 +133,11 @@ fn with(files: &[(&str, &str)]) -> Vec<u8> {
     archive.finish()
 }
 
-/// Prepares a site.
-type Setup = fn(&Site);
+/// Prepares the files of a fixture.
+type Setup = fn(&Fixture);
 
 /// Discards the result of a chained setup.
-fn done(_: &Site) {}
+fn done(_: &Fixture) {}
 
 /// Returns the `Chart.yaml` of a chart that depends on a library.
 fn depends(repository: &str) -> String {

@@ -10,9 +10,7 @@ use kube::{Client, ResourceExt};
 use tokio::sync::{Notify, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Inputs;
-use super::inputs::spawn_watch;
-use super::owned::is_forbidden;
+use super::watch::{is_forbidden, spawn_watch};
 use osdpl_core::catalog::{Addition, LABEL};
 
 /// Namespace and name.
@@ -53,23 +51,23 @@ impl Additions {
     }
 }
 
-impl Inputs {
+impl Additions {
     /// Waits until all additions were listed once, or the list was forbidden.
-    pub(crate) async fn wait_for_additions(&self) {
+    pub(super) async fn wait_until_known(&self) {
         // The sender lives as long as the task, and the task as long as `self`.
-        let _ = self.additions.is_known.clone().wait_for(|is_known| *is_known).await;
+        let _ = self.is_known.clone().wait_for(|is_known| *is_known).await;
     }
 
-    /// The additions in a namespace; `None` until they were listed.
-    pub(crate) fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
-        let state = self.additions.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the additions in a namespace; `None` until they were listed.
+    pub(super) fn of_namespace(&self, namespace: &str) -> Option<Vec<Addition>> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let in_namespace = state.additions.iter().filter(|((other, _), _)| other == namespace);
         state.is_known.then(|| in_namespace.map(|(_, addition)| addition.clone()).collect())
     }
 
-    /// The API server's message if additions can't be listed.
-    pub(crate) fn additions_forbidden(&self) -> Option<String> {
-        self.additions.state.lock().unwrap_or_else(PoisonError::into_inner).forbidden.clone()
+    /// Returns the API server's message if additions can't be listed.
+    pub(super) fn forbidden(&self) -> Option<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).forbidden.clone()
     }
 }
 

@@ -55,7 +55,6 @@ impl Cluster {
     /// When the API server refuses.
     pub(crate) async fn publish_service(&self, deployment: &str, external: &ExternalService) -> Result<(), Error> {
         let ExternalService { service, namespace, .. } = external;
-        self.ensure_namespace(namespace).await?;
         let spec = json!({"clusterIP": "None", "ports": ports(external)});
         let metadata = metadata(deployment, external);
         let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec});

@@ -5,35 +5,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::additions::Additions;
-use super::namespaces::TerminatingNamespaces;
+use super::namespaces::{NamespaceWatch, Namespaces};
 use super::owned::OwnedObjects;
 use super::rook::RookWatch;
+use super::watch::spawn_watch;
 use osdpl_core::api::ValuesKind;
+use osdpl_core::catalog::Addition;
 use osdpl_decide::{Data, ObjectState, Objects, Reference, Requests};
-
-/// Passes all events of a watch to `apply` until the handle is dropped; `trigger` is notified if `apply` returns that
-/// something changed.
-pub(super) fn spawn_watch<E: Send + 'static>(
-    events: impl Stream<Item = Result<E, watcher::Error>> + Send + 'static,
-    trigger: Arc<Notify>,
-    mut apply: impl FnMut(Result<E, watcher::Error>) -> bool + Send + 'static,
-) -> AbortOnDropHandle<()> {
-    let watch = events.default_backoff().for_each(move |event| {
-        if apply(event) {
-            trigger.notify_one();
-        }
-        std::future::ready(())
-    });
-    AbortOnDropHandle::new(tokio::spawn(watch))
-}
 
 struct WatchedObject {
     _watch: AbortOnDropHandle<()>,
@@ -49,39 +35,54 @@ pub(crate) struct Inputs {
     pub(super) trigger: Arc<Notify>,
     named: WatchedObjects,
     /// Objects of others that have the name of one of ours.
-    occupants: WatchedObjects,
-    terminating: TerminatingNamespaces,
+    foreign: WatchedObjects,
+    namespaces: NamespaceWatch,
     pub(super) own_secrets: OwnedObjects<Secret>,
     pub(super) own_maps: OwnedObjects<ConfigMap>,
-    pub(super) additions: Additions,
+    additions: Additions,
     pub(super) rook: Mutex<Option<RookWatch>>,
 }
 
 impl Inputs {
     /// Starts the watches that need no spec; `trigger` is notified of every change.
-    pub(crate) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
+    pub(super) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
         Self {
-            terminating: TerminatingNamespaces::new(client.clone(), Arc::clone(&trigger)),
+            namespaces: NamespaceWatch::new(client.clone(), Arc::clone(&trigger)),
             own_secrets: OwnedObjects::new(client.clone(), Arc::clone(&trigger)),
             own_maps: OwnedObjects::new(client.clone(), Arc::clone(&trigger)),
             additions: Additions::new(client.clone(), Arc::clone(&trigger)),
             named: Mutex::default(),
-            occupants: Mutex::default(),
+            foreign: Mutex::default(),
             rook: Mutex::default(),
             client,
             trigger,
         }
     }
 
-    /// The namespaces that are being deleted.
-    pub(crate) fn terminating(&self) -> BTreeSet<String> {
-        self.terminating.names()
+    /// Waits until all additions to the catalogue were listed once, or the list was forbidden.
+    pub(crate) async fn wait_for_additions(&self) {
+        self.additions.wait_until_known().await;
+    }
+
+    /// Returns the additions in a namespace; `None` until they were listed.
+    pub(crate) fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
+        self.additions.of_namespace(namespace)
+    }
+
+    /// Returns the API server's message if additions can't be listed.
+    pub(crate) fn additions_forbidden(&self) -> Option<String> {
+        self.additions.forbidden()
+    }
+
+    /// Returns the namespaces; none until they were listed.
+    pub(crate) fn namespaces(&self) -> Namespaces {
+        self.namespaces.namespaces().unwrap_or_default()
     }
 
     /// Watches exactly the objects that a plan requests.
     pub(crate) fn subscribe(&self, requests: &Requests) {
         self.watch_objects(&self.named, &requests.objects);
-        self.watch_objects(&self.occupants, &requests.occupants);
+        self.watch_objects(&self.foreign, &requests.foreign);
         self.watch_rook(requests.rook.as_ref().map(|(namespace, kinds)| (namespace.as_str(), kinds.as_slice())));
     }
 
@@ -97,10 +98,11 @@ impl Inputs {
     pub(crate) fn snapshot(&self) -> Objects {
         Objects {
             named: states(&self.named),
-            occupants: states(&self.occupants),
+            foreign: states(&self.foreign),
             secrets: self.own_secrets.all(),
             maps: self.own_maps.all(),
-            own_listed: self.own_secrets.is_known() && self.own_maps.is_known(),
+            namespaces: self.namespaces().all,
+            listed: self.own_secrets.is_known() && self.own_maps.is_known() && self.namespaces.namespaces().is_some(),
             rook: self.rook_objects(),
         }
     }
@@ -188,12 +190,12 @@ mod tests {
         let reference =
             |name: &str| Reference { kind: ValuesKind::Secret, namespace: "openstack".into(), name: name.into() };
         let (pool, other) = (reference("rbd-keyring"), reference("of-another-release"));
-        let both = Requests { occupants: [pool.clone(), other].into(), ..Requests::default() };
+        let both = Requests { foreign: [pool.clone(), other].into(), ..Requests::default() };
         inputs.subscribe(&both);
-        assert_eq!(inputs.snapshot().occupants.len(), 2);
-        inputs.subscribe(&Requests { occupants: [pool.clone()].into(), objects: [pool.clone()].into(), ..both });
+        assert_eq!(inputs.snapshot().foreign.len(), 2);
+        inputs.subscribe(&Requests { foreign: [pool.clone()].into(), objects: [pool.clone()].into(), ..both });
         let snapshot = inputs.snapshot();
-        assert!(snapshot.occupants.keys().eq([&pool]) && snapshot.named[&pool] == ObjectState::Unread);
+        assert!(snapshot.foreign.keys().eq([&pool]) && snapshot.named[&pool] == ObjectState::Unread);
         inputs.subscribe(&Requests::default());
         assert!(inputs.snapshot().named.is_empty());
     }

@@ -1,6 +1,6 @@
-//! Namespaces: creates missing ones, and watches which are being deleted.
+//! Namespaces: creates missing ones, and watches which exist and which are being deleted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -11,17 +11,17 @@ use kube::{Api, ResourceExt};
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::inputs::spawn_watch;
+use super::watch::{is_forbidden, spawn_watch};
 use super::{Cluster, Error, ErrorContext};
 
 impl Cluster {
-    /// Creates a namespace if it does not exist.
+    /// Creates a namespace if it does not exist. The watch may lag, or may not be permitted.
     ///
     /// # Errors
     /// When the API server refuses.
-    pub(crate) async fn ensure_namespace(&self, name: &str) -> Result<(), Error> {
+    pub(crate) async fn create_namespace(&self, name: &str) -> Result<(), Error> {
         let api: Api<Namespace> = Api::all(self.client.clone());
-        if api.get_opt(name).await.with_context(|| format!("reading namespace {name}"))?.is_some() {
+        if api.get_metadata_opt(name).await.with_context(|| format!("reading namespace {name}"))?.is_some() {
             return Ok(());
         }
         let mut namespace = Namespace::default();
@@ -33,62 +33,88 @@ impl Cluster {
     }
 }
 
-/// The names of the namespaces that are being deleted, kept by a watch.
-pub(super) struct TerminatingNamespaces {
-    state: Arc<Mutex<Terminating>>,
+/// The namespaces of the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Namespaces {
+    /// The names of all; `None` if they may not be listed.
+    pub(crate) all: Option<BTreeSet<String>>,
+    /// The names of those that are being deleted.
+    pub(crate) terminating: BTreeSet<String>,
+}
+
+/// The watch on namespaces.
+pub(super) struct NamespaceWatch {
+    state: Arc<Mutex<State>>,
     _watch: AbortOnDropHandle<()>,
 }
 
-impl TerminatingNamespaces {
+impl NamespaceWatch {
     /// Starts the watch; `trigger` is notified of every change.
     pub(super) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
-        let state = Arc::<Mutex<Terminating>>::default();
+        let state = Arc::<Mutex<State>>::default();
         let shared = Arc::clone(&state);
         let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
         let apply = move |event| shared.lock().unwrap_or_else(PoisonError::into_inner).apply(event);
         Self { state, _watch: spawn_watch(watcher(api, watcher::Config::default()), trigger, apply) }
     }
 
-    pub(super) fn names(&self) -> BTreeSet<String> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).names.clone()
+    /// Returns the namespaces; `None` until they were listed once, or the list was forbidden.
+    pub(super) fn namespaces(&self) -> Option<Namespaces> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).namespaces()
     }
 }
 
+/// The names of namespaces, each with whether it is being deleted.
+type Names = BTreeMap<String, bool>;
+
 #[derive(Default)]
-struct Terminating {
-    names: BTreeSet<String>,
+struct State {
+    names: Names,
     /// The names in the list that is being received.
-    listed: BTreeSet<String>,
+    listed: Names,
+    /// Whether a list was complete once.
+    is_listed: bool,
+    /// Whether the list was forbidden.
+    is_forbidden: bool,
 }
 
-impl Terminating {
-    /// Applies an event of the watch; returns whether the names changed.
+impl State {
+    /// Applies an event of the watch; returns whether something changed.
     fn apply(&mut self, event: Result<watcher::Event<PartialObjectMeta<Namespace>>, watcher::Error>) -> bool {
         match event {
-            Ok(watcher::Event::Apply(namespace)) => update(&mut self.names, &namespace),
-            Ok(watcher::Event::Delete(namespace)) => self.names.remove(&namespace.name_any()),
+            Ok(watcher::Event::Apply(namespace)) => insert(&mut self.names, &namespace),
+            Ok(watcher::Event::Delete(namespace)) => self.names.remove(&namespace.name_any()).is_some(),
             Ok(watcher::Event::Init) => {
                 self.listed.clear();
                 false
             }
             Ok(watcher::Event::InitApply(namespace)) => {
-                update(&mut self.listed, &namespace);
+                insert(&mut self.listed, &namespace);
                 false
             }
             // Only a complete list shows that a namespace was deleted while the watch was interrupted.
             Ok(watcher::Event::InitDone) => {
                 let listed = std::mem::take(&mut self.listed);
-                std::mem::replace(&mut self.names, listed) != self.names
+                let is_first = !std::mem::replace(&mut self.is_listed, true);
+                is_first | (std::mem::replace(&mut self.names, listed) != self.names)
             }
-            Err(_) => false,
+            Err(error) => is_forbidden(&error) && !self.is_listed && !std::mem::replace(&mut self.is_forbidden, true),
         }
+    }
+
+    fn namespaces(&self) -> Option<Namespaces> {
+        let terminating = self.names.iter().filter(|(_, is_terminating)| **is_terminating);
+        (self.is_listed || self.is_forbidden).then(|| Namespaces {
+            all: self.is_listed.then(|| self.names.keys().cloned().collect()),
+            terminating: terminating.map(|(name, _)| name.clone()).collect(),
+        })
     }
 }
 
-/// Adds or removes a namespace; returns whether the names changed.
-fn update(names: &mut BTreeSet<String>, namespace: &PartialObjectMeta<Namespace>) -> bool {
-    let name = namespace.name_any();
-    if namespace.metadata.deletion_timestamp.is_some() { names.insert(name) } else { names.remove(&name) }
+/// Adds a namespace; returns whether the names changed.
+fn insert(names: &mut Names, namespace: &PartialObjectMeta<Namespace>) -> bool {
+    let is_terminating = namespace.metadata.deletion_timestamp.is_some();
+    names.insert(namespace.name_any(), is_terminating) != Some(is_terminating)
 }
 
 #[cfg(test)]
@@ -101,22 +127,40 @@ mod tests {
         serde_json::from_value(serde_json::json!({"metadata": metadata})).unwrap()
     }
 
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
     #[test]
     fn complete_list_replaces_the_names() {
-        let mut state = Terminating::default();
+        let mut state = State::default();
+        assert!(state.apply(Ok(watcher::Event::InitDone)), "an empty list is known");
         assert!(state.apply(Ok(watcher::Event::Apply(namespace("deleted", true)))));
         assert!(state.apply(Ok(watcher::Event::Apply(namespace("terminating", true)))));
-        let listed = [namespace("terminating", true), namespace("active", false)].map(watcher::Event::InitApply);
-        for event in [watcher::Event::Init].into_iter().chain(listed) {
+        let listed = || [namespace("terminating", true), namespace("active", false)].map(watcher::Event::InitApply);
+        for event in [watcher::Event::Init].into_iter().chain(listed()) {
             assert!(!state.apply(Ok(event)));
-            assert!(state.names.contains("deleted"), "an incomplete list removes no name");
+            assert!(state.names.contains_key("deleted"), "an incomplete list removes no name");
         }
         assert!(state.apply(Ok(watcher::Event::InitDone)));
-        assert_eq!(state.names, BTreeSet::from(["terminating".to_owned()]));
-        for event in
-            [watcher::Event::Init, watcher::Event::InitApply(namespace("terminating", true)), watcher::Event::InitDone]
-        {
+        let expected =
+            Namespaces { all: Some(names(&["terminating", "active"])), terminating: names(&["terminating"]) };
+        assert_eq!(state.namespaces(), Some(expected));
+        for event in [watcher::Event::Init].into_iter().chain(listed()).chain([watcher::Event::InitDone]) {
             assert!(!state.apply(Ok(event)), "the same list again is no change");
         }
+    }
+
+    #[test]
+    fn forbidden_list_is_known_once() {
+        let forbidden = || {
+            let status = kube::core::Status::failure("no", "Forbidden").with_code(403);
+            Err(watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status))))
+        };
+        let mut state = State::default();
+        assert_eq!(state.namespaces(), None);
+        assert!(!state.apply(Err(watcher::Error::NoResourceVersion)), "it is retried");
+        assert!(state.apply(forbidden()) && !state.apply(forbidden()));
+        assert_eq!(state.namespaces(), Some(Namespaces::default()));
     }
 }

@@ -70,7 +70,6 @@ impl Cluster {
         object: &ceph::Object,
         inputs: &Inputs,
     ) -> Result<(), Error> {
-        self.ensure_namespace(&object.namespace).await?;
         match object.kind {
             ceph::Kind::ConfigMap => {
                 let body = json!({"data": object.data});

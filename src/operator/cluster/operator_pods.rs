@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 
-use crate::helm::instance::pod_token;
-use crate::helm::{Instance, InstanceState};
+use crate::helm::{Instance, InstanceState, pod_token};
 use osdpl_core::observed::Liveness;
 
 /// The label of the operator's own pods, as the chart sets it.

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::inputs::spawn_watch;
+use super::watch::{is_forbidden, spawn_watch};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::observed::ReleaseKey;
 
@@ -122,15 +122,6 @@ impl<K: OwnedKind> Cache<K> {
         }
         self.objects.insert(name, Arc::new(object));
         true
-    }
-}
-
-/// Whether the API server forbids the watch. All other errors are retried.
-pub(super) fn is_forbidden(error: &watcher::Error) -> bool {
-    let forbids = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_forbidden());
-    match error {
-        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => forbids(error),
-        watcher::Error::WatchError(_) | watcher::Error::WatchFailed(_) | watcher::Error::NoResourceVersion => false,
     }
 }
 

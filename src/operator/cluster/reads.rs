@@ -19,7 +19,7 @@ use super::{Error, ErrorContext, Reader};
 use osdpl_core::api::{DEPLOYMENT_LABEL, ValuesKind};
 use osdpl_core::observed::{Range, ReleaseKey};
 use osdpl_core::release;
-use osdpl_decide::{Answer, OBJECT_STORE, Published, Read, Recorded, Reference, Stored};
+use osdpl_decide::{OBJECT_STORE, Published, Read, Recorded, Reference, Response, Stored};
 
 /// The namespace and name of an object, and its uid.
 type ObjectId = (ReleaseKey, Option<String>);
@@ -29,7 +29,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the API server refuses a read that the plan requires.
-    pub(crate) async fn answer(&self, read: &Read, deployment: &str) -> Result<Answer, Error> {
+    pub(crate) async fn execute(&self, read: &Read, deployment: &str) -> Result<Response, Error> {
         let own = || format!("{DEPLOYMENT_LABEL}={deployment}");
         Ok(match read {
             Read::Values { release, revision, required } => {
@@ -37,29 +37,36 @@ impl Reader {
                     Err(error) if !required => Err(error.to_string()),
                     values => values?,
                 };
-                Answer::Values(values.map(Arc::new))
+                Response::Values(values.map(Arc::new))
             }
             Read::Source { release, revision, owner } => {
-                Answer::Source(self.recorded_revision(release, *revision, *owner).await?.map(Arc::new))
+                Response::Source(self.recorded_revision(release, *revision, *owner).await?.map(Arc::new))
             }
-            Read::Stored(reference) => Answer::Stored(self.stored(reference).await?),
+            Read::Stored(reference) => Response::Stored(self.stored(reference).await?),
             Read::Service(key) => {
-                Answer::Service(self.published(key).await.map(Box::new).map_err(|error| error.to_string()))
+                Response::Service(self.published(key).await.map(Box::new).map_err(|error| error.to_string()))
             }
-            Read::Addresses(host, port) => Answer::Addresses(resolve_host(host, *port).await),
-            Read::Rook(kind, key) => Answer::Rook(self.rook_object(kind, key).await?),
+            Read::Addresses(host, port) => Response::Addresses(resolve_host(host, *port).await),
+            Read::Rook(kind, key) => Response::Rook(self.rook_object(kind, key).await?),
             Read::ServiceNetworks(_) => {
-                Answer::Networks(self.service_networks().await.map_err(|error| error.to_string()))
+                Response::Networks(self.service_networks().await.map_err(|error| error.to_string()))
             }
-            Read::OwnServices => Answer::Objects(self.list::<Service>(None, &own()).await?),
-            Read::OwnStores => Answer::Objects(self.object_stores(&own()).await?),
+            Read::Crd(name) => Response::Crd(match self.crd(name).await {
+                Ok(found) => Ok(found.map(Arc::new)),
+                Err(error) => Err(error.to_string()),
+            }),
+            Read::AbandonedCrds(release) => {
+                Response::AbandonedCrds(self.abandoned_crds(release).await.map_err(|error| error.to_string()))
+            }
+            Read::OwnServices => Response::Objects(self.list::<Service>(None, &own()).await?),
+            Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
             // After an error the node counts as missing, so that it stays in the annotation until the next pass.
-            Read::Node(name) => Answer::Node(self.has_node(name).await.unwrap_or_default()),
+            Read::Node(name) => Response::Node(self.has_node(name).await.unwrap_or_default()),
             Read::Jobs(release) => {
                 let labels = format!("release_group={}", release.name);
-                Answer::Objects(self.list::<Job>(Some(&release.namespace), &labels).await?)
+                Response::Objects(self.list::<Job>(Some(&release.namespace), &labels).await?)
             }
-            Read::Claims(release) => Answer::Objects(self.volume_claims(release).await?),
+            Read::Claims(release) => Response::Objects(self.volume_claims(release).await?),
         })
     }
 

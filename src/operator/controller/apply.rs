@@ -1,4 +1,5 @@
-//! The third part of a pass: executes the actions of a plan. Besides helm and the status, nothing else writes.
+//! The third part of a pass: executes the actions of a plan. Nothing else writes for a cloud, except for helm and the
+//! reports: the status of a plan (`publish`), and that of a pass that failed (`pass_failures`).
 
 mod release;
 
@@ -13,7 +14,10 @@ use super::{Context, now};
 use crate::cluster::{Error, EvictionResult, JobCreation};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::observed::{Fix, ReleaseKey};
+use osdpl_core::openstack::Mapping;
 use osdpl_core::plan::backoff_delay;
+use osdpl_core::release::Cleanup;
+use osdpl_core::rollout::{Eviction, Strategy};
 use osdpl_decide::{Action, Approval, Hold, Plan, Planned, RETRY_INTERVAL, Read, Refusal, report_refused_eviction};
 
 use release::ReleaseStep;
@@ -28,6 +32,23 @@ pub(super) struct Outcome {
     pub(super) requeue: bool,
     /// Whether the plan must not be reported, because not everything that it states was done.
     pub(super) skip_report: bool,
+    /// The namespaces that could not be created, with the errors. Actions that need one fail with its error.
+    failed_namespaces: BTreeMap<String, String>,
+    /// The releases whose CRDs could not be written, with the errors. They are not upgraded, and report the error.
+    failed_crds: BTreeMap<ReleaseKey, String>,
+}
+
+impl Outcome {
+    /// Fails if a namespace could not be created.
+    fn check_namespace(&self, namespace: &str) -> Result<(), Error> {
+        self.failed_namespaces.get(namespace).map_or(Ok(()), |error| Err(Error::Object(error.clone())))
+    }
+
+    /// Fails if the namespace or the CRDs of a release could not be written.
+    fn check_prerequisites(&self, release: &ReleaseKey) -> Result<(), Error> {
+        self.check_namespace(&release.namespace)?;
+        self.failed_crds.get(release).map_or(Ok(()), |error| Err(Error::Object(error.clone())))
+    }
 }
 
 /// The result of an action.
@@ -57,6 +78,7 @@ impl Context {
             if let (Action::Evict(_), true) = (&planned.action, outcome.skip_report) {
                 continue;
             }
+            outcome.requeue |= changes_decision(&planned.action);
             match self.execute(deployment, plan, planned, memory, &mut outcome).await? {
                 ActionResult::Done => {
                     memory.kept.refused.remove(&planned.action.id());
@@ -92,98 +114,124 @@ impl Context {
         memory: &mut Memory,
         outcome: &mut Outcome,
     ) -> Result<ActionResult, Error> {
-        let name = deployment.name_any();
+        let (cluster, inputs, name) = (&self.cluster, &self.inputs, deployment.name_any());
         match &planned.action {
-            Action::AddFinalizer => self.cluster.set_finalizer(deployment, true).await?,
-            Action::RemoveFinalizer => self.finalize(deployment, plan, planned, memory).await?,
-            Action::StoreCredentials(write) => {
-                outcome.requeue = true;
-                self.cluster.store_credentials(write, &self.inputs).await?;
+            Action::AddFinalizer => done(cluster.set_finalizer(deployment, true).await),
+            Action::RemoveFinalizer => done(self.finalize(deployment, plan, planned, memory).await),
+            Action::Annotate(annotations) => Ok(self.annotate(deployment, annotations).await),
+            Action::StoreCredentials(write) => done(cluster.store_credentials(write, inputs).await),
+            Action::WriteObject(object) => {
+                outcome.check_namespace(&object.namespace)?;
+                done(cluster.apply_ceph_object(&name, object, inputs).await)
             }
-            Action::WriteObject(object) => self.cluster.apply_ceph_object(&name, object, &self.inputs).await?,
-            Action::Delete { kind, key } => {
-                outcome.requeue = true;
-                self.cluster.delete(*kind, key, &self.inputs).await?;
-            }
-            Action::ReleaseStore { store, uid } => self.cluster.release_store(store, uid.as_deref()).await?,
+            Action::Delete { kind, key } => done(cluster.delete(*kind, key, inputs).await),
             Action::PublishService { external, .. } => {
-                outcome.requeue = true;
-                return Ok(refused_if_error(self.cluster.publish_service(&name, external).await));
+                Ok(refused_if_error(match outcome.check_namespace(&external.namespace) {
+                    Ok(()) => cluster.publish_service(&name, external).await,
+                    error => error,
+                }))
             }
             Action::PublishEndpoints { external, addresses, .. } => {
-                outcome.requeue = true;
-                return Ok(refused_if_error(self.cluster.publish_endpoints(&name, external, addresses).await));
+                Ok(refused_if_error(cluster.publish_endpoints(&name, external, addresses).await))
             }
             Action::ApplyRook { namespace, manifest } => {
-                return refused_if_object_error(self.cluster.apply_rook(&name, namespace, manifest).await);
+                refused_if_object_error(cluster.apply_rook(&name, namespace, manifest).await)
             }
             Action::ConfigureStore { store, uid, settings } => {
-                return refused_if_object_error(self.cluster.configure_store(&name, store, uid, settings).await);
+                refused_if_object_error(cluster.configure_store(&name, store, uid, settings).await)
             }
-            Action::LabelNode { name, change } => {
-                return Ok(refused_if_error(self.cluster.label_node(name, &change.uid, &change.labels).await));
+            Action::ReleaseStore { store, uid } => done(cluster.release_store(store, uid.as_deref()).await),
+            Action::CreateNamespace(namespace) => {
+                let created = cluster.create_namespace(namespace).await;
+                Ok(skipped_if_error(created, namespace, &mut outcome.failed_namespaces))
             }
-            Action::SetStrategy(strategy) => {
-                return Ok(match self.cluster.set_strategy(strategy).await {
-                    Ok(true) => {
-                        memory.kept.strategies.insert(strategy.clone());
-                        ActionResult::Done
-                    }
-                    Ok(false) => {
-                        memory.kept.unguarded.insert(strategy.clone());
-                        outcome.requeue = true;
-                        ActionResult::Skipped
-                    }
-                    Err(error) => ActionResult::Refused(error.to_string()),
-                });
+            Action::TransferCrd { definition, release } => {
+                let transferred = cluster.transfer_crd(definition, release).await;
+                Ok(skipped_if_error(transferred, release, &mut outcome.failed_crds))
             }
-            Action::CleanUp { release, cleanup, others } => {
-                return Ok(match self.cluster.clean_up(release, cleanup, others).await {
-                    Ok(deleted) => {
-                        if !deleted.is_empty() {
-                            let deleted = deleted.join(", ");
-                            tracing::info!(%release, deleted, "deleted leftovers of failed revisions");
-                        }
-                        ActionResult::Done
-                    }
-                    Err(error) => ActionResult::Refused(error.to_string()),
-                });
+            Action::ApplyCrd { definition, release } => {
+                let applied = cluster.apply_crd(definition).await;
+                Ok(skipped_if_error(applied, release, &mut outcome.failed_crds))
             }
             Action::Release { name, key, action } => {
                 self.take_step(plan, ReleaseStep { name, key, action }, memory, outcome).await;
+                Ok(ActionResult::Done)
             }
-            Action::Evict(pod) => {
-                return Ok(match self.cluster.evict(pod).await {
-                    Ok(EvictionResult::Evicted) => {
-                        memory.kept.evicted.insert(pod.uid.clone());
-                        ActionResult::Done
-                    }
-                    Ok(EvictionResult::Refused(message)) => ActionResult::Refused(message),
-                    Err(error) => ActionResult::Refused(error.to_string()),
-                });
+            Action::CleanUp { release, cleanup, others } => Ok(self.clean_up(release, cleanup, others).await),
+            Action::LabelNode { name, change } => {
+                Ok(refused_if_error(cluster.label_node(name, &change.uid, &change.labels).await))
             }
-            Action::RunCron { cron, job, mapping } => {
-                return Ok(match self.cluster.run_cron_job(cron, job).await {
-                    Ok(JobCreation::NoCronJob) => ActionResult::Skipped,
-                    Ok(creation) => {
-                        memory.kept.mapping = Some(mapping.clone());
-                        if creation == JobCreation::Created { ActionResult::Done } else { ActionResult::Skipped }
-                    }
-                    Err(error) => ActionResult::Refused(error.to_string()),
-                });
-            }
-            // The task that queries Nova does this: the query of the plan names the nodes.
-            Action::ForgetHosts(_) => {}
-            Action::Annotate(annotations) => {
-                return Ok(match self.cluster.annotate(deployment, annotations).await {
-                    Ok(true) => ActionResult::Done,
-                    // A concurrent change of the resource triggers a pass.
-                    Ok(false) => ActionResult::Skipped,
-                    Err(error) => ActionResult::Refused(self.scrubber.borrow().scrub(&error.to_string())),
-                });
+            Action::SetStrategy(strategy) => Ok(self.set_strategy(strategy, memory, outcome).await),
+            Action::Evict(pod) => Ok(self.evict(pod, memory).await),
+            Action::RunCron { cron, job, mapping } => Ok(self.run_cron_job(cron, job, mapping, memory).await),
+            Action::ForgetHosts(nodes) => {
+                self.tasks.forget_hosts(nodes);
+                Ok(ActionResult::Done)
             }
         }
-        Ok(ActionResult::Done)
+    }
+
+    async fn annotate(
+        &self,
+        deployment: &OpenStackDeployment,
+        annotations: &BTreeMap<&'static str, Option<String>>,
+    ) -> ActionResult {
+        match self.cluster.annotate(deployment, annotations).await {
+            Ok(true) => ActionResult::Done,
+            // A concurrent change of the resource triggers a pass.
+            Ok(false) => ActionResult::Skipped,
+            Err(error) => ActionResult::Refused(self.scrubber.borrow().scrub(&error.to_string())),
+        }
+    }
+
+    async fn clean_up(&self, release: &ReleaseKey, cleanup: &Cleanup, others: &[(ReleaseKey, u32)]) -> ActionResult {
+        match self.cluster.clean_up(release, cleanup, others).await {
+            Ok(deleted) => {
+                if !deleted.is_empty() {
+                    let deleted = deleted.join(", ");
+                    tracing::info!(%release, deleted, "deleted leftovers of failed revisions");
+                }
+                ActionResult::Done
+            }
+            Err(error) => ActionResult::Refused(error.to_string()),
+        }
+    }
+
+    async fn set_strategy(&self, strategy: &Strategy, memory: &mut Memory, outcome: &mut Outcome) -> ActionResult {
+        match self.cluster.set_strategy(strategy).await {
+            Ok(true) => {
+                memory.kept.strategies.insert(strategy.clone());
+                ActionResult::Done
+            }
+            Ok(false) => {
+                memory.kept.unguarded.insert(strategy.clone());
+                outcome.requeue = true;
+                ActionResult::Skipped
+            }
+            Err(error) => ActionResult::Refused(error.to_string()),
+        }
+    }
+
+    async fn evict(&self, pod: &Eviction, memory: &mut Memory) -> ActionResult {
+        match self.cluster.evict(pod).await {
+            Ok(EvictionResult::Evicted) => {
+                memory.kept.evicted.insert(pod.uid.clone());
+                ActionResult::Done
+            }
+            Ok(EvictionResult::Refused(message)) => ActionResult::Refused(message),
+            Err(error) => ActionResult::Refused(error.to_string()),
+        }
+    }
+
+    async fn run_cron_job(&self, cron: &ReleaseKey, job: &str, mapping: &Mapping, memory: &mut Memory) -> ActionResult {
+        match self.cluster.run_cron_job(cron, job).await {
+            Ok(JobCreation::NoCronJob) => ActionResult::Skipped,
+            Ok(creation) => {
+                memory.kept.mapping = Some(mapping.clone());
+                if creation == JobCreation::Created { ActionResult::Done } else { ActionResult::Skipped }
+            }
+            Err(error) => ActionResult::Refused(error.to_string()),
+        }
     }
 
     /// Removes our finalizer, and the state of the resource.
@@ -246,13 +294,13 @@ impl Memory {
     /// Forgets the responses to reads that the actions of a plan made outdated.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {
-            Read::Jobs(release) if self.answers.contains_key(read) => Some(release),
+            Read::Jobs(release) if self.responses.contains_key(read) => Some(release),
             _ => None,
         });
         let with_jobs: Vec<&ReleaseKey> = with_jobs.collect();
         self.uninstalled.retain(|release| !with_jobs.contains(&release));
         if plan.actions.iter().any(|planned| is_read_back(&planned.action)) {
-            self.answers.retain(|read, _| {
+            self.responses.retain(|read, _| {
                 matches!(
                     read,
                     Read::Values { .. } | Read::Source { .. } | Read::Addresses(..) | Read::ServiceNetworks(_)
@@ -272,6 +320,26 @@ fn log_actions(plan: &Plan) {
     }
 }
 
+/// Returns that an action is done; every error ends the pass.
+fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
+    result.map(|()| ActionResult::Done)
+}
+
+/// Remembers an error for the actions that need the object of this one.
+fn skipped_if_error<K: Ord + Clone>(
+    result: Result<(), Error>,
+    needed_by: &K,
+    failed: &mut BTreeMap<K, String>,
+) -> ActionResult {
+    match result {
+        Ok(()) => ActionResult::Done,
+        Err(error) => {
+            failed.entry(needed_by.clone()).or_insert_with(|| error.to_string());
+            ActionResult::Skipped
+        }
+    }
+}
+
 /// Treats every error as a refusal.
 fn refused_if_error(result: Result<(), Error>) -> ActionResult {
     result.map_or_else(|error| ActionResult::Refused(error.to_string()), |()| ActionResult::Done)
@@ -281,8 +349,19 @@ fn refused_if_error(result: Result<(), Error>) -> ActionResult {
 fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Error> {
     match result {
         Err(Error::Object(message)) => Ok(ActionResult::Refused(message)),
-        other => other.map(|()| ActionResult::Done),
+        other => done(other),
     }
+}
+
+/// Whether the next pass decides differently after an action, and no watch triggers it.
+fn changes_decision(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::StoreCredentials(_)
+            | Action::Delete { .. }
+            | Action::PublishService { .. }
+            | Action::PublishEndpoints { .. }
+    )
 }
 
 /// Whether the next pass has to read what an action changed.
@@ -297,6 +376,8 @@ fn is_read_back(action: &Action) -> bool {
             | Action::ConfigureStore { .. }
             | Action::Delete { .. }
             | Action::ReleaseStore { .. }
+            | Action::TransferCrd { .. }
+            | Action::ApplyCrd { .. }
             | Action::Annotate(_)
     )
 }

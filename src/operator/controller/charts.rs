@@ -19,7 +19,8 @@ use crate::charts::{Chart, ChartRequest as StoreRequest, Error, Source, Store};
 use osdpl_core::api::{OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Selection};
-use osdpl_decide::{ChartRequest, ChartState, Charts, chart_request, known_charts, retry_chart_at};
+use osdpl_decide::{ChartRequest, ChartState, Charts, Crds, chart_request, known_charts, retry_chart_at};
+use osdpl_values::yaml;
 
 /// The minimum time between two checks of a folder: there can be dozens of passes per second.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -29,8 +30,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct ReadyChart {
     /// The archive.
     pub(super) path: PathBuf,
-    /// The manifests of its CRDs.
-    pub(super) crds: Arc<[String]>,
+    /// The CRDs in its `crds/` folder.
+    crds: Crds,
     info: ChartInfo,
 }
 
@@ -96,9 +97,13 @@ impl ChartSource {
             State::Ready(ready) => ChartState::Ready(ready.info.clone()),
             State::Failed(blocked, at) => ChartState::Failed(blocked.clone(), retry_chart_at(*at)),
         };
-        let known = self.shared.known();
-        let known = known.iter().map(|(name, (request, known))| (name.clone(), (from_store(request), state(known))));
-        Charts { known: known.collect(), ..origin(&self.shared.store) }
+        let all = self.shared.known();
+        let known = all.iter().map(|(name, (request, known))| (name.clone(), (from_store(request), state(known))));
+        let crds = all.iter().filter_map(|(name, (_, known))| match known {
+            State::Ready(ready) => Some((name.clone(), ready.crds.clone())),
+            State::Pending | State::Failed(..) => None,
+        });
+        Charts { known: known.collect(), crds: crds.collect(), ..origin(&self.shared.store) }
     }
 
     /// Fetches the charts that a plan requests, retries failed ones after a while, and triggers a check of the folder.
@@ -262,7 +267,13 @@ fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
     let jobs = jobs.filter_map(|(name, on)| Some((name.clone(), on.as_bool()?))).collect();
     let (version, digest) = (chart.version.clone(), chart.digest.to_string());
     let info = ChartInfo { version, digest, fingerprint: chart.fingerprint()?, images, jobs };
-    Ok(ReadyChart { path: chart.path.clone(), crds: chart.crds()?.into(), info })
+    Ok(ReadyChart { path: chart.path.clone(), crds: decode_crds(chart)?, info })
+}
+
+/// Returns the CRDs of a chart. A file that is no CRD only prevents upgrades, so that it is not an error of the chart.
+fn decode_crds(chart: &Chart) -> Result<Crds, Error> {
+    let decode = |manifest: &String| yaml::parse("crds/", manifest).map_err(|error| error.to_string());
+    Ok(chart.crds()?.iter().map(decode).collect())
 }
 
 #[cfg(test)]
@@ -284,7 +295,7 @@ mod tests {
     #[test]
     fn chart_with_another_digest_is_not_ready() {
         let info = ChartInfo { digest: "new".into(), ..ChartInfo::default() };
-        let state = State::Ready(ReadyChart { path: "nova.tgz".into(), crds: Arc::new([]), info });
+        let state = State::Ready(ReadyChart { path: "nova.tgz".into(), crds: Ok(Arc::new([])), info });
         assert!(state.ready("new").is_some());
         assert!(state.ready("old").is_none());
         assert!(State::Pending.ready("").is_none());

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
 
-use super::publish::WrittenStatus;
+use crate::cluster::is_older;
 use crate::helm::Outcome;
+use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::observed::{Failed, ObservedRelease, ReleaseKey, Repaired, RunningHelm};
-use osdpl_decide::{Answers, Kept, Read};
+use osdpl_decide::{Kept, Read, Responses};
 
 /// The state between passes. Each field documents why it is kept, and what a restart loses.
 #[derive(Default)]
@@ -18,9 +20,9 @@ pub(super) struct Memory {
     pub(super) failures: BTreeMap<ReleaseKey, Failed>,
     /// Repairs of drift, to limit their rate. A restart repairs once more.
     pub(super) repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// Finished helm processes whose results the watch has not seen yet: a plan from the older records would repeat
+    /// Finished helm processes whose results the watch has not reported yet: a plan from the older records would repeat
     /// them. A restart lists the records again.
-    pub(super) catching_up: BTreeMap<ReleaseKey, CatchingUp>,
+    pub(super) unobserved: BTreeMap<ReleaseKey, UnobservedResult>,
     /// Finished helm processes whose records could not be read since. A restart lists the records again.
     pub(super) unread: Vec<Outcome>,
     /// The digests of the inputs of running helm processes, which no record contains yet. helm ends with the operator,
@@ -31,7 +33,7 @@ pub(super) struct Memory {
     /// The reads that the last plan requested. After a restart the first plan requests them.
     pub(super) reads: BTreeSet<Read>,
     /// The responses to these reads, which save requests. A restart reads them again.
-    pub(super) answers: Answers,
+    pub(super) responses: Responses,
     /// The memory of the decision, with documentation of its own; see [`Kept`].
     pub(super) kept: Kept,
     /// All known secrets, to keep them out of logs, each with the time since when the facts lack it; `None` while they
@@ -43,9 +45,9 @@ pub(super) struct Memory {
     pub(super) written: Option<WrittenStatus>,
 }
 
-/// A finished helm process whose result the watch has not seen yet.
+/// A finished helm process whose result the watch has not reported yet.
 #[derive(Clone, Debug)]
-pub(super) struct CatchingUp {
+pub(super) struct UnobservedResult {
     /// The process, which plans see as running until then.
     pub(super) process: RunningHelm,
     /// The newest revision and its status, as the API server reported them; `None` without a record.
@@ -54,8 +56,8 @@ pub(super) struct CatchingUp {
     pub(super) read_at: Timestamp,
 }
 
-impl CatchingUp {
-    /// Whether the watch has seen the record, or a later one.
+impl UnobservedResult {
+    /// Whether the watch has reported the record, or a later one.
     pub(super) fn is_done(&self, observed: Option<&ObservedRelease>) -> bool {
         match (&self.record, observed) {
             (None, observed) => observed.is_none(),
@@ -64,5 +66,55 @@ impl CatchingUp {
                 observed.revision > *revision || (observed.revision == *revision && observed.status.as_str() == status)
             }
         }
+    }
+}
+
+/// The last written status. A pass that used an older status from the watch would write it and record its events again.
+pub(super) struct WrittenStatus {
+    pub(super) at: Timestamp,
+    /// The resource after the write, until the watch has it.
+    resource: Option<OpenStackDeployment>,
+}
+
+impl WrittenStatus {
+    pub(super) fn new(resource: OpenStackDeployment, at: Timestamp) -> Self {
+        Self { at, resource: Some(resource) }
+    }
+
+    /// Returns the written resource if the watch only has an older version.
+    pub(super) fn newer_than(&mut self, watched: &OpenStackDeployment) -> Option<OpenStackDeployment> {
+        let is_same = |resource: &&OpenStackDeployment| resource.uid() == watched.uid();
+        if self.resource.as_ref().filter(is_same).is_some_and(|resource| !is_older(watched, resource)) {
+            self.resource = None;
+        }
+        self.resource.as_ref().filter(is_same).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(uid: &str, version: &str, observed_generation: i64) -> OpenStackDeployment {
+        serde_json::from_value(json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": "cloud", "uid": uid, "resourceVersion": version},
+            "spec": {"openstackRelease": "2026.1"}, "status": {"observedGeneration": observed_generation},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn uses_the_written_status_until_the_watch_has_it() {
+        let mut written = WrittenStatus::new(deployment("1", "9", 2), Timestamp::UNIX_EPOCH);
+        for older in ["7", "8"] {
+            let newer = written.newer_than(&deployment("1", older, 1)).unwrap();
+            assert_eq!(newer.status, deployment("1", "9", 2).status);
+        }
+        assert!(written.newer_than(&deployment("2", "7", 1)).is_none(), "another resource");
+        assert!(written.newer_than(&deployment("1", "9", 2)).is_none());
+        assert!(written.newer_than(&deployment("1", "8", 1)).is_none(), "the watch does not go back");
     }
 }

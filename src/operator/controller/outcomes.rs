@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use super::Context;
-use super::memory::{CatchingUp, Memory};
+use super::memory::{Memory, UnobservedResult};
 use crate::helm::{Exit, Failure, Outcome, StopReason, Subject, Verb};
 use crate::tasks::Observation;
 use osdpl_core::cause;
@@ -17,7 +17,7 @@ use osdpl_core::plan::Action;
 /// The delay before a failed read of a record is retried.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// The delay before a record is read again because the watch has not seen it.
+/// The delay before a record is read again because the watch has not reported it.
 const REREAD_DELAY: Duration = Duration::from_secs(30);
 
 impl Context {
@@ -86,7 +86,7 @@ impl Memory {
         let inputs = self.started.remove(key).unwrap_or_default();
         let has_record = record.as_ref().is_some_and(|(newest, _)| *newest >= i64::from(outcome.attempt.revision()));
         remember_failure(outcome, inputs, has_record, observation, self);
-        self.catching_up.insert(key.clone(), CatchingUp { process, record, read_at: super::now() });
+        self.unobserved.insert(key.clone(), UnobservedResult { process, record, read_at: super::now() });
         if outcome.verb == Verb::Uninstall && outcome.succeeded() {
             self.uninstalled.insert(key.clone());
         }
@@ -105,23 +105,24 @@ impl Memory {
         }
     }
 
-    /// Returns the processes that have ended but count as running, because their records are not known or not seen by
+    /// Returns the processes that have ended but count as running, because their records are not known or not reported by
     /// the watch. Until then nothing may be planned for their releases.
-    pub(super) fn unseen(&self) -> BTreeMap<ReleaseKey, RunningHelm> {
+    pub(super) fn unobserved_processes(&self) -> BTreeMap<ReleaseKey, RunningHelm> {
         let unread = self.unread.iter().map(|outcome| (outcome.release.clone(), self.running_helm(outcome)));
-        let unseen = self.catching_up.iter().map(|(key, waiting)| (key.clone(), waiting.process.clone()));
-        unread.chain(unseen).collect()
+        let unobserved = self.unobserved.iter().map(|(key, waiting)| (key.clone(), waiting.process.clone()));
+        unread.chain(unobserved).collect()
     }
 
-    /// Returns the releases whose records have to be read again: the watch has not seen them for long, possibly because
+    /// Returns the releases whose records have to be read again: the watch has not reported them for long, possibly because
     /// someone else changed the release since.
     fn overdue(&self, now: Timestamp) -> Vec<ReleaseKey> {
-        let is_overdue = |waiting: &CatchingUp| now.duration_since(waiting.read_at).unsigned_abs() >= REREAD_DELAY;
-        self.catching_up.iter().filter(|(_, waiting)| is_overdue(waiting)).map(|(key, _)| key.clone()).collect()
+        let is_overdue =
+            |waiting: &UnobservedResult| now.duration_since(waiting.read_at).unsigned_abs() >= REREAD_DELAY;
+        self.unobserved.iter().filter(|(_, waiting)| is_overdue(waiting)).map(|(key, _)| key.clone()).collect()
     }
 
     fn update_record(&mut self, key: &ReleaseKey, record: Option<(i64, String)>, now: Timestamp) {
-        if let Some(waiting) = self.catching_up.get_mut(key) {
+        if let Some(waiting) = self.unobserved.get_mut(key) {
             (waiting.record, waiting.read_at) = (record, now);
         }
     }
@@ -130,7 +131,7 @@ impl Memory {
     pub(super) fn next_record_read(&self, now: Timestamp) -> Option<Timestamp> {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
-        let rereads = self.catching_up.values().filter_map(|waiting| waiting.read_at.checked_add(REREAD_DELAY).ok());
+        let rereads = self.unobserved.values().filter_map(|waiting| waiting.read_at.checked_add(REREAD_DELAY).ok());
         // If a record is overdue, this pass could not read it.
         let reread = rereads.min().map(|at| at.max(retry.unwrap_or(now)));
         unread.into_iter().chain(reread).min()

@@ -1,7 +1,7 @@
 //! Reports errors of passes in the status of the resource.
 //!
-//! A failed pass ends before it writes the status. Without this report, the status of the last successful pass would
-//! remain.
+//! A failed pass ends before it writes the status, so that the status of the last successful pass would remain. This
+//! report replaces the last step of such a pass: it needs no plan, and writes nothing but the status and its event.
 
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};

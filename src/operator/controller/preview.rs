@@ -18,22 +18,22 @@ use tokio::sync::Notify;
 use super::ChartSource;
 use super::read::{SnapshotInputs, execute_reads, snapshot};
 use super::secrets::collect_secrets;
-use crate::cluster::{Error, Inputs, Reader, api_message};
+use crate::cluster::{Error, Inputs, Namespaces, Reader, api_message};
 use crate::tasks::Tasks;
 use assume::Assumptions;
-use observe::{observe, terminating_namespaces};
+use observe::{observe, read_namespaces};
 use osdpl_core::adopt::Comparison;
-use osdpl_core::api::{DeletionPolicy, FINALIZER, OpenStackDeployment, OpenStackDeploymentSpec};
+use osdpl_core::api::{FINALIZER, OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Desired, Facts, Finding, Selection};
-use osdpl_core::nodes::{self, LabelChange};
+use osdpl_core::nodes::LabelChange;
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan;
 use osdpl_core::rollout;
 use osdpl_core::scrub::Scrubber;
 use osdpl_decide::{
-    Action, Answer, Answered, Answers, Helm, Hold, Plan, Planned, Read, Snapshot, decide, release_names, selection,
-    target,
+    Action, Helm, Hold, Plan, Planned, Read, Received, Response, Responses, Snapshot, decide, labels_after_deletion,
+    release_names, selection, target,
 };
 use osdpl_values::{Path, Values};
 
@@ -72,7 +72,7 @@ pub struct Preview {
     /// The facts that could not be determined, one line each.
     pub unknown: Vec<String>,
     /// The subset of `unknown` that watches of the cluster would have shown.
-    pub unseen: Vec<String>,
+    pub unwatched: Vec<String>,
     /// The watches, which continue.
     pub tasks: Tasks,
     /// The scrubber of all known secrets.
@@ -93,22 +93,23 @@ pub async fn preview(
     charts: Option<&ChartSource>,
 ) -> Result<Preview, Error> {
     let namespaces = namespaces(deployment, &selection(deployment, &deployment.spec, catalog));
-    let mut unseen = Vec::new();
-    let tasks = observe(client, &namespaces, &mut unseen).await?;
-    let mut unknown = unseen.clone();
-    let terminating = terminating_namespaces(client, &namespaces, &mut unknown).await;
+    let mut unwatched = Vec::new();
+    let tasks = observe(client, &namespaces, &mut unwatched).await?;
+    let mut unknown = unwatched.clone();
+    let namespaces = read_namespaces(client, &namespaces, &mut unknown).await;
     let trigger = Arc::new(Notify::new());
-    let inputs = Inputs::new(client.clone(), Arc::clone(&trigger));
+    let reader = Reader::new(client.clone());
+    let inputs = reader.watch_inputs(Arc::clone(&trigger));
     let planner = Planner {
-        reader: Reader::new(client.clone()),
+        reader,
         tasks: &tasks,
         inputs,
         trigger,
         deployment: deployment.clone(),
         catalog: Arc::clone(catalog),
         simulated_secrets: BTreeMap::new(),
-        answers: Answers::new(),
-        terminating,
+        responses: Responses::new(),
+        namespaces,
     };
     let assumptions = Assumptions { live, catalog, charts };
     let (snapshot, mut plan, actions) = Box::pin(planner.plan(&assumptions, &mut unknown)).await?;
@@ -141,7 +142,7 @@ pub async fn preview(
         findings: plan.findings,
         refused: plan.refused,
         unknown,
-        unseen,
+        unwatched,
         tasks,
     })
 }
@@ -157,9 +158,9 @@ struct Planner<'a> {
     catalog: Arc<Catalog>,
     /// Our Secrets as they would be after credentials are generated.
     simulated_secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
-    answers: Answers,
-    /// The namespaces that are being deleted.
-    terminating: BTreeSet<String>,
+    responses: Responses,
+    /// The namespaces of releases.
+    namespaces: Namespaces,
 }
 
 impl Planner<'_> {
@@ -177,6 +178,7 @@ impl Planner<'_> {
                 assumed = Some(assumptions.resolve(&snapshot, unknown).await);
             }
             assumptions.add_reported_state(&mut snapshot);
+            snapshot.charts.crds = assumptions.crds();
             let (helm_major, charts) = assumed.clone().unwrap_or_default();
             snapshot.helm.major = helm_major;
             snapshot.assumed = Some(charts);
@@ -211,8 +213,9 @@ impl Planner<'_> {
         };
         let mut snapshot = snapshot(inputs, &self.tasks.observe(), &self.inputs, super::now());
         snapshot.helm = Helm { free_slots: usize::MAX, cores: usize::MAX, ..Helm::default() };
-        snapshot.observed.terminating.clone_from(&self.terminating);
-        snapshot.answers = self.answers.clone();
+        snapshot.objects.namespaces.clone_from(&self.namespaces.all);
+        snapshot.observed.terminating.clone_from(&self.namespaces.terminating);
+        snapshot.responses = self.responses.clone();
         snapshot.objects.secrets.extend(self.simulated_secrets.clone());
         snapshot
     }
@@ -223,36 +226,36 @@ impl Planner<'_> {
         let name = self.deployment.name_any();
         for read in reads {
             let one = [read.clone()].into();
-            let mut answers = Answers::new();
-            if self.answers.contains_key(read) {
+            let mut responses = Responses::new();
+            if self.responses.contains_key(read) {
                 continue;
             }
             // Only the operator uses the name servers of the cluster.
             if let Read::Addresses(host, _) = read
                 && host.parse::<std::net::IpAddr>().is_err()
             {
-                let answer = Answer::Addresses(Err(format!("only the operator resolves {host}")));
-                self.answers.insert(read.clone(), Answered { answer, at: super::now(), fresh: true });
+                let response = Response::Addresses(Err(format!("only the operator resolves {host}")));
+                self.responses.insert(read.clone(), Received { response, at: super::now(), fresh: true });
                 continue;
             }
-            if let Err(error) = execute_reads(&self.reader, &one, &mut answers, &name, super::now()).await {
-                let (answer, what) = match read {
+            if let Err(error) = execute_reads(&self.reader, &one, &mut responses, &name, super::now()).await {
+                let (response, what) = match read {
                     Read::OwnServices | Read::OwnStores | Read::Jobs(_) | Read::Claims(_) => {
-                        (Answer::Objects(Vec::new()), "what would be deleted")
+                        (Response::Objects(Vec::new()), "what would be deleted")
                     }
                     Read::Stored(reference) if !reference.name.starts_with(&format!("{name}-credentials-")) => (
-                        Answer::Stored(osdpl_decide::Stored::Nothing),
+                        Response::Stored(osdpl_decide::Stored::Nothing),
                         "whether the objects of Ceph that charts mount can be written",
                     ),
                     _ => return Err(plain(error)),
                 };
                 unknown.push(format!("{what}: {}", plain(error)));
-                answers.insert(read.clone(), Answered { answer, at: super::now(), fresh: true });
+                responses.insert(read.clone(), Received { response, at: super::now(), fresh: true });
             }
-            if let Some(Answered { answer: Answer::Networks(Err(error)), .. }) = answers.get(read) {
-                unknown.push(format!("whether networks overlap those of Services: {error}"));
+            for received in responses.values_mut() {
+                report_refusal(&mut received.response, unknown);
             }
-            self.answers.extend(answers);
+            self.responses.extend(responses);
         }
         Ok(())
     }
@@ -279,6 +282,24 @@ impl Planner<'_> {
     }
 }
 
+/// Reports a refused read as unknown; the plan is made without the objects.
+fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
+    let fact = match response {
+        Response::Networks(Err(error)) => format!("whether networks overlap those of Services: {error}"),
+        Response::Crd(Err(error)) => format!("whether the CRDs of charts are up to date: {error}"),
+        Response::AbandonedCrds(Err(error)) => format!("whether uninstalled releases left CRDs behind: {error}"),
+        _ => return,
+    };
+    match response {
+        Response::Crd(known) => *known = Ok(None),
+        Response::AbandonedCrds(known) => *known = Ok(Vec::new()),
+        _ => {}
+    }
+    if !unknown.contains(&fact) {
+        unknown.push(fact);
+    }
+}
+
 /// Removes the remedy from an error, because it is for the operator and not for the user.
 fn plain(error: Error) -> Error {
     match error {
@@ -289,10 +310,8 @@ fn plain(error: Error) -> Error {
 
 /// Returns the changes of nodes' labels: now, or at the end of a deletion.
 fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, LabelChange> {
-    let deployment = &snapshot.deployment;
-    let is_detached = deployment.spec.deletion_policy == Some(DeletionPolicy::Detach);
-    if plan.deleting.is_some() && !is_detached && !osdpl_decide::keeps_labels(snapshot, plan) {
-        return snapshot.nodes.as_deref().map(nodes::labels_to_remove).unwrap_or_default();
+    if let Some(labels) = labels_after_deletion(snapshot, plan) {
+        return labels;
     }
     let labels = actions.iter().filter_map(|planned| match &planned.action {
         Action::LabelNode { name, change } if !plan.refused => Some((name.clone(), change.clone())),

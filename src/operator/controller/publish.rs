@@ -7,9 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::memory::Memory;
+use super::memory::{Memory, WrittenStatus};
 use super::{Context, now};
-use crate::cluster::{Error, is_older};
+use crate::cluster::Error;
 use crate::telemetry::CloudState;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition, reason};
 use osdpl_core::plan::{self, Step, Wait};
@@ -20,28 +20,6 @@ use osdpl_decide::Plan;
 /// The time between two writes of a status in which only details differ. During an installation every pass has changes,
 /// and a write of a large status costs the API server more than a pass costs the operator.
 const WRITE_INTERVAL: Duration = Duration::from_millis(500);
-
-/// The last written status. A pass that used an older status from the watch would write it and record its events again.
-pub(super) struct WrittenStatus {
-    at: Timestamp,
-    /// The resource after the write, until the watch has it.
-    resource: Option<OpenStackDeployment>,
-}
-
-impl WrittenStatus {
-    fn new(resource: OpenStackDeployment, at: Timestamp) -> Self {
-        Self { at, resource: Some(resource) }
-    }
-
-    /// Returns the written resource if the watch only has an older version.
-    pub(super) fn newer_than(&mut self, watched: &OpenStackDeployment) -> Option<OpenStackDeployment> {
-        let is_same = |resource: &&OpenStackDeployment| resource.uid() == watched.uid();
-        if self.resource.as_ref().filter(is_same).is_some_and(|resource| !is_older(watched, resource)) {
-            self.resource = None;
-        }
-        self.resource.as_ref().filter(is_same).cloned()
-    }
-}
 
 impl Context {
     /// Writes the status of a plan, and records events for its changes. `helm_started` is that of the outcome.
@@ -130,32 +108,4 @@ fn is_significant(before: Option<&OpenStackDeploymentStatus>, after: &OpenStackD
     before.is_none_or(|before| {
         before.observed_generation != after.observed_generation || conditions(before) != conditions(after)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn deployment(uid: &str, version: &str, observed_generation: i64) -> OpenStackDeployment {
-        serde_json::from_value(json!({
-            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
-            "metadata": {"name": "cloud", "uid": uid, "resourceVersion": version},
-            "spec": {"openstackRelease": "2026.1"}, "status": {"observedGeneration": observed_generation},
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn uses_the_written_status_until_the_watch_has_it() {
-        let mut written = WrittenStatus::new(deployment("1", "9", 2), Timestamp::UNIX_EPOCH);
-        for older in ["7", "8"] {
-            let newer = written.newer_than(&deployment("1", older, 1)).unwrap();
-            assert_eq!(newer.status, deployment("1", "9", 2).status);
-        }
-        assert!(written.newer_than(&deployment("2", "7", 1)).is_none(), "another resource");
-        assert!(written.newer_than(&deployment("1", "9", 2)).is_none());
-        assert!(written.newer_than(&deployment("1", "8", 1)).is_none(), "the watch does not go back");
-    }
 }

@@ -15,7 +15,7 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
-use osdpl_decide::{Answered, Answers, Charts, Helm, Kept, RENDER_LIMIT, Read, Snapshot};
+use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Responses, Snapshot};
 
 /// The digest in [`Memory::started`] of an uninstall that skips hooks.
 pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
@@ -50,7 +50,7 @@ pub(super) fn snapshot(
             crons: observation.cron_jobs().to_vec(),
             drift: Arc::clone(&observation.drift),
             endpoints: Arc::clone(&observation.endpoints),
-            terminating: watched.terminating(),
+            terminating: watched.namespaces().terminating,
             ..Observed::default()
         },
         affected: observation.affected_objects().to_vec(),
@@ -61,32 +61,32 @@ pub(super) fn snapshot(
         hosts: observation.hosts.clone(),
         problems,
         objects: watched.snapshot(),
-        answers: Answers::new(),
+        responses: Responses::new(),
         uninstalled: BTreeSet::new(),
         kept: Kept::default(),
         assumed: None,
     }
 }
 
-/// Executes the reads that the last plan requested, except for those whose `known` answers are still valid.
+/// Executes the reads that the last plan requested, except for those whose `known` responses are still valid.
 ///
 /// # Errors
 /// When the API server refuses a read that the plan requires.
 pub(super) async fn execute_reads(
     reader: &Reader,
     reads: &BTreeSet<Read>,
-    known: &mut Answers,
+    known: &mut Responses,
     deployment: &str,
     now: Timestamp,
 ) -> Result<(), Error> {
-    known.retain(|read, answered| reads.contains(read) && answered.until().is_none_or(|until| now < until));
-    for answered in known.values_mut() {
-        answered.fresh = false;
+    known.retain(|read, received| reads.contains(read) && received.until().is_none_or(|until| now < until));
+    for received in known.values_mut() {
+        received.fresh = false;
     }
     for read in reads {
         if !known.contains_key(read) {
-            let answer = reader.answer(read, deployment).await?;
-            known.insert(read.clone(), Answered { answer, at: now, fresh: true });
+            let response = reader.execute(read, deployment).await?;
+            known.insert(read.clone(), Received { response, at: now, fresh: true });
         }
     }
     Ok(())
@@ -99,12 +99,12 @@ impl Context {
         let table = self.runner.table();
         self.process_outcomes(memory).await;
         if self.inputs.take_rook_changed() {
-            memory.answers.retain(|read, _| !matches!(read, Read::Rook(..)));
+            memory.responses.retain(|read, _| !matches!(read, Read::Rook(..)));
         }
         let reader = self.cluster.reader();
-        execute_reads(reader, &memory.reads, &mut memory.answers, &deployment.name_any(), now()).await?;
+        execute_reads(reader, &memory.reads, &mut memory.responses, &deployment.name_any(), now()).await?;
         let observation = self.tasks.observe();
-        memory.catching_up.retain(|key, waiting| !waiting.is_done(observation.releases.get(key)));
+        memory.unobserved.retain(|key, waiting| !waiting.is_done(observation.releases.get(key)));
         let inputs = SnapshotInputs {
             deployment: deployment.clone(),
             catalog: self.catalog(),
@@ -128,11 +128,11 @@ impl Context {
                 (key, running)
             })
             .collect();
-        observed.running.extend(memory.unseen());
+        observed.running.extend(memory.unobserved_processes());
         observed.failures = memory.failures.clone();
         observed.repairs = memory.repairs.clone();
         snapshot.charts = self.charts.snapshot();
-        snapshot.answers = memory.answers.clone();
+        snapshot.responses = memory.responses.clone();
         snapshot.uninstalled.clone_from(&memory.uninstalled);
         snapshot.kept = memory.kept.clone();
         Ok(snapshot)

@@ -59,7 +59,7 @@ impl Context {
 /// secrets that the facts lack.
 fn is_settled(desired: &Desired, observed: &Observed, plan: &Plan, rollouts: &Rollouts) -> bool {
     let is_installed =
-        |key: &ReleaseKey| observed.releases.get(key).is_some_and(|seen| seen.status != Status::Uninstalled);
+        |key: &ReleaseKey| observed.releases.get(key).is_some_and(|existing| existing.status != Status::Uninstalled);
     let has_unmanaged = desired.releases.values().any(|release| !release.managed && is_installed(&release.key));
     plan.is_idle() && !has_unmanaged && !rollouts.values().any(|rollout| rollout.phase.is_active())
 }

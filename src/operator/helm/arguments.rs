@@ -17,7 +17,7 @@ use osdpl_core::release::{
 ///
 /// Each upgrade lists all of them three times in full, so the number is low. Pruning spares the last deployed revision,
 /// so three always include the target of a rollback.
-pub const HISTORY_MAX: u32 = 3;
+pub(crate) const HISTORY_MAX: u32 = 3;
 
 /// An operation on a release.
 #[derive(Clone, Debug)]
@@ -87,18 +87,8 @@ pub struct ChartReference {
 /// Omits the values, as they contain secrets.
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            chart,
-            values: _,
-            hook_timeout,
-            apply,
-            inputs,
-            catalog,
-            images,
-            instances: guests,
-            split,
-            catalog_name,
-        } = self;
+        let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, instances, split, catalog_name } =
+            self;
         formatter
             .debug_struct("Upgrade")
             .field("chart", chart)
@@ -107,7 +97,7 @@ impl fmt::Debug for Upgrade {
             .field("inputs", inputs)
             .field("catalog", catalog)
             .field("images", images)
-            .field("guests", guests)
+            .field("instances", instances)
             .field("split", split)
             .field("catalog_name", catalog_name)
             .finish_non_exhaustive()
@@ -125,7 +115,7 @@ pub struct Uninstall {
 }
 
 /// Returns the flags of an upgrade that are the same for all releases. They are part of the input digest of a release.
-pub fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str> {
+pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str> {
     let mut flags = vec!["--reset-values", "--skip-crds"];
     if helm.major >= 4 {
         match apply {
@@ -180,11 +170,11 @@ impl Upgrade {
     }
 
     fn labels(&self, attempt: &Attempt) -> String {
-        let Self { inputs, catalog, images, instances: guests, split, catalog_name, .. } = self;
-        let guests = guests.as_ref().map(|digest| format!("{INSTANCES_LABEL}={digest},")).unwrap_or_default();
+        let Self { inputs, catalog, images, instances, split, catalog_name, .. } = self;
+        let instances = instances.as_ref().map(|digest| format!("{INSTANCES_LABEL}={digest},")).unwrap_or_default();
         let split = split.as_ref().map(|digest| format!("{SPLIT_LABEL}={digest},")).unwrap_or_default();
         format!(
-            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{guests}{split}{ATTEMPT_LABEL}={attempt}"
+            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{instances}{split}{ATTEMPT_LABEL}={attempt}"
         )
     }
 }

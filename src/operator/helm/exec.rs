@@ -17,7 +17,7 @@ use super::Error;
 pub const SUBCOMMAND: &str = "exec-helm";
 
 /// The wrapper for a Runner: the running program, even if its file was replaced meanwhile.
-pub const SELF_PATH: &str = "/proc/self/exe";
+pub(crate) const SELF_PATH: &str = "/proc/self/exe";
 
 /// Executes `argv` in place of this process, with SIGTERM on the end of the process `parent`. Returns only on failure.
 ///

@@ -10,7 +10,7 @@ mod words;
 
 use words::{after, between, error_text};
 
-pub use words::condense;
+pub(crate) use words::condense;
 
 /// An object that an error message names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,33 +68,6 @@ pub enum Failure {
     Cancelled,
     /// Any other failure.
     Other,
-}
-
-impl Failure {
-    /// Returns the stable name of the class, for metrics and events.
-    pub fn category(&self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::NoDeployedReleases => "NoDeployedReleases",
-            Self::ReleaseNotFound => "ReleaseNotFound",
-            Self::NotOurs(_) => "NotOurs",
-            Self::Immutable(_) => "Immutable",
-            Self::Conflict(_) => "Conflict",
-            Self::AlreadyExists(_) => "AlreadyExists",
-            Self::Invalid(_) => "Invalid",
-            Self::Forbidden(_) => "Forbidden",
-            Self::NamespaceMissing => "NamespaceMissing",
-            Self::NamespaceTerminating => "NamespaceTerminating",
-            Self::TimedOut(_) => "TimedOut",
-            Self::HookFailed(_) => "HookFailed",
-            Self::Unreachable => "Unreachable",
-            Self::KindUnknown => "KindUnknown",
-            Self::ChartUnreadable => "ChartUnreadable",
-            Self::Unrenderable => "Unrenderable",
-            Self::Cancelled => "Cancelled",
-            Self::Other => "Other",
-        }
-    }
 }
 
 /// Phrases, and the function that makes the failure from the whole text.

@@ -42,7 +42,7 @@ pub enum InstanceState {
 }
 
 /// Returns a pod's uid in the form it has in an instance, for comparison with [`InstanceState`].
-pub fn pod_token(uid: &str) -> String {
+pub(crate) fn pod_token(uid: &str) -> String {
     let short = uid.replace('-', "").to_ascii_lowercase();
     let fits = !short.is_empty() && short.len() <= TOKEN_MAX && short.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if fits { short } else { digest(uid, TOKEN_MAX) }

@@ -71,7 +71,7 @@ pub fn find_kubeconfig(surroundings: &Environment, mount: &Path, folder: &Path) 
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write_for_service_account(host: &str, port: &str, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn write_for_service_account(host: &str, port: &str, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
     // An IPv6 address needs brackets in a URL.
     let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
     let content = json!({

@@ -23,11 +23,11 @@ use super::{Exit, Failure, Instance, Operation, Outcome, Program, ReleaseKey};
 use osdpl_core::release::Attempt;
 use osdpl_core::scrub::Scrubber;
 
+mod counters;
 mod job;
-mod tally;
 
+pub(crate) use counters::Counters;
 pub use job::{Config, Job, JobRejection, RunningJob};
-pub use tally::{Counters, VerbTally};
 
 /// Starts, stops and tracks helm processes. Clones share their state.
 #[derive(Clone)]
@@ -48,7 +48,7 @@ struct State {
     outcomes: Vec<Outcome>,
     attempts: u32,
     closing: bool,
-    tally: Counters,
+    counters: Counters,
 }
 
 struct Entry {
@@ -101,7 +101,7 @@ impl Runner {
         let (stop, stopped) = watch::channel(None);
         let (verb, since) = (job.operation.verb(), Timestamp::now());
         let running = RunningJob { verb, attempt: attempt.clone(), inputs, since, stopping: None };
-        state.tally.of(verb).started += 1;
+        state.counters.of(verb).started += 1;
         state.running.insert(job.release.clone(), Entry { running, slot, stop });
         drop(state);
         inner.notify();
@@ -140,7 +140,7 @@ impl Runner {
 
     /// Returns the outcomes since the last call, oldest first. An entry leaves [`Runner::table`] at the moment it
     /// appears here.
-    pub fn take_outcomes(&self) -> Vec<Outcome> {
+    pub(crate) fn take_outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.0.state().outcomes)
     }
 
@@ -150,8 +150,8 @@ impl Runner {
     }
 
     /// Returns the counters for metrics.
-    pub fn tally(&self) -> Counters {
-        self.0.state().tally.clone()
+    pub(crate) fn counters(&self) -> Counters {
+        self.0.state().counters.clone()
     }
 
     /// Refuses new jobs, stops all processes, and returns when the last one has ended, shortly after the grace period.
@@ -245,7 +245,7 @@ impl Inner {
     fn finish(&self, outcome: Outcome) {
         let mut state = self.state();
         state.running.remove(&outcome.release);
-        state.tally.of(outcome.verb).add(&outcome);
+        state.counters.of(outcome.verb).add(&outcome);
         state.outcomes.push(outcome);
         drop(state);
         self.notify();

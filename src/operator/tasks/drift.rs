@@ -27,9 +27,8 @@ use head::Head;
 use store::{Store, Suspect};
 
 use super::problems::Problems;
-use super::show::publish;
 use super::watch::{WatchedKind, follow_objects};
-use super::{Options, Spawner};
+use super::{Options, Spawner, publish};
 use osdpl_core::drift::{Kind, ToleratedChanges, WriterTrace};
 use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 
@@ -105,7 +104,7 @@ impl DriftTask {
             let mut recheck = false;
             if let Some(releases) = &releases {
                 let included: Vec<_> =
-                    releases.iter().filter(|(key, seen)| is_included(key, seen, selected.as_ref())).collect();
+                    releases.iter().filter(|(key, release)| is_included(key, release, selected.as_ref())).collect();
                 self.watch(&mut watches, &shared, &tolerated, &included);
                 let suspects = shared.store().suspects(&included, &self.options.scope);
                 recheck = checks.is_unsettled();
@@ -136,7 +135,7 @@ impl DriftTask {
         tolerated: &Arc<ToleratedChanges>,
         included: &[(&ReleaseKey, &ObservedRelease)],
     ) {
-        let bodies = included.iter().filter_map(|(_, seen)| seen.body.as_ref());
+        let bodies = included.iter().filter_map(|(_, release)| release.body.as_ref());
         let kinds: BTreeSet<&'static Kind> =
             bodies.flat_map(|body| body.applied_objects.keys().map(|id| id.kind)).collect();
         watches.retain(|kind, _| kinds.contains(kind));
@@ -169,7 +168,7 @@ impl DriftTask {
 }
 
 /// Whether the release is watched for drift: it is selected, and this operator made its newest revision.
-fn is_included(key: &ReleaseKey, seen: &ObservedRelease, selected: Option<&BTreeSet<ReleaseKey>>) -> bool {
-    let made_by_operator = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
+fn is_included(key: &ReleaseKey, release: &ObservedRelease, selected: Option<&BTreeSet<ReleaseKey>>) -> bool {
+    let made_by_operator = release.attempt.as_ref().is_some_and(|attempt| attempt.revision == release.revision);
     made_by_operator && selected.is_none_or(|selected| selected.contains(key))
 }

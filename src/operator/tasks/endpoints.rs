@@ -5,7 +5,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time the probes")]
 
-mod board;
+mod schedule;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::{Notify, watch};
 
-use board::{DueProbe, FinishedProbe, ProbeResult, ProbeSchedule};
+use schedule::{DueProbe, FinishedProbe, ProbeResult, ProbeSchedule};
 
-use super::Spawner;
 use super::problems::Problems;
-use super::show::publish;
+use super::{Spawner, publish};
+
 use osdpl_client::{Http, HttpConfig};
 use osdpl_core::endpoint::{Login, ProbeResponse, Target, Types, Url, find_fault, service_types};
 use osdpl_core::observed::{EndpointProbe, ReleaseKey};
@@ -41,7 +41,7 @@ pub struct Probing {
 
 /// The default period between probes of a healthy API.
 ///
-/// It is short enough to report a fault within a minute, and its load is negligible beside that of users.
+/// It is short enough to report a fault within a minute, and its load is negligible compared to that of users.
 pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 
 /// The default timeout of a probe. Upstream's own readiness probes allow 15 s and less.
@@ -99,7 +99,7 @@ async fn run(
 async fn probe(http: Arc<Http>, DueProbe { key, target, catalogue }: DueProbe) -> FinishedProbe {
     let (result, types) = match http.get(&target.url).await {
         None => (ProbeResult::Unreachable, None),
-        Some(answer) => match (find_fault(&target, &answer), target.login.as_ref().filter(|_| catalogue)) {
+        Some(response) => match (find_fault(&target, &response), target.login.as_ref().filter(|_| catalogue)) {
             (Some(fault), _) => (ProbeResult::Bad(fault), None),
             (None, None) => (ProbeResult::Healthy, None),
             (None, Some(login)) => request_token(&http, &target.url, login).await,
@@ -111,11 +111,11 @@ async fn probe(http: Arc<Http>, DueProbe { key, target, catalogue }: DueProbe) -
 /// Requests a token from Keystone, and the catalogue that comes with it.
 async fn request_token(http: &Http, url: &Url, login: &Login) -> (ProbeResult, Option<Types>) {
     let url = Url { path: format!("{}/auth/tokens", url.path.trim_end_matches('/')), ..url.clone() };
-    let Some(answer) = http.post(&url, login.body()).await else { return (ProbeResult::Unreachable, None) };
-    if let Some(fault) = answer.problem(&[CREATED]) {
+    let Some(response) = http.post(&url, login.body()).await else { return (ProbeResult::Unreachable, None) };
+    if let Some(fault) = response.problem(&[CREATED]) {
         return (ProbeResult::Bad(format!("POST {url}, as the administrator: {fault}")), None);
     }
-    match &answer {
+    match &response {
         ProbeResponse::Status { body, .. } => (ProbeResult::Healthy, service_types(body)),
         ProbeResponse::Silence(_) | ProbeResponse::Certificate(_) | ProbeResponse::Broken(_) => {
             (ProbeResult::Healthy, None)

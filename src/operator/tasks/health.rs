@@ -3,9 +3,9 @@
 //! The watches put small values into a [`Store`]. One task assesses the store, fetches the logs and events that explain
 //! failures, and triggers a reconcile when the result has changed.
 
+mod events;
 mod logs;
 mod mounts;
-mod said;
 mod store;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,9 +25,8 @@ use super::partial::{
     Claim, Class, CronJob, DaemonSet, Deployment, Job, Kind, Node, Partial, Pod, Service, StatefulSet,
 };
 use super::problems::Problems;
-use super::show::publish;
 use super::watch::{Update, follow};
-use super::{Options, Spawner};
+use super::{Options, Spawner, publish};
 use osdpl_core::api::NODE_LABELS;
 use osdpl_core::catalog::WorkloadKind;
 use osdpl_core::cause::Chain;
@@ -95,8 +94,9 @@ fn read_node(node: &Partial<Node>) -> observed::Node {
     let metadata = &node.metadata;
     let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
     let missing = node.status.readiness() != Readiness::Ready;
-    let seen = observed::Node::new(metadata.uid.as_deref(), metadata.labels.as_ref(), annotation.map(String::as_str));
-    observed::Node { missing, pod_networks: node.spec.pod_networks.clone(), ..seen }
+    let observed =
+        observed::Node::new(metadata.uid.as_deref(), metadata.labels.as_ref(), annotation.map(String::as_str));
+    observed::Node { missing, pod_networks: node.spec.pod_networks.clone(), ..observed }
 }
 
 struct Watches<'a> {
@@ -181,7 +181,7 @@ impl Watches<'_> {
         );
     }
 
-    /// Adds one watch per namespace, each with its own shard.
+    /// Adds one watch per namespace, each with its own cache.
     fn watch_kind<K: Kind>(
         &mut self,
         selector: &watcher::Config,

@@ -1,16 +1,19 @@
-//! Queries Nova about its hosts: which are new, and which have lost their node. Deletes the hosts that the user names.
+//! Queries Nova about its hosts: which are new, and which have lost their node. Deletes hosts on behalf of `apply`.
 //!
 //! A query runs immediately when a compute node comes or goes, and is not repeated until something changes. Reconcile
 //! sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response.
+//!
+//! A query only reads. The task deletes hosts after `apply` has executed the action that names their nodes
+//! ([`crate::tasks::Tasks::forget_hosts`]), because this takes several requests to Nova and Neutron and many attempts:
+//! Nova reports a host as up for a minute after its node was removed.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
-use super::Spawner;
 use super::problems::Problems;
-use super::show::publish;
+use super::{Spawner, publish};
 use osdpl_client::HttpConfig;
 use osdpl_core::nodes::format_names;
 use osdpl_core::openstack::{Access, DeletedHost, Error, HostObservation, HostQuery, HostResponse, Hosts, nova};
@@ -31,42 +34,42 @@ const RETRY_PAUSE: Duration = Duration::from_mins(11);
 /// Starts the task, unless API access is disabled.
 pub(super) fn spawn(
     spawner: &mut Spawner,
-    reach: Option<&HttpConfig>,
+    api_access: Option<&HttpConfig>,
     problems: &Problems,
     trigger: &Arc<Notify>,
 ) -> (watch::Sender<Option<HostQuery>>, watch::Receiver<Option<Arc<HostObservation>>>) {
-    let (query, wanted) = watch::channel(None);
-    let (sender, result) = watch::channel(None);
-    if let Some(reach) = reach.cloned() {
+    let (query, queries) = watch::channel(None);
+    let (sender, observations) = watch::channel(None);
+    if let Some(config) = api_access.cloned() {
         let trigger = Arc::clone(trigger);
         spawner.spawn("hosts", problems, move || {
-            run(OpenStackClient::new(reach.clone()), wanted.clone(), sender.clone(), Arc::clone(&trigger))
+            run(OpenStackClient::new(config.clone()), queries.clone(), sender.clone(), Arc::clone(&trigger))
         });
     }
-    (query, result)
+    (query, observations)
 }
 
 async fn run(
     client: OpenStackClient,
-    mut wanted: watch::Receiver<Option<HostQuery>>,
+    mut queries: watch::Receiver<Option<HostQuery>>,
     sender: watch::Sender<Option<Arc<HostObservation>>>,
     trigger: Arc<Notify>,
 ) {
     let mut pause = FIRST_PAUSE;
     loop {
-        let query = wanted.borrow_and_update().clone();
+        let query = queries.borrow_and_update().clone();
         let mut longest = Duration::ZERO;
         let observation = match query {
             None => None,
             Some(query) => {
-                let response = query_hosts(&client, &query).await.map_err(|error| error.to_string());
+                let response = query_and_forget(&client, &query).await.map_err(|error| error.to_string());
                 longest = longest_pause(&query, &response);
                 Some(HostObservation { query, response })
             }
         };
         publish(observation.map(Arc::new), &sender, &trigger);
         tokio::select! {
-            changed = wanted.changed() => {
+            changed = queries.changed() => {
                 if changed.is_err() {
                     return;
                 }
@@ -87,17 +90,12 @@ fn longest_pause(query: &HostQuery, response: &Result<HostResponse, String>) -> 
     }
 }
 
-async fn query_hosts(client: &OpenStackClient, query: &HostQuery) -> Result<HostResponse, Error> {
-    let access = &query.access;
-    let services = client.call(access, &nova::services()).await?.services;
-    let hypervisors = client.hypervisors(access).await?;
-    let mut response = HostResponse {
-        hosts: Hosts::from_services(services, &hypervisors, query.nodes.as_ref()),
-        ..HostResponse::default()
-    };
+/// Queries Nova about its hosts, and deletes those of the removed nodes.
+async fn query_and_forget(client: &OpenStackClient, query: &HostQuery) -> Result<HostResponse, Error> {
+    let mut response = HostResponse { hosts: query_hosts(client, query).await?, ..HostResponse::default() };
     for node in &query.removed_nodes {
         let Some(service) = response.hosts.host_of_deleted_node(node).cloned() else { continue };
-        match forget(client, access, &service).await {
+        match delete_host(client, &query.access, &service).await {
             Ok(agents) => {
                 response.hosts.drop_host(&service.host);
                 response.deleted.insert(node.clone(), DeletedHost { host: service.host, agents });
@@ -108,8 +106,16 @@ async fn query_hosts(client: &OpenStackClient, query: &HostQuery) -> Result<Host
     Ok(response)
 }
 
-/// Deletes a host, provided that nova-compute no longer reports and no instance is on it.
-async fn forget(client: &OpenStackClient, access: &Access, service: &nova::Service) -> Result<usize, String> {
+/// Queries Nova about its hosts. This only reads.
+async fn query_hosts(client: &OpenStackClient, query: &HostQuery) -> Result<Hosts, Error> {
+    let services = client.call(&query.access, &nova::services()).await?.services;
+    let hypervisors = client.hypervisors(&query.access).await?;
+    Ok(Hosts::from_services(services, &hypervisors, query.nodes.as_ref()))
+}
+
+/// Deletes a host, provided that nova-compute no longer reports and no instance is on it; returns the number of its
+/// Neutron agents.
+async fn delete_host(client: &OpenStackClient, access: &Access, service: &nova::Service) -> Result<usize, String> {
     let host = &service.host;
     if service.is_up() {
         return Err(format!("{host} is still up in nova; nova marks a host as down a minute after its last report"));

@@ -18,15 +18,14 @@ use kube::runtime::watcher;
 use tokio::sync::{Notify, watch};
 
 use bodies::Bodies;
-use records::Records;
+use records::{Newest, Records, is_locked};
 
 use super::partial::RecordHead;
 use super::problems::Problems;
-use super::show::publish;
 use super::watch::{Update, follow};
-use super::{LivenessCheck, Options, Spawner};
-use osdpl_core::observed::{Liveness, ObservedRelease, ReleaseKey};
-use osdpl_core::release::{SECRET_TYPE, Status};
+use super::{LivenessCheck, Options, Spawner, publish};
+use osdpl_core::observed::{Attempt, Liveness, ObservedRelease, RecordBody, ReleaseKey};
+use osdpl_core::release::{Maker, RecordMeta, SECRET_TYPE, Status};
 
 /// The state of all releases.
 type Releases = BTreeMap<ReleaseKey, ObservedRelease>;
@@ -105,7 +104,7 @@ impl ReleaseTask {
             let mut recheck = false;
             if let Some(newest) = newest {
                 fetching.extend(bodies.begin_fetches(&newest, FETCHES.saturating_sub(fetching.len())));
-                let releases = records::seen(&newest, &bodies, &self.owner);
+                let releases = derive_state(&newest, &bodies, &self.owner);
                 recheck = bodies.has_failures() || releases.values().any(may_live_elsewhere);
                 // The first result waits for all bodies, so that a restart reports the same as before.
                 if fetching.is_empty() || self.sender.borrow().is_some() {
@@ -126,4 +125,61 @@ fn may_live_elsewhere(release: &ObservedRelease) -> bool {
     let locked = release.status.is_pending() || release.status == Status::Uninstalling;
     locked
         && release.attempt.as_ref().is_some_and(|attempt| matches!(attempt.owner, Liveness::Alive | Liveness::Unknown))
+}
+
+/// Derives the state of all releases from metadata, bodies and the liveness of their owners.
+fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &LivenessCheck) -> Releases {
+    let mut owners = BTreeMap::new();
+    let mut owner_of = |instance: &str| *owners.entry(instance.to_owned()).or_insert_with(|| owner(instance));
+    newest
+        .iter()
+        .map(|(key, newest)| {
+            let mut release = match &newest.meta {
+                Some(meta) => of_meta(meta, &mut owner_of),
+                // No record's metadata can be read.
+                None => ObservedRelease { status: Status::Unknown, ..ObservedRelease::default() },
+            };
+            release.was_deployed = newest.was_deployed;
+            release.history.clone_from(&newest.history);
+            release.own_inputs = newest.operator_revision.as_ref().and_then(|(_, inputs)| inputs.clone());
+            release.own_revision = newest.operator_revision.as_ref().map(|(revision, _)| *revision);
+            match newest.meta.as_ref().and_then(|meta| Some((meta, bodies.of(key, meta)?))) {
+                Some((meta, Ok(body))) => release.body = Some(without_stale_hook(body, meta)),
+                Some((_, Err(why))) => release.undecodable = Some(why.clone()),
+                None => {}
+            }
+            release.undecodable = newest.malformed.clone().or(release.undecodable);
+            (key.clone(), release)
+        })
+        .collect()
+}
+
+/// Returns the body without a running hook if the operation has ended since the body was read.
+fn without_stale_hook(body: &RecordBody, meta: &RecordMeta) -> RecordBody {
+    let running = is_locked(meta);
+    RecordBody { hook: body.hook.clone().filter(|hook| running || hook.failed), ..body.clone() }
+}
+
+fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> ObservedRelease {
+    let attempt = match &meta.maker {
+        Maker::Ours(attempt) | Maker::Inherited(attempt) => Some(Attempt {
+            instance: attempt.instance().to_owned(),
+            revision: attempt.revision().into(),
+            owner: owner_of(attempt.instance()),
+        }),
+        Maker::Foreign => None,
+    };
+    ObservedRelease {
+        status: meta.status,
+        revision: meta.revision.into(),
+        created_at: meta.created,
+        inputs: meta.inputs.clone(),
+        catalog: meta.catalog.clone(),
+        images: meta.images.clone(),
+        instances: meta.instances.clone(),
+        split: meta.split.clone(),
+        release: meta.catalog_name.clone(),
+        attempt,
+        ..ObservedRelease::default()
+    }
 }

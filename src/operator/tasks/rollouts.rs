@@ -11,12 +11,11 @@ use kube::{Api, Client};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use super::Spawner;
+use super::cache::WatchCache;
 use super::partial::{ControllerRevision, Partial, Pod};
 use super::problems::Problems;
-use super::shard::Shard;
-use super::show::publish;
 use super::watch::follow;
+use super::{Spawner, publish};
 use osdpl_core::health::pod;
 use osdpl_core::observed::{DaemonPod, DaemonSetGroup, RolloutPods};
 
@@ -39,15 +38,16 @@ struct Revision {
     number: i64,
 }
 
+/// The listed objects of one component.
 #[derive(Default)]
-struct Seen {
-    pods: Shard<DaemonPod>,
-    revisions: Shard<Revision>,
+struct Caches {
+    pods: WatchCache<DaemonPod>,
+    revisions: WatchCache<Revision>,
 }
 
-/// The watches of one component, and what they have seen. Dropping this stops them.
+/// The watches of one component, and the objects that they have listed. Dropping this stops them.
 struct Watched {
-    seen: Arc<Mutex<Seen>>,
+    caches: Arc<Mutex<Caches>>,
     watches: JoinSet<()>,
 }
 
@@ -102,10 +102,10 @@ impl Watched {
         problems: &Problems,
         changed: &Arc<Notify>,
     ) -> Self {
-        let (seen, mut watches) = (Arc::<Mutex<Seen>>::default(), JoinSet::new());
+        let (caches, mut watches) = (Arc::<Mutex<Caches>>::default(), JoinSet::new());
         let labels = format!("application={},component={}", component.application, component.component);
         let selector = watcher::Config::default().labels(&labels);
-        let (observed, notify) = (Arc::clone(&seen), Arc::clone(changed));
+        let (observed, notify) = (Arc::clone(&caches), Arc::clone(changed));
         let pods: Api<Partial<Pod>> = Api::namespaced(client.clone(), namespace);
         watches.spawn(follow(pods, selector.clone(), problems.clone(), move |event| {
             let read = |pod: &Partial<Pod>| pod::observe_daemon_pod(&pod.metadata, &pod.spec, &pod.status);
@@ -113,24 +113,24 @@ impl Watched {
                 notify.notify_one();
             }
         }));
-        let (observed, notify) = (Arc::clone(&seen), Arc::clone(changed));
+        let (observed, notify) = (Arc::clone(&caches), Arc::clone(changed));
         let revisions: Api<Partial<ControllerRevision>> = Api::namespaced(client.clone(), namespace);
         watches.spawn(follow(revisions, selector, problems.clone(), move |event| {
             if lock(&observed).revisions.apply(event, revision) {
                 notify.notify_one();
             }
         }));
-        Self { seen, watches }
+        Self { caches, watches }
     }
 
     /// Returns what was observed, once everything was listed.
     fn found(&self) -> Option<RolloutPods> {
-        let seen = lock(&self.seen);
-        if !seen.pods.is_listed() || !seen.revisions.is_listed() {
+        let caches = lock(&self.caches);
+        if !caches.pods.is_listed() || !caches.revisions.is_listed() {
             return None;
         }
         let mut newest: BTreeMap<&str, &Revision> = BTreeMap::new();
-        for (_, revision) in seen.revisions.entries() {
+        for (_, revision) in caches.revisions.entries() {
             let known = newest.entry(&revision.set).or_insert(revision);
             if known.number < revision.number {
                 *known = revision;
@@ -138,15 +138,15 @@ impl Watched {
         }
         let revisions = newest.into_iter().map(|(set, revision)| (set.to_owned(), revision.hash.clone()));
         Some(RolloutPods {
-            pods: seen.pods.entries().map(|(_, pod)| pod.clone()).collect(),
+            pods: caches.pods.entries().map(|(_, pod)| pod.clone()).collect(),
             revisions: revisions.collect(),
         })
     }
 }
 
 /// Locks the observed values. They stay consistent even if a watch panicked while it held the lock.
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(caches: &Mutex<Caches>) -> MutexGuard<'_, Caches> {
+    caches.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn revision(object: &Partial<ControllerRevision>) -> Option<Revision> {

@@ -22,7 +22,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_WAITING: usize = 16;
 
 /// Accepts connections and completes their TLS handshakes concurrently, so that a hanging client blocks no other.
-pub struct TlsListener {
+pub(crate) struct TlsListener {
     address: SocketAddr,
     ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
     accepting: tokio::task::JoinHandle<()>,

@@ -2,8 +2,8 @@
 
 use tar::EntryType;
 
-use super::{CHART_YAML, Site, Tarball, chart, demo, gzip, tgz, with};
-use crate::charts::{MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
+use super::{CHART_YAML, Fixture, Tarball, chart, demo, gzip, tgz, with};
+use crate::charts::problem::{MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
 
 const ADVICE: &str = "; package or pull it again, and do not install it unless you trust its origin";
 
@@ -205,11 +205,11 @@ async fn rejected_archives_say_why() {
             "\"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\": charts are nested too deeply (more than 4 levels)",
         ),
     ] {
-        let site = Site::new();
-        site.put("demo-1.0.0.tgz", archive);
-        let error = demo(&site.store("")).await.expect_err(what);
+        let fixture = Fixture::new();
+        fixture.put("demo-1.0.0.tgz", archive);
+        let error = demo(&fixture.store("")).await.expect_err(what);
         let expected = format!("chart demo at CHARTS/demo-1.0.0.tgz is not usable: {expected}{ADVICE}");
-        assert_eq!(site.message(&error), expected, "{what}");
+        assert_eq!(fixture.message(&error), expected, "{what}");
         assert_eq!(error.reason(), "ChartUnreadable", "{what}");
     }
 }

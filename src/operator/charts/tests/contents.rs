@@ -2,7 +2,7 @@
 
 use tar::EntryType;
 
-use super::{CHART_YAML, Site, Tarball, chart, demo, tgz, with};
+use super::{CHART_YAML, Fixture, Tarball, chart, demo, tgz, with};
 
 #[tokio::test]
 async fn the_digest_depends_only_on_the_content() {
@@ -56,14 +56,14 @@ async fn packed_and_unpacked_dependencies_have_the_same_digest() {
 }
 
 async fn digest(archive: &[u8]) -> String {
-    let site = Site::new();
-    site.put("demo-1.0.0.tgz", archive);
-    demo(&site.store("")).await.unwrap().digest.to_string()
+    let fixture = Fixture::new();
+    fixture.put("demo-1.0.0.tgz", archive);
+    demo(&fixture.store("")).await.unwrap().digest.to_string()
 }
 
 #[tokio::test]
 async fn reads_values_keys_and_crds() {
-    let site = Site::new();
+    let fixture = Fixture::new();
     let long = "x".repeat(61);
     let values = format!(
         "list: [1, two, {{three: 3}}, {long}, {{name: {long}}}, [{long}]]\nnone: []\nmap: {{}}\ntext: a\nmode: 0644\non: null\ndeep: {{\"y\": true}}\n"
@@ -79,8 +79,8 @@ async fn reads_values_keys_and_crds() {
         ("demo/charts/inner/Chart.yaml", "name: inner\nversion: 1.0.0\n"),
         ("demo/charts/inner/crds/a.yaml", "kind: A\n"),
     ]);
-    site.put("demo-1.0.0.tgz", archive);
-    let chart = demo(&site.store("")).await.unwrap();
+    fixture.put("demo-1.0.0.tgz", archive);
+    let chart = demo(&fixture.store("")).await.unwrap();
     assert_eq!(
         (chart.name.as_str(), chart.version.as_str(), chart.app_version.as_deref()),
         ("demo", "1.0.0", Some("29.0.0"))

@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use super::{Setup, Site, chart, demo, depends, done, tgz};
+use super::{Fixture, Setup, chart, demo, depends, done, tgz};
 use crate::charts::{ChartRequest, LockState};
 
 #[tokio::test]
 async fn rejects_names_and_versions_that_may_be_paths() {
-    let site = Site::new();
-    let store = site.store("");
+    let fixture = Fixture::new();
+    let store = fixture.store("");
     for (wanted, expected) in [
         (
             ChartRequest::locked("../demo"),
@@ -33,9 +33,9 @@ async fn rejects_names_and_versions_that_may_be_paths() {
 
 #[tokio::test]
 async fn prefers_the_requested_version_then_the_locked_one() {
-    let site = Site::new();
-    site.put("demo-1.0.0.tgz", chart("1.0.0", "x")).put("demo-2.0.0.tgz", chart("2.0.0", "x"));
-    let locked = site.store("charts: {demo: {version: 2.0.0}}");
+    let fixture = Fixture::new();
+    fixture.put("demo-1.0.0.tgz", chart("1.0.0", "x")).put("demo-2.0.0.tgz", chart("2.0.0", "x"));
+    let locked = fixture.store("charts: {demo: {version: 2.0.0}}");
     let chart = demo(&locked).await.unwrap();
     assert_eq!((chart.version.as_str(), chart.pin), ("2.0.0", LockState::VersionOnly));
     let requested =
@@ -50,35 +50,36 @@ async fn prefers_the_requested_version_then_the_locked_one() {
         .unwrap_err();
     let expected =
         "chart demo 3.0.0 is not in CHARTS: it has 1.0.0, 2.0.0; request an existing version, or add this one";
-    assert_eq!((site.message(&error).as_str(), error.reason()), (expected, "ChartVersionMissing"));
-    fs::remove_file(site.path("demo-2.0.0.tgz")).unwrap();
+    assert_eq!((fixture.message(&error).as_str(), error.reason()), (expected, "ChartVersionMissing"));
+    fs::remove_file(fixture.path("demo-2.0.0.tgz")).unwrap();
     let chart = demo(&locked).await.unwrap();
     assert_eq!((chart.version.as_str(), chart.pin), ("1.0.0", LockState::Unpinned { locked: Some("2.0.0".into()) }));
 }
 
 #[tokio::test]
 async fn checks_a_locked_digest_only_for_its_version() {
-    let site = Site::new();
-    site.put("demo-1.0.0.tgz", chart("1.0.0", "x"));
-    let digest = demo(&site.store("")).await.unwrap().digest;
-    let pinned = site.store(&format!("charts: {{demo: {{version: 1.0.0, digest: '{digest}'}}}}"));
+    let fixture = Fixture::new();
+    fixture.put("demo-1.0.0.tgz", chart("1.0.0", "x"));
+    let digest = demo(&fixture.store("")).await.unwrap().digest;
+    let pinned = fixture.store(&format!("charts: {{demo: {{version: 1.0.0, digest: '{digest}'}}}}"));
     assert_eq!(demo(&pinned).await.unwrap().pin, LockState::Pinned);
-    site.put("demo-1.0.0.tgz", chart("1.0.0", "changed"));
+    fixture.put("demo-1.0.0.tgz", chart("1.0.0", "changed"));
     let error = demo(&pinned).await.unwrap_err();
-    let found = demo(&site.store("")).await.unwrap().digest;
+    let found = demo(&fixture.store("")).await.unwrap().digest;
     let expected = format!(
         "chart demo 1.0.0 from CHARTS has digest {found}, but the lock has {digest}: its content changed under the same version; take the locked chart, or lock this one with `osdpl charts lock --charts CHARTS demo` if you trust it"
     );
-    assert_eq!((site.message(&error), error.reason()), (expected, "ChartDigestMismatch"));
-    site.put("demo-1.1.0.tgz", chart("1.1.0", "x"));
-    fs::remove_file(site.path("demo-1.0.0.tgz")).unwrap();
+    assert_eq!((fixture.message(&error), error.reason()), (expected, "ChartDigestMismatch"));
+    fixture.put("demo-1.1.0.tgz", chart("1.1.0", "x"));
+    fs::remove_file(fixture.path("demo-1.0.0.tgz")).unwrap();
     assert_eq!(demo(&pinned).await.unwrap().pin, LockState::Unpinned { locked: Some("1.0.0".into()) });
 }
 
 #[tokio::test]
 async fn packs_a_directory_like_helm() {
-    let site = Site::new();
-    site.put("demo/Chart.yaml", depends("file://../library"))
+    let fixture = Fixture::new();
+    fixture
+        .put("demo/Chart.yaml", depends("file://../library"))
         .put("demo/.helmignore", "values_overrides\n*.swp\n")
         .put("demo/values.yaml", "key: x\n")
         .put("demo/templates/a.yaml", "kind: A\n")
@@ -89,8 +90,8 @@ async fn packs_a_directory_like_helm() {
         .link("demo/templates/b.yaml", "../../shared/b.yaml")
         .put("library/Chart.yaml", "name: library\nversion: 1.0.0\ntype: library\n")
         .put("library/templates/_helpers.tpl", "x");
-    let packed = demo(&site.store("")).await.unwrap();
-    let by_hand = Site::new();
+    let packed = demo(&fixture.store("")).await.unwrap();
+    let by_hand = Fixture::new();
     let chart_yaml = depends("file://../library");
     by_hand.put(
         "demo-1.0.0.tgz",
@@ -107,7 +108,7 @@ async fn packs_a_directory_like_helm() {
     assert_eq!(packed.digest, demo(&by_hand.store("")).await.unwrap().digest);
     let bytes = fs::read(&packed.path).unwrap();
     fs::remove_file(&packed.path).unwrap();
-    let repacked = demo(&site.store("")).await.unwrap();
+    let repacked = demo(&fixture.store("")).await.unwrap();
     assert_eq!(
         (repacked.path.as_path(), fs::read(&repacked.path).unwrap()),
         (packed.path.as_path(), bytes),
@@ -117,32 +118,34 @@ async fn packs_a_directory_like_helm() {
 
 #[tokio::test]
 async fn uses_a_library_that_is_linked_into_charts() {
-    let site = Site::new();
-    site.put("demo/Chart.yaml", depends("file://../library"))
+    let fixture = Fixture::new();
+    fixture
+        .put("demo/Chart.yaml", depends("file://../library"))
         .put("library/Chart.yaml", "name: library\nversion: 1.0.0\n")
         .put("library/templates/_x.tpl", "x");
-    let from_neighbour = demo(&site.store("")).await.unwrap().digest;
-    site.link("demo/charts/library", "../../library");
-    assert_eq!(demo(&site.store("")).await.unwrap().digest, from_neighbour);
+    let from_neighbour = demo(&fixture.store("")).await.unwrap().digest;
+    fixture.link("demo/charts/library", "../../library");
+    assert_eq!(demo(&fixture.store("")).await.unwrap().digest, from_neighbour);
 }
 
 #[tokio::test]
 async fn notices_edits_of_all_files() {
-    let site = Site::new();
-    site.put("demo/Chart.yaml", depends("file://../library"))
+    let fixture = Fixture::new();
+    fixture
+        .put("demo/Chart.yaml", depends("file://../library"))
         .put("demo/values.yaml", "key: x\n")
         .put("library/Chart.yaml", "name: library\nversion: 1.0.0\n");
-    let store = site.store("");
+    let store = fixture.store("");
     let mut digests = vec![demo(&store).await.unwrap().digest];
     assert_eq!(demo(&store).await.unwrap().digest, digests[0], "nothing changed");
     let edits: [(&str, Setup); 4] = [
-        ("the same size", |site| done(site.put("demo/values.yaml", "key: y\n"))),
-        ("a new file", |site| done(site.put("demo/templates/a.yaml", "kind: A\n"))),
-        ("the dependency", |site| done(site.put("library/templates/_x.tpl", "x"))),
-        ("a rule", |site| done(site.put("demo/.helmignore", "templates\n"))),
+        ("the same size", |fixture| done(fixture.put("demo/values.yaml", "key: y\n"))),
+        ("a new file", |fixture| done(fixture.put("demo/templates/a.yaml", "kind: A\n"))),
+        ("the dependency", |fixture| done(fixture.put("library/templates/_x.tpl", "x"))),
+        ("a rule", |fixture| done(fixture.put("demo/.helmignore", "templates\n"))),
     ];
     for (what, edit) in edits {
-        edit(&site);
+        edit(&fixture);
         let digest = demo(&store).await.unwrap().digest;
         assert!(!digests.contains(&digest), "{what}");
         digests.push(digest);
@@ -151,25 +154,26 @@ async fn notices_edits_of_all_files() {
 
 #[tokio::test]
 async fn rewrites_damaged_or_missing_archives_in_the_cache() {
-    let site = Site::new();
-    site.put("demo-1.0.0.tgz", chart("1.0.0", "x"));
-    let store = site.store("");
+    let fixture = Fixture::new();
+    fixture.put("demo-1.0.0.tgz", chart("1.0.0", "x"));
+    let store = fixture.store("");
     let path = demo(&store).await.unwrap().path;
     let complete = fs::read(&path).unwrap();
     fs::write(&path, &complete[..10]).unwrap();
     demo(&store).await.unwrap();
     assert_eq!(fs::read(&path).unwrap(), complete);
-    fs::remove_dir_all(site.cache.path()).unwrap();
+    fs::remove_dir_all(fixture.cache.path()).unwrap();
     demo(&store).await.unwrap();
     assert_eq!(fs::read(&path).unwrap(), complete);
 }
 
 #[tokio::test]
 async fn a_failing_chart_does_not_affect_others() {
-    let site = Site::new();
-    site.put("demo-1.0.0.tgz", "broken")
+    let fixture = Fixture::new();
+    fixture
+        .put("demo-1.0.0.tgz", "broken")
         .put("other-1.0.0.tgz", tgz(&[("other/Chart.yaml", "name: other\nversion: 1.0.0\n")]));
-    let store = site.store("");
+    let store = fixture.store("");
     assert!(demo(&store).await.is_err());
     assert_eq!(store.obtain(&ChartRequest::locked("other")).await.unwrap().version, "1.0.0");
     let offered: Vec<_> = store.list_charts().unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::repository::{LOCK, Repository, URL, store};
-use super::{Site, chart, demo, tgz};
+use super::{Fixture, chart, demo, tgz};
 use crate::charts::pull::PullFailure;
 use crate::charts::{ChartRequest, Lock, LockState, Pull, Source, Store};
 
@@ -45,12 +45,12 @@ async fn failed_pulls_say_why_and_what_to_do() {
             "chart demo 1.0.0 is not in https://charts.example/x: the newest version is 1.0.0; request an existing version, or add this one",
         ),
     ] {
-        let site = Site::new();
+        let fixture = Fixture::new();
         let repository = Repository::with(Err(failure));
-        let error = demo(&store(&site, &repository, LOCK)).await.unwrap_err();
-        assert_eq!((site.message(&error).as_str(), error.reason()), (expected, reason));
+        let error = demo(&store(&fixture, &repository, LOCK)).await.unwrap_err();
+        assert_eq!((fixture.message(&error).as_str(), error.reason()), (expected, reason));
         assert_eq!(
-            fs::read_dir(site.cache.path().join("incoming")).unwrap().count(),
+            fs::read_dir(fixture.cache.path().join("incoming")).unwrap().count(),
             0,
             "the incoming folder is not empty"
         );
@@ -77,16 +77,16 @@ async fn rejects_responses_with_another_chart() {
             "chart demo at https://charts.example/x (version 1.0.0) is not usable: it is not a complete gzip-compressed tar archive (invalid gzip header); package or pull it again, and do not install it unless you trust its origin",
         ),
     ] {
-        let site = Site::new();
-        let error = demo(&store(&site, &Repository::with(Ok(response)), LOCK)).await.unwrap_err();
+        let fixture = Fixture::new();
+        let error = demo(&store(&fixture, &Repository::with(Ok(response)), LOCK)).await.unwrap_err();
         assert_eq!((error.to_string().as_str(), error.reason()), (expected, reason));
     }
 }
 
 #[tokio::test]
 async fn a_chart_unknown_to_the_repository_is_missing() {
-    let site = Site::new();
-    let error = demo(&store(&site, &Repository::new(), LOCK)).await.unwrap_err();
+    let fixture = Fixture::new();
+    let error = demo(&store(&fixture, &Repository::new(), LOCK)).await.unwrap_err();
     let expected =
         "chart demo is not in https://charts.example/x; add it there, or name a folder or repository that has it";
     assert_eq!((error.to_string().as_str(), error.reason()), (expected, "ChartMissing"));
@@ -94,9 +94,9 @@ async fn a_chart_unknown_to_the_repository_is_missing() {
 
 #[tokio::test]
 async fn charts_of_repositories_need_a_version() {
-    let site = Site::new();
+    let fixture = Fixture::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
-    let store = store(&site, &repository, "");
+    let store = store(&fixture, &repository, "");
     let error = demo(&store).await.unwrap_err();
     let expected = "chart demo from https://charts.example/x has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts https://charts.example/x demo`";
     assert_eq!((error.to_string().as_str(), error.reason()), (expected, "ChartNotPinned"));
@@ -106,25 +106,25 @@ async fn charts_of_repositories_need_a_version() {
 
 #[tokio::test]
 async fn pulls_a_chart_once_even_across_restarts() {
-    let site = Site::new();
+    let fixture = Fixture::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
-    let first = store(&site, &repository, LOCK);
+    let first = store(&fixture, &repository, LOCK);
     let pulled = demo(&first).await.unwrap();
     assert_eq!((pulled.pin.clone(), pulled.origin.as_str()), (LockState::VersionOnly, URL));
     assert_eq!(demo(&first).await.unwrap(), pulled);
-    assert_eq!(demo(&store(&site, &repository, LOCK)).await.unwrap(), pulled);
+    assert_eq!(demo(&store(&fixture, &repository, LOCK)).await.unwrap(), pulled);
     assert_eq!(repository.pulls(), 1);
 }
 
 #[tokio::test]
 async fn pulls_again_if_the_cache_is_damaged() {
-    let site = Site::new();
+    let fixture = Fixture::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
-    let path = demo(&store(&site, &repository, LOCK)).await.unwrap().path;
+    let path = demo(&store(&fixture, &repository, LOCK)).await.unwrap().path;
     let complete = fs::read(&path).unwrap();
     for damaged in [&complete[..complete.len() - 9], b"".as_slice(), &chart("1.0.0", "y")] {
         fs::write(&path, damaged).unwrap();
-        assert_eq!(demo(&store(&site, &repository, LOCK)).await.unwrap().path, path);
+        assert_eq!(demo(&store(&fixture, &repository, LOCK)).await.unwrap().path, path);
         assert_eq!(fs::read(&path).unwrap(), complete);
     }
     assert_eq!(repository.pulls(), 4);
@@ -132,17 +132,17 @@ async fn pulls_again_if_the_cache_is_damaged() {
 
 #[tokio::test]
 async fn rejects_changed_content_of_the_same_version() {
-    let site = Site::new();
+    let fixture = Fixture::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
-    let before = demo(&store(&site, &repository, LOCK)).await.unwrap();
+    let before = demo(&store(&fixture, &repository, LOCK)).await.unwrap();
     fs::remove_file(&before.path).unwrap();
     repository.publish("demo", "1.0.0", Ok(chart("1.0.0", "changed")));
-    let error = demo(&store(&site, &repository, LOCK)).await.unwrap_err();
+    let error = demo(&store(&fixture, &repository, LOCK)).await.unwrap_err();
     let records: Vec<_> =
-        fs::read_dir(site.cache.path().join("trusted")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        fs::read_dir(fixture.cache.path().join("trusted")).unwrap().map(|entry| entry.unwrap().path()).collect();
     let [record] = records.as_slice() else { panic!("{records:?}") };
     let after = {
-        let fresh = Site::new();
+        let fresh = Fixture::new();
         demo(&store(&fresh, &repository, LOCK)).await.unwrap().digest
     };
     let expected = format!(
@@ -153,7 +153,7 @@ async fn rejects_changed_content_of_the_same_version() {
     assert_eq!((error.to_string(), error.reason()), (expected, "ChartDigestMismatch"));
     fs::remove_file(record).unwrap();
     assert_eq!(
-        demo(&store(&site, &repository, LOCK)).await.unwrap().digest,
+        demo(&store(&fixture, &repository, LOCK)).await.unwrap().digest,
         after,
         "the remedy in the message does not work"
     );
@@ -161,13 +161,14 @@ async fn rejects_changed_content_of_the_same_version() {
 
 #[tokio::test]
 async fn a_locked_digest_overrides_the_first_pull() {
-    let site = Site::new();
+    let fixture = Fixture::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
-    let seen = demo(&store(&site, &repository, LOCK)).await.unwrap().digest;
+    let seen = demo(&store(&fixture, &repository, LOCK)).await.unwrap().digest;
     let other = format!("sha256:{}", "0".repeat(64));
-    let error = demo(&store(&site, &repository, &format!("charts: {{demo: {{version: 1.0.0, digest: '{other}'}}}}")))
-        .await
-        .unwrap_err();
+    let error =
+        demo(&store(&fixture, &repository, &format!("charts: {{demo: {{version: 1.0.0, digest: '{other}'}}}}")))
+            .await
+            .unwrap_err();
     let expected = format!(
         "chart demo 1.0.0 from {URL} has digest {seen}, but the lock has {other}: its content changed under the same version; take the locked chart, or lock this one with `osdpl charts lock --charts {URL} demo` if you trust it"
     );
@@ -176,12 +177,12 @@ async fn a_locked_digest_overrides_the_first_pull() {
 
 #[tokio::test]
 async fn rejects_a_damaged_record_of_a_first_pull() {
-    let site = Site::new();
+    let fixture = Fixture::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
-    demo(&store(&site, &repository, LOCK)).await.unwrap();
-    let record = fs::read_dir(site.cache.path().join("trusted")).unwrap().next().unwrap().unwrap().path();
+    demo(&store(&fixture, &repository, LOCK)).await.unwrap();
+    let record = fs::read_dir(fixture.cache.path().join("trusted")).unwrap().next().unwrap().unwrap().path();
     fs::write(&record, "{").unwrap();
-    let error = demo(&store(&site, &repository, LOCK)).await.unwrap_err();
+    let error = demo(&store(&fixture, &repository, LOCK)).await.unwrap_err();
     let expected = format!(
         "the record of the first pull of chart demo in {} is damaged: EOF while parsing an object at line 1 column 1; remove that file to trust the next pull",
         record.display()
@@ -191,14 +192,14 @@ async fn rejects_a_damaged_record_of_a_first_pull() {
 
 #[tokio::test]
 async fn an_unusable_cache_fails_the_chart() {
-    let site = Site::new();
-    site.put("cache", "a file");
+    let fixture = Fixture::new();
+    fixture.put("cache", "a file");
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     let lock = Lock::parse("x", LOCK).unwrap();
     let pull: Arc<dyn Pull> = Arc::<Repository>::clone(&repository);
-    let store = Store::new(site.path("cache"), Source::Repository { url: URL.into() }, lock, pull);
+    let store = Store::new(fixture.path("cache"), Source::Repository { url: URL.into() }, lock, pull);
     let error = demo(&store).await.unwrap_err();
-    let message = site.message(&error);
+    let message = fixture.message(&error);
     assert!(message.starts_with("the chart cache CHARTS/cache/trusted/demo-1.0.0-"), "{message}");
     assert!(
         message.ends_with(
@@ -219,14 +220,13 @@ fn distinguishes_a_full_disk_from_other_failures() {
 
 #[tokio::test]
 async fn caches_the_error_of_a_failed_pull() {
-    let site = Site::new();
+    let fixture = Fixture::new();
     let repository = Repository::with(Err(PullFailure::Unreachable("down".to_owned())));
-    let caching = store(&site, &repository, LOCK);
+    let caching = store(&fixture, &repository, LOCK);
     let first = demo(&caching).await.unwrap_err();
     assert_eq!(demo(&caching).await.unwrap_err(), first);
-    assert_eq!(caching.last_result(&ChartRequest::locked("demo")), Some(Err(first)));
     assert_eq!(repository.pulls(), 1);
-    let retrying = store(&site, &repository, LOCK).with_retry(Duration::ZERO);
+    let retrying = store(&fixture, &repository, LOCK).with_retry(Duration::ZERO);
     assert!(demo(&retrying).await.is_err());
     repository.publish("demo", "1.0.0", Ok(chart("1.0.0", "x")));
     assert_eq!(demo(&retrying).await.unwrap().version, "1.0.0");
@@ -234,11 +234,11 @@ async fn caches_the_error_of_a_failed_pull() {
 
 #[tokio::test]
 async fn concurrent_requests_share_one_pull() {
-    let site = Site::new();
+    let fixture = Fixture::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     repository.publish("other", "1.0.0", Ok(tgz(&[("other/Chart.yaml", "name: other\nversion: 1.0.0\n")])));
     let lock = "charts: {demo: {version: 1.0.0}, other: {version: 1.0.0}}";
-    let store = store(&site, &repository, lock);
+    let store = store(&fixture, &repository, lock);
     repository.network.forget_permits(1000);
     let waiting: Vec<_> = (0..5)
         .map(|_| {
@@ -251,7 +251,6 @@ async fn concurrent_requests_share_one_pull() {
     while repository.pulls() == 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(store.last_result(&ChartRequest::locked("demo")), None, "a running pull has no result");
     let other = tokio::spawn({
         let store = store.clone();
         async move { store.obtain(&ChartRequest::locked("other")).await }
@@ -265,14 +264,13 @@ async fn concurrent_requests_share_one_pull() {
     }
     assert_eq!(other.await.unwrap().unwrap().name, "other");
     assert_eq!(repository.pulls(), 2);
-    assert_eq!(store.last_result(&ChartRequest::locked("demo")).unwrap().unwrap().version, "1.0.0");
 }
 
 #[tokio::test]
 async fn prefers_the_deployments_repository_then_the_charts() {
-    let site = Site::new();
+    let fixture = Fixture::new();
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
-    let store = store(&site, &repository, "charts: {demo: {version: 1.0.0, repository: 'https://own.example'}}");
+    let store = store(&fixture, &repository, "charts: {demo: {version: 1.0.0, repository: 'https://own.example'}}");
     assert_eq!(demo(&store).await.unwrap().origin, "https://own.example");
     let wanted =
         ChartRequest { repository: Some("oci://mirror.example/charts/".into()), ..ChartRequest::locked("demo") };

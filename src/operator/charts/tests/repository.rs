@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
-use super::Site;
+use super::Fixture;
 use crate::charts::pull::{PullFailure, Request};
 use crate::charts::{Lock, Pull, Source, Store};
 
@@ -71,8 +71,8 @@ impl Pull for Repository {
     }
 }
 
-pub fn store(site: &Site, repository: &Arc<Repository>, lock: &str) -> Store {
+pub fn store(fixture: &Fixture, repository: &Arc<Repository>, lock: &str) -> Store {
     let lock = Lock::parse("values/lock.yaml", lock).unwrap();
     let pull: Arc<dyn Pull> = Arc::<Repository>::clone(repository);
-    Store::new(site.cache.path(), Source::Repository { url: URL.into() }, lock, pull)
+    Store::new(fixture.cache.path(), Source::Repository { url: URL.into() }, lock, pull)
 }

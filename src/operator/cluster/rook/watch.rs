@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::super::Inputs;
-use super::super::inputs::spawn_watch;
+use super::super::watch::spawn_watch;
 use super::rook_resource;
 use osdpl_core::api::DEPLOYMENT_LABEL;
 

@@ -94,12 +94,13 @@ impl Context {
                 tracing::info!(release = %key, revision, in_sync, is_labelled, "adopted");
             }
             Action::Upgrade { delete_jobs } => {
+                outcome.check_prerequisites(key)?;
                 let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
                 // If the chart has changed since the values were rendered for it, the next pass decides again.
                 let digest = release.chart_digest.as_deref().unwrap_or_default();
                 let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };
                 self.cluster.delete_jobs(&key.namespace, delete_jobs).await?;
-                let is_started = self.start_upgrade(name, release, chart, revision, memory).await?;
+                let is_started = self.start_upgrade(name, release, chart, revision, memory);
                 outcome.helm_started.extend(is_started.map(|is_started| (name.to_owned(), is_started)));
             }
             Action::Uninstall { skip_hooks } => {
@@ -138,29 +139,22 @@ impl Context {
         ])
     }
 
-    /// Prepares the cluster for an upgrade and starts it; the result is that of [`Context::start_helm`].
-    async fn start_upgrade(
+    /// Starts an upgrade; the result is that of [`Context::start_helm`].
+    fn start_upgrade(
         &self,
         name: &str,
         release: &DesiredRelease,
         chart: ReadyChart,
         revision: i64,
         memory: &mut Memory,
-    ) -> Result<Option<bool>, Error> {
-        self.cluster.ensure_namespace(&release.key.namespace).await?;
-        if revision == 0 {
-            self.cluster.inherit_crds(&release.key).await?;
-        }
-        for manifest in chart.crds.iter() {
-            self.cluster.apply_crd(manifest).await?;
-        }
+    ) -> Option<bool> {
         let upgrade = build_upgrade(name, release, chart.path);
         let deadline = upgrade.hook_timeout * DEADLINE_HOOKS;
         let is_started = self.start_helm(&release.key, Operation::Upgrade(upgrade), revision + 1, deadline);
         if is_started == Some(true) {
             memory.started.insert(release.key.clone(), release.inputs.clone());
         }
-        Ok(is_started)
+        is_started
     }
 
     /// Starts helm. Returns whether it was started, or `false` if it waits for a free slot; `None` if its values are

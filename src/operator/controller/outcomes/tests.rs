@@ -80,14 +80,14 @@ fn finished_helm_counts_as_running_until_its_record_is_seen() {
     assert_eq!(memory.next_record_read(Timestamp::UNIX_EPOCH), None);
     memory.started.insert(key.clone(), "0a1b".into());
     memory.unread.push(outcome.clone());
-    assert_eq!(memory.unseen()[&key].inputs, "0a1b");
+    assert_eq!(memory.unobserved_processes()[&key].inputs, "0a1b");
     assert!(memory.next_record_read(Timestamp::UNIX_EPOCH).is_some(), "no watch triggers the retry");
     assert!(memory.failures.is_empty(), "the fix depends on the record");
 
     memory.unread.clear();
     memory.process_outcome(&outcome, Some((4, "failed".into())), &Observation::default());
     assert_eq!((memory.failures[&key].fix, memory.failures[&key].inputs.as_str()), (Fix::Time, "0a1b"));
-    assert_eq!(memory.unseen()[&key].inputs, "0a1b", "the watch has not seen it yet");
+    assert_eq!(memory.unobserved_processes()[&key].inputs, "0a1b", "the watch has not reported it yet");
     assert!(memory.started.is_empty());
 }
 
@@ -96,12 +96,12 @@ fn rereads_records_that_the_watch_does_not_show() {
     let uninstalled = Outcome { verb: Verb::Uninstall, exit: Exit::Success, ..failed(Failure::Other) };
     let (key, mut memory) = (uninstalled.release.clone(), Memory::default());
     memory.process_outcome(&uninstalled, None, &Observation::default());
-    let seen = ObservedRelease { revision: 1, status: Status::Deployed, ..ObservedRelease::default() };
-    let read_at = memory.catching_up[&key].read_at;
+    let observed = ObservedRelease { revision: 1, status: Status::Deployed, ..ObservedRelease::default() };
+    let read_at = memory.unobserved[&key].read_at;
     let later = read_at.checked_add(REREAD_DELAY).unwrap();
-    assert!(!memory.catching_up[&key].is_done(Some(&seen)) && memory.overdue(read_at).is_empty());
+    assert!(!memory.unobserved[&key].is_done(Some(&observed)) && memory.overdue(read_at).is_empty());
     assert_eq!(memory.next_record_read(read_at), Some(later));
     assert_eq!(memory.overdue(later), std::slice::from_ref(&key));
     memory.update_record(&key, Some((1, "deployed".into())), later);
-    assert!(memory.catching_up[&key].is_done(Some(&seen)) && memory.overdue(later).is_empty());
+    assert!(memory.unobserved[&key].is_done(Some(&observed)) && memory.overdue(later).is_empty());
 }

@@ -11,7 +11,7 @@ use osdpl_core::desired::{Blocked, ChartInfo, Selection};
 use osdpl_core::endpoint::COMPONENT as ENDPOINT_COMPONENT;
 use osdpl_core::observed::{EndpointProbe, Liveness, Observed, ReleaseKey, RunningHelm};
 use osdpl_core::release::{Status, Verb};
-use osdpl_decide::{Assumed, Snapshot};
+use osdpl_decide::{Assumed, Crds, Snapshot};
 
 /// The sources of assumptions.
 pub(super) struct Assumptions<'a> {
@@ -56,6 +56,11 @@ impl Assumptions<'_> {
         let (_, selection, _) = target(snapshot);
         add_running_helm(&mut snapshot.observed, self.live, &selection);
         snapshot.observed.endpoints = Arc::new(self.reported_endpoints(&selection.releases));
+    }
+
+    /// Returns the CRDs of charts, as far as charts are read.
+    pub(super) fn crds(&self) -> BTreeMap<String, Crds> {
+        self.charts.map(|source| source.snapshot().crds).unwrap_or_default()
     }
 
     /// Returns helm's major version, and the releases whose inputs are guessed because the status does not report it.

@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 
 use super::rights;
-use crate::cluster::{Error, OperatorPods, api_message};
+use crate::cluster::{Error, Namespaces, OperatorPods, api_message};
 use crate::helm::Instance;
 use crate::tasks::{LivenessCheck, NODE_GRACE, Options, Tasks};
 use osdpl_core::observed::Liveness;
@@ -65,22 +65,23 @@ async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> Result<Li
     }))
 }
 
-/// Returns which of these namespaces are being deleted.
-pub(super) async fn terminating_namespaces(
+/// Returns which of these namespaces exist and which are being deleted. Those that may not be read count as existing.
+pub(super) async fn read_namespaces(
     client: &Client,
     names: &BTreeSet<String>,
     unknown: &mut Vec<String>,
-) -> BTreeSet<String> {
+) -> Namespaces {
     let api: Api<Namespace> = Api::all(client.clone());
-    let mut terminating = BTreeSet::new();
+    let (mut all, mut terminating) = (names.clone(), BTreeSet::new());
     for name in names {
         match api.get_metadata_opt(name).await {
             Ok(Some(found)) if found.metadata.deletion_timestamp.is_some() => drop(terminating.insert(name.clone())),
-            Ok(_) => {}
+            Ok(Some(_)) => {}
+            Ok(None) => drop(all.remove(name)),
             Err(error) => {
-                unknown.push(format!("whether namespace {name} is being deleted: {}", api_message(&error)));
+                unknown.push(format!("whether namespace {name} exists or is being deleted: {}", api_message(&error)));
             }
         }
     }
-    terminating
+    Namespaces { all: Some(all), terminating }
 }

@@ -13,7 +13,7 @@ const GAP: &str = "…";
 /// Condenses helm's error to one line of at most about 520 bytes, without dumped objects.
 ///
 /// The line contains the object, the failure and the reason. Secrets must already be removed from the text.
-pub fn condense(text: &str) -> String {
+pub(crate) fn condense(text: &str) -> String {
     let error_text = error_text(text);
     let mut line = String::new();
     for part in error_text.lines().map(trim_line).filter(|part| !part.is_empty()) {

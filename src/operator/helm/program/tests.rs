@@ -65,8 +65,9 @@ async fn helm_sees_only_the_listed_variables() {
         .output()
         .await
         .unwrap();
-    let seen = String::from_utf8(output.stdout).unwrap();
-    let mut names: Vec<&str> = seen.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
+    let environment = String::from_utf8(output.stdout).unwrap();
+    let mut names: Vec<&str> =
+        environment.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
     names.retain(|name| !PASSED_ON.contains(name) && !["PWD", "OLDPWD", "SHLVL", "_"].contains(name));
     names.sort_unstable();
     assert_eq!(
@@ -91,6 +92,6 @@ async fn helm_sees_only_the_listed_variables() {
         "HELM_DRIVER=secret",
         "KUBECONFIG=/own/kubeconfig",
     ] {
-        assert!(seen.lines().any(|seen| seen == line), "{line} is not in\n{seen}");
+        assert!(environment.lines().any(|found| found == line), "{line} is not in\n{environment}");
     }
 }

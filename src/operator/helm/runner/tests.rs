@@ -210,8 +210,8 @@ async fn counts_processes_and_outcomes() {
     let fixture = fixture("cat >\"$home/x\"; case \"$*\" in *bad*) exit 1;; esac").await;
     fixture.run(upgrade("good")).await;
     fixture.run(upgrade("bad")).await;
-    let tally = fixture.runner.tally().verbs[&Verb::Upgrade];
-    assert_eq!((tally.started, tally.succeeded, tally.failed, tally.stopped), (2, 1, 1, 0));
+    let counters = fixture.runner.counters().verbs[&Verb::Upgrade];
+    assert_eq!((counters.started, counters.succeeded, counters.failed, counters.stopped), (2, 1, 1, 0));
 }
 
 #[tokio::test]

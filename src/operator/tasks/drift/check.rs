@@ -66,18 +66,18 @@ impl Checks {
         self.by_object.retain(|id, check| {
             matches!(check.state, CheckState::Pending) || suspects.iter().any(|suspect| suspect.id == *id)
         });
-        let deployed = releases.iter().filter(|(_, seen)| is_deployed(seen));
-        let empty = |(key, seen): &(&ReleaseKey, &ObservedRelease)| {
-            ((*key).clone(), ObservedDrift { revision: seen.revision, objects: Vec::new() })
+        let deployed = releases.iter().filter(|(_, release)| is_deployed(release));
+        let empty = |(key, release): &(&ReleaseKey, &ObservedRelease)| {
+            ((*key).clone(), ObservedDrift { revision: release.revision, objects: Vec::new() })
         };
         let mut found: Found = deployed.map(empty).collect();
         let mut checks = Vec::new();
         for suspect in suspects {
-            let Some((_, seen)) = releases.iter().find(|(key, _)| **key == suspect.release) else { continue };
-            if checks.len() < limit && self.needs_check(suspect, seen.revision) {
-                checks.push(self.read(suspect, seen));
+            let Some((_, release)) = releases.iter().find(|(key, _)| **key == suspect.release) else { continue };
+            if checks.len() < limit && self.needs_check(suspect, release.revision) {
+                checks.push(self.read(suspect, release));
             }
-            if let (Some(drifted), Some(found)) = (self.drift_of(suspect, seen), found.get_mut(&suspect.release)) {
+            if let (Some(drifted), Some(found)) = (self.drift_of(suspect, release), found.get_mut(&suspect.release)) {
                 found.objects.push(drifted);
             }
         }
@@ -102,19 +102,19 @@ impl Checks {
         needed
     }
 
-    fn drift_of(&self, suspect: &Suspect, seen: &ObservedRelease) -> Option<DriftedObject> {
-        let check = self.by_object.get(&suspect.id).filter(|check| check.revision == seen.revision)?;
+    fn drift_of(&self, suspect: &Suspect, release: &ObservedRelease) -> Option<DriftedObject> {
+        let check = self.by_object.get(&suspect.id).filter(|check| check.revision == release.revision)?;
         let CheckState::Read(trace) = &check.state else { return None };
-        let left = seen.body.as_ref()?.applied_objects.get(&suspect.id)?;
-        let change = detect_drift(seen.created_at, left, trace.as_ref())?;
+        let left = release.body.as_ref()?.applied_objects.get(&suspect.id)?;
+        let change = detect_drift(release.created_at, left, trace.as_ref())?;
         Some(DriftedObject { id: suspect.id.clone(), change })
     }
 
-    fn read(&self, suspect: &Suspect, seen: &ObservedRelease) -> impl Future<Output = CheckResult> + Send + use<> {
+    fn read(&self, suspect: &Suspect, observed: &ObservedRelease) -> impl Future<Output = CheckResult> + Send + use<> {
         let (client, release, id) = (self.client.clone(), suspect.release.clone(), suspect.id.clone());
         let (tolerated, problems) = (Arc::clone(&self.tolerated), self.problems.clone());
-        let (began, revision) = (seen.created_at, seen.revision);
-        let left = seen.body.as_ref().map(|body| Arc::clone(&body.applied_objects));
+        let (began, revision) = (observed.created_at, observed.revision);
+        let left = observed.body.as_ref().map(|body| Arc::clone(&body.applied_objects));
         async move {
             let what = format!("{} {}/{}", id.kind.kind, id.namespace, id.name);
             let read = async {

@@ -9,9 +9,9 @@ use osdpl_core::release::Status;
 
 /// Whether this revision is the newest of its release, and deployed.
 ///
-/// helm records an operation before it touches an object. So after an object was seen changed, this tells whether a
-/// helm, this operator's or another one, may have changed it. Watches of objects and records cannot tell, as they are
-/// not ordered among each other.
+/// helm records an operation before it touches an object. If this is still true after a watch has reported a changed
+/// object, then no helm process, of this operator or another one, has changed it. The watches of records can't prove
+/// that, because events of different watches have no order.
 pub(super) async fn is_newest_deployed(client: &Client, release: &ReleaseKey, revision: i64) -> Result<bool, Error> {
     let api = Api::<Secret>::namespaced(client.clone(), &release.namespace);
     let all = ListParams::default().labels(&format!("owner=helm,name={}", release.name));

@@ -8,7 +8,7 @@ use kube::api::LogParams;
 use kube::{Api, Client};
 use tokio::sync::watch;
 
-use super::said::{self, EventMessage, Subject};
+use super::events::{self, EventMessage, Subject};
 use osdpl_core::health::pod::FailedContainer;
 use osdpl_core::scrub::Scrubber;
 
@@ -54,7 +54,7 @@ impl Logs {
 
     /// Fetches the latest event that explains why an object waits.
     pub(super) fn fetch_event(&self, subject: Subject) -> impl Future<Output = EventMessage> + Send + use<> {
-        said::fetch_event(self.client.clone(), self.scrubber.clone(), subject)
+        events::fetch_event(self.client.clone(), self.scrubber.clone(), subject)
     }
 
     /// Fetches a log. A failure is not reported: logs are optional.

@@ -1,11 +1,11 @@
-//! Stores what the watches have seen, and assesses it.
+//! Stores the values from the watches, and assesses them.
 
 mod crons;
+mod explain;
 mod failures;
 mod mounts;
 mod shared;
-mod silent;
-mod told;
+mod unexplained;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,16 +14,16 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
+use explain::{explain_job, explain_workload};
 use failures::Fetched;
 use mounts::MountCheck;
 use shared::Templates;
-use silent::EventCheck;
-use told::{explain_job, explain_workload};
+use unexplained::EventCheck;
 
+use crate::tasks::cache::WatchCache;
+use crate::tasks::health::events::Subject;
 use crate::tasks::health::logs::Wanted;
-use crate::tasks::health::said::Subject;
 use crate::tasks::partial::{Job, Partial};
-use crate::tasks::shard::Shard;
 use osdpl_core::cause::{AffectedObject, Chain, Facts, Input, OwnerRef, Pods, Services};
 use osdpl_core::health::node::Readiness;
 use osdpl_core::health::pod::{OwnerKind, UnreadyPod};
@@ -83,15 +83,15 @@ impl Batch {
 /// The observed objects.
 #[derive(Default)]
 pub(super) struct Store {
-    pub(super) workloads: Vec<Shard<Workload>>,
-    pub(super) jobs: Vec<Shard<Batch>>,
-    pub(super) crons: Vec<Shard<ObservedCronJob>>,
-    pub(super) pods: Vec<Shard<UnreadyPod>>,
+    pub(super) workloads: Vec<WatchCache<Workload>>,
+    pub(super) jobs: Vec<WatchCache<Batch>>,
+    pub(super) crons: Vec<WatchCache<ObservedCronJob>>,
+    pub(super) pods: Vec<WatchCache<UnreadyPod>>,
     /// The selectors of Services.
-    pub(super) services: Vec<Shard<BTreeMap<String, String>>>,
-    pub(super) claims: Vec<Shard<Claim>>,
-    pub(super) classes: Vec<Shard<Class>>,
-    pub(super) nodes: Vec<Shard<(Readiness, Node)>>,
+    pub(super) services: Vec<WatchCache<BTreeMap<String, String>>>,
+    pub(super) claims: Vec<WatchCache<Claim>>,
+    pub(super) classes: Vec<WatchCache<Class>>,
+    pub(super) nodes: Vec<WatchCache<(Readiness, Node)>>,
     /// How long a missing node is waited for.
     pub(super) grace: Duration,
     /// The current time.
@@ -106,23 +106,23 @@ pub(super) struct Store {
     event_checks: BTreeMap<Subject, EventCheck>,
 }
 
-/// Adds a shard for one more watch, and returns its index.
-pub(super) fn add<V: PartialEq>(shards: &mut Vec<Shard<V>>) -> usize {
-    shards.push(Shard::default());
-    shards.len() - 1
+/// Adds a cache for one more watch, and returns its index.
+pub(super) fn add<V: PartialEq>(caches: &mut Vec<WatchCache<V>>) -> usize {
+    caches.push(WatchCache::default());
+    caches.len() - 1
 }
 
 impl Store {
     /// Whether enough was listed to report. Optional kinds must not block the report.
     fn is_listed(&self) -> bool {
-        self.workloads.iter().all(Shard::is_listed)
-            && self.jobs.iter().all(Shard::is_listed)
-            && self.pods.iter().all(Shard::is_listed)
-            && self.services.iter().all(Shard::is_listed)
-            && self.claims.iter().all(Shard::is_listed)
-            && self.crons.iter().all(Shard::is_settled)
-            && self.classes.iter().all(Shard::is_settled)
-            && self.nodes.iter().all(Shard::is_settled)
+        self.workloads.iter().all(WatchCache::is_listed)
+            && self.jobs.iter().all(WatchCache::is_listed)
+            && self.pods.iter().all(WatchCache::is_listed)
+            && self.services.iter().all(WatchCache::is_listed)
+            && self.claims.iter().all(WatchCache::is_listed)
+            && self.crons.iter().all(WatchCache::is_settled)
+            && self.classes.iter().all(WatchCache::is_settled)
+            && self.nodes.iter().all(WatchCache::is_settled)
     }
 
     /// Assesses the store. Requests at most `limit` logs.
@@ -143,7 +143,7 @@ impl Store {
             return None;
         }
         let facts = self.facts();
-        let workloads = self.workloads.iter().flat_map(Shard::entries);
+        let workloads = self.workloads.iter().flat_map(WatchCache::entries);
         let mut workloads: Vec<Workload> = workloads
             .map(|(_, workload)| explain_workload(workload, pods_of(pods, &workload_owner(workload)), &facts))
             .collect();
@@ -151,7 +151,7 @@ impl Store {
         let mut jobs: Vec<ObservedJob> =
             jobs.map(|job| explain_job(job, pods_of(pods, &job_owner(job)), &facts)).collect();
         let (affected, lost) =
-            self.with_scene(&workloads, &jobs, pods, &facts, |scene| (trace_chains(scene), lost_node_chains(scene)));
+            self.with_input(&workloads, &jobs, pods, &facts, |input| (trace_chains(input), lost_node_chains(input)));
         report_root_causes(&mut workloads, &mut jobs, &affected);
         let (crons, failing) = self.crons(pods, &facts);
         let affected: Vec<AffectedObject> = affected.into_iter().flatten().chain(lost).chain(failing).collect();
@@ -163,15 +163,15 @@ impl Store {
     }
 
     fn inventory(&self) -> Option<Arc<BTreeMap<String, Node>>> {
-        let listed = self.nodes.iter().any(Shard::is_listed);
+        let listed = self.nodes.iter().any(WatchCache::is_listed);
         let nodes =
-            self.nodes.iter().flat_map(Shard::entries).map(|((_, name), (_, node))| (name.clone(), node.clone()));
+            self.nodes.iter().flat_map(WatchCache::entries).map(|((_, name), (_, node))| (name.clone(), node.clone()));
         listed.then(|| Arc::new(nodes.collect()))
     }
 
     /// Returns the time until the first of the awaited nodes counts as lost.
     pub(super) fn next_loss(&self) -> Option<Duration> {
-        let nodes = self.nodes.iter().flat_map(Shard::entries);
+        let nodes = self.nodes.iter().flat_map(WatchCache::entries);
         nodes.filter_map(|(_, (presence, _))| presence.remaining_grace(self.now, self.grace)).min()
     }
 
@@ -179,18 +179,18 @@ impl Store {
     pub(super) fn explain_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         let health = self.assess()?;
         let (pods, facts) = (self.pods_by_owner(), self.facts());
-        self.with_scene(&health.workloads, &health.jobs, &pods, &facts, |scene| scene.pod_chain(namespace, name))
+        self.with_input(&health.workloads, &health.jobs, &pods, &facts, |input| input.pod_chain(namespace, name))
     }
 
     /// Returns the Jobs of revisions.
     fn revised_jobs(&self) -> impl Iterator<Item = &ObservedJob> {
-        self.jobs.iter().flat_map(Shard::entries).filter_map(|(_, batch)| match batch {
+        self.jobs.iter().flat_map(WatchCache::entries).filter_map(|(_, batch)| match batch {
             Batch::Job(job) => Some(job),
             Batch::Run(_) => None,
         })
     }
 
-    fn with_scene<T>(
+    fn with_input<T>(
         &self,
         workloads: &[Workload],
         jobs: &[ObservedJob],
@@ -198,7 +198,7 @@ impl Store {
         facts: &Facts<'_>,
         inspect: impl FnOnce(&Input<'_>) -> T,
     ) -> T {
-        let services = self.services.iter().flat_map(Shard::entries);
+        let services = self.services.iter().flat_map(WatchCache::entries);
         let services: Services<'_> =
             services.map(|((namespace, name), selector)| ((namespace.as_str(), name.as_str()), selector)).collect();
         let services = (!self.services.is_empty()).then_some(services);
@@ -206,16 +206,16 @@ impl Store {
     }
 
     fn facts(&self) -> Facts<'_> {
-        let claims = self.claims.iter().flat_map(Shard::entries);
-        let classes = self.classes.iter().flat_map(Shard::entries).map(|(_, class)| (class.name.as_str(), class));
+        let claims = self.claims.iter().flat_map(WatchCache::entries);
+        let classes = self.classes.iter().flat_map(WatchCache::entries).map(|(_, class)| (class.name.as_str(), class));
         let awaited = |node: Readiness| node.remaining_grace(self.now, self.grace).is_some();
-        let nodes = || self.nodes.iter().flat_map(Shard::entries).map(|((_, name), node)| (name.as_str(), node.0));
+        let nodes = || self.nodes.iter().flat_map(WatchCache::entries).map(|((_, name), node)| (name.as_str(), node.0));
         let present = nodes().map(|(name, node)| (name, node == Readiness::Ready || awaited(node)));
         let logs = self.logs.iter().filter_map(|(uid, log)| Some((uid.as_str(), log.text()?)));
         Facts {
             claims: claims.map(|((namespace, name), claim)| ((namespace.as_str(), name.as_str()), claim)).collect(),
-            classes: self.classes.iter().any(Shard::is_listed).then(|| classes.collect()),
-            nodes: self.nodes.iter().any(Shard::is_listed).then(|| present.collect()),
+            classes: self.classes.iter().any(WatchCache::is_listed).then(|| classes.collect()),
+            nodes: self.nodes.iter().any(WatchCache::is_listed).then(|| present.collect()),
             recovering_nodes: nodes().filter(|(_, node)| awaited(*node)).map(|(name, _)| name).collect(),
             absent: self.mount_checks.iter().map(|(uid, check)| (uid.as_str(), check.absent())).collect(),
             rejections: self.refused(),
@@ -226,7 +226,7 @@ impl Store {
 
     fn pods_by_owner(&self) -> Pods<'_> {
         let mut all = Pods::new();
-        for ((namespace, _), pod) in self.pods.iter().flat_map(Shard::entries) {
+        for ((namespace, _), pod) in self.pods.iter().flat_map(WatchCache::entries) {
             all.entry((namespace, pod.owner.kind, &pod.owner.name)).or_default().push(pod);
         }
         for pods in all.values_mut() {
@@ -249,27 +249,27 @@ fn workload_owner(workload: &Workload) -> OwnerRef<'_> {
 }
 
 /// Returns the chain of causes of each workload, followed by that of each Job.
-fn trace_chains(scene: &Input<'_>) -> Vec<Option<AffectedObject>> {
-    let workloads = scene.workloads.iter().map(|workload| {
+fn trace_chains(input: &Input<'_>) -> Vec<Option<AffectedObject>> {
+    let workloads = input.workloads.iter().map(|workload| {
         // A new pod of a complete workload is not reported.
-        let chain = scene.workload_chain(workload).filter(|_| workload.trouble.is_some())?;
+        let chain = input.workload_chain(workload).filter(|_| workload.trouble.is_some())?;
         Some(AffectedObject { release: ReleaseKey::new(&workload.namespace, &workload.release), chain })
     });
-    let jobs = scene.jobs.iter().map(|job| {
-        let chain = scene.job_chain(job).filter(|_| !job.complete)?;
+    let jobs = input.jobs.iter().map(|job| {
+        let chain = input.job_chain(job).filter(|_| !job.complete)?;
         Some(AffectedObject { release: ReleaseKey::new(&job.namespace, &job.release), chain })
     });
     workloads.chain(jobs).collect()
 }
 
 /// Returns the chains from each workload to its missing nodes, except the first, which is already reported.
-fn lost_node_chains(scene: &Input<'_>) -> Vec<AffectedObject> {
+fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     let of = |workload: &&Workload| {
         let release = ReleaseKey::new(&workload.namespace, &workload.release);
-        let chains = scene.lost_node_chains(workload).into_iter().skip(1).take(MAX_LOST_NODES);
+        let chains = input.lost_node_chains(workload).into_iter().skip(1).take(MAX_LOST_NODES);
         chains.map(move |chain| AffectedObject { release: release.clone(), chain }).collect::<Vec<_>>()
     };
-    scene.workloads.iter().copied().filter(|workload| workload.lost_nodes.len() > 1).flat_map(|w| of(&w)).collect()
+    input.workloads.iter().copied().filter(|workload| workload.lost_nodes.len() > 1).flat_map(|w| of(&w)).collect()
 }
 
 /// Reports the root cause in each object that waits for it.

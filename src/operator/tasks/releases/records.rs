@@ -1,15 +1,12 @@
-//! Reads the metadata of release records, and derives the state of each release.
+//! Reads the metadata of release records.
 
 use std::collections::BTreeMap;
 
 use kube::runtime::watcher::Event;
 
-use super::Releases;
-use super::bodies::Bodies;
-use crate::tasks::LivenessCheck;
+use crate::tasks::cache::WatchCache;
 use crate::tasks::partial::{Partial, RecordHead};
-use crate::tasks::shard::Shard;
-use osdpl_core::observed::{Attempt, Liveness, ObservedRelease, PastRevision, RecordBody, ReleaseKey};
+use osdpl_core::observed::{PastRevision, ReleaseKey};
 use osdpl_core::release::{Maker, RecordMeta, Status};
 
 /// The metadata of one record.
@@ -29,9 +26,9 @@ pub(super) struct Newest {
     /// Its metadata.
     pub(super) meta: Option<RecordMeta>,
     /// Every revision, lowest first.
-    history: Vec<PastRevision>,
+    pub(super) history: Vec<PastRevision>,
     /// The newest revision that this operator made, and the digest of its inputs.
-    operator_revision: Option<(u32, Option<String>)>,
+    pub(super) operator_revision: Option<(u32, Option<String>)>,
     /// Whether any revision was ever deployed.
     pub(super) was_deployed: bool,
     /// Why a record of the release cannot be read. Any such record may be the newest.
@@ -40,12 +37,12 @@ pub(super) struct Newest {
 
 /// The records of all releases.
 #[derive(Default)]
-pub(super) struct Records(Vec<Shard<Head>>);
+pub(super) struct Records(Vec<WatchCache<Head>>);
 
 impl Records {
-    /// Adds a shard for one watch.
+    /// Adds a cache for one watch.
     pub(super) fn add(&mut self) -> usize {
-        self.0.push(Shard::default());
+        self.0.push(WatchCache::default());
         self.0.len() - 1
     }
 
@@ -56,11 +53,11 @@ impl Records {
 
     /// Returns the newest record of each release, once everything was listed.
     pub(super) fn newest(&self) -> Option<BTreeMap<ReleaseKey, Newest>> {
-        if !self.0.iter().all(Shard::is_listed) {
+        if !self.0.iter().all(WatchCache::is_listed) {
             return None;
         }
         let mut all: BTreeMap<ReleaseKey, Newest> = BTreeMap::new();
-        for (_, head) in self.0.iter().flat_map(Shard::entries) {
+        for (_, head) in self.0.iter().flat_map(WatchCache::entries) {
             match head {
                 Head::Valid(meta) => all.entry(key(meta)).or_default().add(meta),
                 Head::Malformed { release, why } => {
@@ -107,64 +104,7 @@ fn read(record: &Partial<RecordHead>) -> Option<Head> {
     }
 }
 
-/// Derives the state of all releases from metadata, bodies and the liveness of their owners.
-pub(super) fn seen(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &LivenessCheck) -> Releases {
-    let mut owners = BTreeMap::new();
-    let mut owner_of = |instance: &str| *owners.entry(instance.to_owned()).or_insert_with(|| owner(instance));
-    newest
-        .iter()
-        .map(|(key, newest)| {
-            let mut seen = match &newest.meta {
-                Some(meta) => of_meta(meta, &mut owner_of),
-                // No record's metadata can be read.
-                None => ObservedRelease { status: Status::Unknown, ..ObservedRelease::default() },
-            };
-            seen.was_deployed = newest.was_deployed;
-            seen.history.clone_from(&newest.history);
-            seen.own_inputs = newest.operator_revision.as_ref().and_then(|(_, inputs)| inputs.clone());
-            seen.own_revision = newest.operator_revision.as_ref().map(|(revision, _)| *revision);
-            match newest.meta.as_ref().and_then(|meta| Some((meta, bodies.of(key, meta)?))) {
-                Some((meta, Ok(body))) => seen.body = Some(without_stale_hook(body, meta)),
-                Some((_, Err(why))) => seen.undecodable = Some(why.clone()),
-                None => {}
-            }
-            seen.undecodable = newest.malformed.clone().or(seen.undecodable);
-            (key.clone(), seen)
-        })
-        .collect()
-}
-
-/// Returns the body without a running hook if the operation has ended since the body was read.
-fn without_stale_hook(body: &RecordBody, meta: &RecordMeta) -> RecordBody {
-    let running = is_locked(meta);
-    RecordBody { hook: body.hook.clone().filter(|hook| running || hook.failed), ..body.clone() }
-}
-
 /// Whether an operation is running, or was interrupted.
 pub(super) fn is_locked(meta: &RecordMeta) -> bool {
     meta.status.is_pending() || meta.status == Status::Uninstalling
-}
-
-fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> ObservedRelease {
-    let attempt = match &meta.maker {
-        Maker::Ours(attempt) | Maker::Inherited(attempt) => Some(Attempt {
-            instance: attempt.instance().to_owned(),
-            revision: attempt.revision().into(),
-            owner: owner_of(attempt.instance()),
-        }),
-        Maker::Foreign => None,
-    };
-    ObservedRelease {
-        status: meta.status,
-        revision: meta.revision.into(),
-        created_at: meta.created,
-        inputs: meta.inputs.clone(),
-        catalog: meta.catalog.clone(),
-        images: meta.images.clone(),
-        instances: meta.instances.clone(),
-        split: meta.split.clone(),
-        release: meta.catalog_name.clone(),
-        attempt,
-        ..ObservedRelease::default()
-    }
 }

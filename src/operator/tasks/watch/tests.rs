@@ -43,20 +43,20 @@ async fn survives_old_api_servers_and_malformed_objects() {
     let requests = Arc::new(Mutex::new(Vec::new()));
     let router = Router::new().fallback(old_server).with_state(Arc::clone(&requests));
     let api = Api::<Partial<Job>>::all(Client::new(router, "n"));
-    let (problems, seen, done) = (Problems::default(), Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
-    let (names, notify) = (Arc::clone(&seen), Arc::clone(&done));
+    let (problems, names, done) = (Problems::default(), Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
+    let (reported, notify) = (Arc::clone(&names), Arc::clone(&done));
     let (own_problems, selector) = (problems.clone(), watcher::Config::default());
     let watch = tokio::spawn(follow(api, selector, own_problems, move |update| {
         if let Update::Event(Event::InitApply(object) | Event::Apply(object)) = update {
-            names.lock().unwrap().push(object.metadata.name.unwrap());
+            reported.lock().unwrap().push(object.metadata.name.unwrap());
             notify.notify_one();
         }
     }));
     done.notified().await;
-    assert_eq!(*seen.lock().unwrap(), ["listed"]);
+    assert_eq!(*names.lock().unwrap(), ["listed"]);
     done.notified().await;
     watch.abort();
-    assert_eq!(*seen.lock().unwrap(), ["listed", "watched"]);
+    assert_eq!(*names.lock().unwrap(), ["listed", "watched"]);
     let received = requests.lock().unwrap();
     assert!(received[1].contains("limit=100") && received[2].contains("resourceVersion=1"), "{received:?}");
 }

@@ -69,14 +69,14 @@ fn deployed(revision: i64) -> ObservedRelease {
 }
 
 /// Returns the drift found for the Service, which its watch has reported as deleted, after running all checks.
-async fn found(checks: &mut Checks, seen: &ObservedRelease) -> Vec<String> {
+async fn found(checks: &mut Checks, release: &ObservedRelease) -> Vec<String> {
     let key = ReleaseKey::new("openstack", "store");
     let suspects = [Suspect { release: key.clone(), id: id(), trace: None }];
-    let (_, results) = checks.found(&[(&key, seen)], &suspects, 4);
+    let (_, results) = checks.found(&[(&key, release)], &suspects, 4);
     for result in join_all(results).await {
         checks.store_result(result);
     }
-    let (found, results) = checks.found(&[(&key, seen)], &suspects, 4);
+    let (found, results) = checks.found(&[(&key, release)], &suspects, 4);
     assert!(results.is_empty(), "checked again without a new suspicion");
     found[&key].objects.iter().map(ToString::to_string).collect()
 }

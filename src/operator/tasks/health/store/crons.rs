@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Batch, Store, pods_of};
-use crate::tasks::shard::Shard;
+use crate::tasks::cache::WatchCache;
 use osdpl_core::api::CauseObject;
 use osdpl_core::cause::{AffectedObject, Chain, Facts, Link, Pods};
 use osdpl_core::health::cron;
@@ -14,7 +14,7 @@ impl Store {
     /// Returns the `CronJobs`, and those of them that fail.
     pub(super) fn crons(&self, pods: &Pods<'_>, facts: &Facts<'_>) -> (Vec<ObservedCronJob>, Vec<AffectedObject>) {
         let (mut all, mut affected, mut runs) = (Vec::new(), Vec::new(), self.runs());
-        for (_, cron) in self.crons.iter().flat_map(Shard::entries) {
+        for (_, cron) in self.crons.iter().flat_map(WatchCache::entries) {
             let pod_trouble = |run: &str| {
                 let pod = pods_of(pods, &(cron.namespace.as_str(), OwnerKind::Job, run)).first()?;
                 Some(facts.explain(&cron.namespace, pod)?.trouble).filter(|trouble| trouble.stuck)
@@ -33,7 +33,7 @@ impl Store {
     /// Returns the Jobs that each `CronJob` started, by its namespace and name.
     fn runs(&self) -> BTreeMap<(&str, &str), Vec<(&str, &Run)>> {
         let mut all: BTreeMap<(&str, &str), Vec<(&str, &Run)>> = BTreeMap::new();
-        for ((namespace, name), batch) in self.jobs.iter().flat_map(Shard::entries) {
+        for ((namespace, name), batch) in self.jobs.iter().flat_map(WatchCache::entries) {
             if let Batch::Run(run) = batch {
                 all.entry((namespace, &run.cron)).or_default().push((name, run));
             }

@@ -1,8 +1,8 @@
 //! Decides which logs to fetch to explain failures, and keeps them.
 
 use super::{Store, job_owner, workload_owner};
+use crate::tasks::cache::WatchCache;
 use crate::tasks::health::logs::{Log, Wanted};
-use crate::tasks::shard::Shard;
 use osdpl_core::cause::{OwnerRef, Pods};
 
 /// The maximum number of attempts to fetch a log.
@@ -47,12 +47,12 @@ impl Store {
     /// Returns the failed containers that explain the failing Jobs and workloads, one pod for each.
     pub(super) fn failures(&self, pods: &Pods<'_>) -> Vec<Wanted> {
         let jobs = self.revised_jobs().filter(|job| !job.complete);
-        let workloads = self.workloads.iter().flat_map(Shard::entries);
-        let places = jobs.map(job_owner).chain(workloads.map(|(_, workload)| workload_owner(workload)));
-        let first = places.filter_map(|place: OwnerRef<'_>| {
-            let pod = pods.get(&place)?.first()?;
+        let workloads = self.workloads.iter().flat_map(WatchCache::entries);
+        let owners = jobs.map(job_owner).chain(workloads.map(|(_, workload)| workload_owner(workload)));
+        let first = owners.filter_map(|owner: OwnerRef<'_>| {
+            let pod = pods.get(&owner)?.first()?;
             let failing = pod.cause.as_ref()?.failing.clone()?;
-            let (namespace, pod, uid) = (place.0.to_owned(), pod.name.clone(), pod.uid.clone());
+            let (namespace, pod, uid) = (owner.0.to_owned(), pod.name.clone(), pod.uid.clone());
             Some(Wanted { namespace, pod, uid, failing })
         });
         first.collect()

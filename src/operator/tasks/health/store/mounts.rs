@@ -8,7 +8,7 @@ use osdpl_core::health::pod::Mount;
 /// The state of the mount checks of a pod.
 #[derive(Default)]
 pub(super) struct MountCheck {
-    /// How many times its containers were seen being created.
+    /// The number of checks in which its containers were being created.
     rounds: u32,
     in_flight: bool,
     absent: Vec<Mount>,
@@ -35,7 +35,7 @@ impl Store {
     /// Counts a round for the pod that represents each owner, and returns the pods whose mounts to check now.
     pub(in crate::tasks::health) fn due_mount_queries(&mut self) -> Vec<MountQuery> {
         let pods = self.pods_by_owner();
-        let first = pods.iter().filter_map(|(place, pods)| Some((place.0, *pods.first()?)));
+        let first = pods.iter().filter_map(|(owner, pods)| Some((owner.0, *pods.first()?)));
         let first: Vec<MountQuery> = first
             .filter(|(_, pod)| !pod.requirements.mounts.is_empty())
             .map(|(namespace, pod)| MountQuery {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::mounts::is_due;
 use super::{Store, job_owner, workload_owner};
-use crate::tasks::health::said::{CLAIM, EventMessage, Subject};
-use crate::tasks::shard::Shard;
+use crate::tasks::cache::WatchCache;
+use crate::tasks::health::events::{CLAIM, EventMessage, Subject};
 use osdpl_core::catalog::WorkloadKind;
 use osdpl_core::cause::{OwnerRef, Pods};
 use osdpl_core::health::pod::OwnerKind;
@@ -15,7 +15,7 @@ use osdpl_core::observed::{ClaimPhase, Workload};
 /// The state of the event queries of an object.
 #[derive(Default)]
 pub(super) struct EventCheck {
-    /// How many times it was seen waiting.
+    /// The number of checks in which it was waiting.
     rounds: u32,
     in_flight: bool,
     message: Option<String>,
@@ -26,7 +26,7 @@ impl Store {
     pub(super) fn unexplained(&self, pods: &Pods<'_>) -> Vec<Subject> {
         let subject =
             |kind, namespace: &str, name: &str| Subject { kind, namespace: namespace.into(), name: name.into() };
-        let workloads = self.workloads.iter().flat_map(Shard::entries).map(|(_, workload)| workload);
+        let workloads = self.workloads.iter().flat_map(WatchCache::entries).map(|(_, workload)| workload);
         let workloads = workloads.filter(|workload| lacks_pods(workload, pods)).filter_map(|workload| {
             let kind = match workload.kind {
                 // Its conditions explain why it waits.
@@ -39,7 +39,7 @@ impl Store {
         let jobs =
             self.revised_jobs().filter(|job| !job.complete && !job.failed && !pods.contains_key(&job_owner(job)));
         let jobs = jobs.map(|job| subject("Job", &job.namespace, &job.name));
-        let claims = self.claims.iter().flat_map(Shard::entries).map(|(_, claim)| claim);
+        let claims = self.claims.iter().flat_map(WatchCache::entries).map(|(_, claim)| claim);
         let claims = claims.filter(|claim| claim.phase == ClaimPhase::Pending && claim.release.is_some());
         workloads.chain(jobs).chain(claims.map(|claim| subject(CLAIM, &claim.namespace, &claim.name))).collect()
     }
@@ -73,7 +73,7 @@ impl Store {
 
     /// Returns why the pods of workloads and Jobs cannot be created.
     pub(super) fn refused(&self) -> BTreeMap<OwnerRef<'_>, &str> {
-        let deployments = self.workloads.iter().flat_map(Shard::entries);
+        let deployments = self.workloads.iter().flat_map(WatchCache::entries);
         let deployments = deployments.filter_map(|(_, workload)| {
             let trouble = workload.trouble.as_ref()?;
             Some((workload_owner(workload), trouble.message.as_str()))

@@ -40,17 +40,17 @@ impl Observation {
     }
 
     /// Returns the `CronJobs` of releases.
-    pub fn cron_jobs(&self) -> &[ObservedCronJob] {
+    pub(crate) fn cron_jobs(&self) -> &[ObservedCronJob] {
         &self.health.crons
     }
 
     /// Returns the volume claims of releases.
-    pub fn volume_claims(&self) -> &[Claim] {
+    pub(crate) fn volume_claims(&self) -> &[Claim] {
         &self.health.claims
     }
 
     /// Returns the `StorageClasses` of the cluster; `None` if they may not be listed.
-    pub fn storage_classes(&self) -> Option<&[Class]> {
+    pub(crate) fn storage_classes(&self) -> Option<&[Class]> {
         self.health.classes.as_deref()
     }
 
@@ -65,7 +65,7 @@ impl Observation {
     }
 
     /// Returns the nodes for sharing.
-    pub fn shared_nodes(&self) -> Option<Arc<BTreeMap<String, Node>>> {
+    pub(crate) fn shared_nodes(&self) -> Option<Arc<BTreeMap<String, Node>>> {
         self.health.nodes.clone()
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Files and folders with their state at the time of reading. The state of a folder changes with its entries.
 #[derive(Clone, Debug, Default)]
-pub struct FileStates(Vec<(PathBuf, State)>);
+pub(crate) struct FileStates(Vec<(PathBuf, State)>);
 
 /// Inode, size, and both times to the nanosecond; `None` if the path does not exist.
 type State = Option<(u64, u64, i64, i64, i64, i64)>;

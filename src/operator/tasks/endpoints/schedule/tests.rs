@@ -63,7 +63,7 @@ impl Fixture {
     }
 
     fn reported(&self) -> Vec<(String, Option<String>)> {
-        self.schedule.found().into_iter().map(|(key, seen)| (key.name, seen.trouble)).collect()
+        self.schedule.found().into_iter().map(|(key, probe)| (key.name, probe.trouble)).collect()
     }
 }
 

@@ -10,25 +10,25 @@ use super::chart::{Chart, ChartRequest};
 use super::contents::Contents;
 use super::digest::Digest;
 use super::error::{Error, Mismatch};
+use super::file_states::FileStates;
 use super::folder::Folder;
 use super::lock::{Lock, LockEntry};
 use super::metadata::Metadata;
 use super::problem::ChartProblem;
 use super::pull::Request;
-use super::seen::FileStates;
 
 /// The cache and the lock. All operations are blocking.
 #[derive(Clone, Debug)]
-pub struct ChartFiles {
+pub(crate) struct ChartFiles {
     pub(super) cache: Cache,
     pub(super) lock: Lock,
 }
 
 /// A chart, and the states of the files it was made from.
-pub type StoredChart = (Chart, FileStates);
+pub(crate) type StoredChart = (Chart, FileStates);
 
 /// The result of looking up a repository's chart in the cache.
-pub struct CacheLookup {
+pub(crate) struct CacheLookup {
     /// The expected digest, if known.
     pub(super) expected: Option<Expected>,
     /// The chart, if it is in the cache.
@@ -39,8 +39,8 @@ impl ChartFiles {
     /// Reads the chart from a folder of the user, and stores it in the cache.
     pub(super) fn in_folder(&self, folder: &Path, wanted: &ChartRequest) -> Result<StoredChart, Error> {
         let pinned = self.lock.charts.get(&wanted.name);
-        let mut seen = FileStates::default();
-        let found = Folder::open(folder)?.read(&wanted.name, wanted.version.as_deref(), pinned, &mut seen)?;
+        let mut states = FileStates::default();
+        let found = Folder::open(folder)?.read(&wanted.name, wanted.version.as_deref(), pinned, &mut states)?;
         let (metadata, contents, path) = found;
         let digest = Digest::of(&contents);
         if let Some(expected) = locked_digest(pinned, &metadata.version)
@@ -53,7 +53,7 @@ impl ChartFiles {
                 digest,
             ));
         }
-        self.write_to_cache(metadata, digest, &contents, path.display().to_string(), seen)
+        self.write_to_cache(metadata, digest, &contents, path.display().to_string(), states)
     }
 
     /// Looks up a repository's chart in the cache.
@@ -80,7 +80,7 @@ impl ChartFiles {
         let Request { repository, chart: name, version } = request;
         let unreadable = |problem| Error::Unreadable {
             name: name.clone(),
-            place: format!("{repository} (version {version})"),
+            location: format!("{repository} (version {version})"),
             problem,
         };
         let file = File::open(pulled).map_err(|error| Error::cache(pulled, &error))?;
@@ -91,7 +91,7 @@ impl ChartFiles {
             ChartProblem::OtherVersion { found, .. } => {
                 let found = format!("the repository returned {found}");
                 let (name, version) = (name.clone(), version.clone());
-                Error::VersionMissing { name, version, place: repository.clone(), found }
+                Error::VersionMissing { name, version, location: repository.clone(), found }
             }
             other => unreadable(other),
         })?;
@@ -115,24 +115,24 @@ impl ChartFiles {
         }
     }
 
-    fn mismatch(&self, chart: &Metadata, place: String, expected: &Expected, found: Digest) -> Error {
+    fn mismatch(&self, chart: &Metadata, location: String, expected: &Expected, found: Digest) -> Error {
         let Metadata { name, version, .. } = chart.clone();
         let (expected_by, remedy) = match expected {
             Expected::Locked(_) => (
                 "the lock has",
                 format!(
-                    "take the locked chart, or lock this one with `osdpl charts lock --charts {place} {name}` if you trust it"
+                    "take the locked chart, or lock this one with `osdpl charts lock --charts {location} {name}` if you trust it"
                 ),
             ),
             Expected::FirstPull(_) => {
-                let request = Request { repository: place.clone(), chart: name.clone(), version: version.clone() };
+                let request = Request { repository: location.clone(), chart: name.clone(), version: version.clone() };
                 let record = self.cache.record_path(&request);
                 let remedy = format!("find out why; if you trust it, remove {} to pull it again", record.display());
                 ("the first pull had", remedy)
             }
         };
         let expected = expected.digest().clone();
-        Error::DigestMismatch(Box::new(Mismatch { name, version, place, expected_by, expected, found, remedy }))
+        Error::DigestMismatch(Box::new(Mismatch { name, version, location, expected_by, expected, found, remedy }))
     }
 
     fn write_to_cache(
@@ -141,21 +141,21 @@ impl ChartFiles {
         digest: Digest,
         contents: &Contents,
         origin: String,
-        seen: FileStates,
+        states: FileStates,
     ) -> Result<StoredChart, Error> {
         self.cache.write_archive(&chart, &digest, contents)?;
-        Ok(self.stored_chart(chart, digest, origin, seen))
+        Ok(self.stored_chart(chart, digest, origin, states))
     }
 
-    fn stored_chart(&self, chart: Metadata, digest: Digest, origin: String, mut seen: FileStates) -> StoredChart {
+    fn stored_chart(&self, chart: Metadata, digest: Digest, origin: String, mut states: FileStates) -> StoredChart {
         let path = self.cache.archive(&chart, &digest);
-        seen.record(&path);
-        (Chart::new(chart, digest, path, origin, &self.lock), seen)
+        states.record(&path);
+        (Chart::new(chart, digest, path, origin, &self.lock), states)
     }
 }
 
 /// The expected digest of a chart, and where it is from.
-pub enum Expected {
+pub(crate) enum Expected {
     Locked(Digest),
     FirstPull(Digest),
 }

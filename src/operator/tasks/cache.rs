@@ -12,20 +12,20 @@ pub(super) type Name = (String, String);
 
 /// The values of one watch. While the watch lists anew, the previous values stay visible.
 #[derive(Debug)]
-pub(super) struct Shard<V> {
+pub(super) struct WatchCache<V> {
     current: BTreeMap<Name, V>,
     incoming: Option<BTreeMap<Name, V>>,
     listed: bool,
     failed: bool,
 }
 
-impl<V> Default for Shard<V> {
+impl<V> Default for WatchCache<V> {
     fn default() -> Self {
         Self { current: BTreeMap::new(), incoming: None, listed: false, failed: false }
     }
 }
 
-impl<V: PartialEq> Shard<V> {
+impl<V: PartialEq> WatchCache<V> {
     /// Applies an update of a watch. Returns whether any value changed.
     ///
     /// `read` makes the value of an object; `None` ignores the object.

@@ -6,14 +6,14 @@ use super::super::{Exit, Outcome, Verb};
 
 /// Counters per verb, since the process started.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// The counters of each verb.
-    pub verbs: BTreeMap<Verb, VerbTally>,
+    pub verbs: BTreeMap<Verb, VerbCounters>,
 }
 
 /// Counters of one verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct VerbTally {
+pub(crate) struct VerbCounters {
     /// Processes started, including those that are running.
     pub started: u64,
     /// Processes that succeeded.
@@ -27,12 +27,12 @@ pub struct VerbTally {
 }
 
 impl Counters {
-    pub(super) fn of(&mut self, verb: Verb) -> &mut VerbTally {
+    pub(super) fn of(&mut self, verb: Verb) -> &mut VerbCounters {
         self.verbs.entry(verb).or_default()
     }
 }
 
-impl VerbTally {
+impl VerbCounters {
     pub(super) fn add(&mut self, outcome: &Outcome) {
         self.seconds += outcome.duration.as_secs_f64();
         match outcome.exit {

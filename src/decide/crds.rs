@@ -1,0 +1,79 @@
+//! CRDs that the installation or upgrade of a release needs.
+//!
+//! osdpl applies them itself, because helm would install CRDs once and never upgrade them
+//! (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>).
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+
+use super::action::{Action, Planned};
+use super::draft::Draft;
+use super::requests::{Read, Received, Response};
+use osdpl_core::api::reason;
+use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::plan::Wait;
+
+/// Plans the CRDs that an upgrade of the release `name` needs.
+///
+/// # Errors
+/// Returns the wait that replaces the upgrade if the CRDs can't be read.
+pub(crate) fn plan(draft: &mut Draft<'_>, name: &str, key: &ReleaseKey, observed: &Observed) -> Result<(), Wait> {
+    let is_new = !observed.releases.contains_key(key);
+    let transfers = if is_new { transfers(draft, key)? } else { Vec::new() };
+    let definitions = outdated_crds(draft, name, key)?;
+    for planned in transfers.into_iter().chain(definitions) {
+        draft.add(planned);
+    }
+    Ok(())
+}
+
+/// Returns the transfers of CRDs that an uninstalled release of the same name in another namespace left behind.
+///
+/// helm refuses to install over objects that another release owns (helm: `action.checkOwnership`), and upstream's
+/// mariadb chart keeps the CRDs of its templates at an uninstall.
+fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Vec<Planned>, Wait> {
+    let found = match draft.read(Read::AbandonedCrds(key.clone())) {
+        Some(Received { response: Response::AbandonedCrds(Ok(found)), .. }) => found,
+        Some(received @ Received { response: Response::AbandonedCrds(Err(why)), .. }) => {
+            return Err(blocked(draft, received, why));
+        }
+        _ => return Ok(Vec::new()),
+    };
+    let transfer = |definition| {
+        let action = Action::TransferCrd { definition, release: key.clone() };
+        Planned::new(action, "the release that owns it was uninstalled, and helm installs over no foreign objects")
+    };
+    Ok(found.iter().cloned().map(transfer).collect())
+}
+
+/// Returns the actions that apply the CRDs of a release's chart that are missing or differ.
+fn outdated_crds(draft: &mut Draft<'_>, name: &str, key: &ReleaseKey) -> Result<Vec<Planned>, Wait> {
+    let Some(definitions) = draft.snapshot.charts.crds.get(name) else { return Ok(Vec::new()) };
+    let definitions =
+        definitions.as_ref().map_err(|why| Wait::Blocked { reason: reason::CHART.into(), message: why.clone() })?;
+    let mut outdated = Vec::new();
+    for definition in definitions.iter() {
+        let stored = match draft.read(Read::Crd(definition.name_any())) {
+            Some(Received { response: Response::Crd(Ok(stored)), .. }) => stored,
+            Some(received @ Received { response: Response::Crd(Err(why)), .. }) => {
+                return Err(blocked(draft, received, why));
+            }
+            _ => continue,
+        };
+        let why = match stored {
+            Some(stored) if stored.spec == definition.spec => continue,
+            Some(_) => format!("the chart of {name} has another version, and helm does not upgrade CRDs"),
+            None => format!("the chart of {name} needs it"),
+        };
+        let action = Action::ApplyCrd { release: key.clone(), definition: Arc::new(definition.clone()) };
+        outdated.push(Planned::new(action, why));
+    }
+    Ok(outdated)
+}
+
+/// Returns the wait for a read that the API server refuses. It is repeated once the response is outdated.
+fn blocked(draft: &mut Draft<'_>, received: &Received, why: &str) -> Wait {
+    draft.requeue(received.until());
+    Wait::Blocked { reason: reason::FAILED.into(), message: why.to_owned() }
+}

@@ -1,0 +1,96 @@
+//! The watched objects of a snapshot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde_json::Value;
+
+use super::requests::Reference;
+use osdpl_core::desired::Unavailable;
+use osdpl_core::observed::ReleaseKey;
+
+/// The data of an object, by key.
+pub type Data = BTreeMap<String, Vec<u8>>;
+
+/// The state of a watched object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum ObjectState {
+    /// The watch has not reported the object yet.
+    #[default]
+    Unread,
+    /// The object does not exist.
+    Missing,
+    /// The object exists and has this data.
+    Read(Arc<Data>),
+    /// The object can't be read, for this reason.
+    Failed(String),
+}
+
+/// The watched objects.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    /// The objects that the spec names.
+    pub named: BTreeMap<Reference, ObjectState>,
+    /// Foreign objects that have the name of one of ours.
+    pub foreign: BTreeMap<Reference, ObjectState>,
+    /// The Secrets with our label, by namespace and name.
+    pub secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
+    /// The `ConfigMap`s with our label, by namespace and name.
+    pub maps: BTreeMap<ReleaseKey, Arc<ConfigMap>>,
+    /// The names of all namespaces; `None` if they may not be listed.
+    pub namespaces: Option<BTreeSet<String>>,
+    /// Whether the API server has responded to the lists of our objects and of namespaces, even with a refusal.
+    pub listed: bool,
+    /// Rook's objects by kind and name; an error contains the reason.
+    pub rook: BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>,
+}
+
+impl Objects {
+    /// Returns the value of one key of an object that the spec names.
+    ///
+    /// # Errors
+    /// Returns what is missing and what to do, without any of the object's values.
+    pub fn get(&self, reference: &Reference, key: &str) -> Result<Vec<u8>, Unavailable> {
+        let data = self.data(reference, || format!("create it with the key {key:?}"))?;
+        data.get(key).cloned().ok_or_else(|| {
+            let keys = data.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            Unavailable::Missing(format!(
+                "{reference} has no key {key:?} (it has: {keys}); add the key or name another one"
+            ))
+        })
+    }
+
+    /// Returns all data of an object that the spec names.
+    ///
+    /// # Errors
+    /// Returns what is missing and what to do, without any of the object's values.
+    pub(crate) fn all(&self, reference: &Reference) -> Result<Data, Unavailable> {
+        self.data(reference, || "create it, or correct the name".into()).map(|data| (*data).clone())
+    }
+
+    fn data(&self, reference: &Reference, remedy: impl FnOnce() -> String) -> Result<Arc<Data>, Unavailable> {
+        match self.named.get(reference) {
+            None | Some(ObjectState::Unread) => Err(Unavailable::Unusable(format!("{reference} is being read"))),
+            Some(ObjectState::Missing) => {
+                Err(Unavailable::Missing(format!("{reference} does not exist; {}", remedy())))
+            }
+            Some(ObjectState::Failed(error)) => {
+                Err(Unavailable::Unusable(format!("{reference} can't be read: {error}")))
+            }
+            Some(ObjectState::Read(data)) => Ok(Arc::clone(data)),
+        }
+    }
+
+    /// Returns Rook's objects of a kind, by name.
+    ///
+    /// # Errors
+    /// Returns why they can't be listed.
+    pub(crate) fn rook_objects(&self, kind: &str) -> Result<&BTreeMap<String, Value>, String> {
+        match self.rook.get(kind) {
+            None => Err(format!("{kind}s are being read")),
+            Some(Ok(objects)) => Ok(objects),
+            Some(Err(problem)) => Err(problem.clone()),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Starts watches, and interprets their errors.
+
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt};
+use kube::runtime::{WatchStreamExt, watcher};
+use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Passes all events of a watch to `apply` until the handle is dropped; `trigger` is notified if `apply` returns that
+/// something changed.
+pub(super) fn spawn_watch<E: Send + 'static>(
+    events: impl Stream<Item = Result<E, watcher::Error>> + Send + 'static,
+    trigger: Arc<Notify>,
+    mut apply: impl FnMut(Result<E, watcher::Error>) -> bool + Send + 'static,
+) -> AbortOnDropHandle<()> {
+    let watch = events.default_backoff().for_each(move |event| {
+        if apply(event) {
+            trigger.notify_one();
+        }
+        std::future::ready(())
+    });
+    AbortOnDropHandle::new(tokio::spawn(watch))
+}
+
+/// Whether the API server forbids the watch. All other errors are retried.
+pub(super) fn is_forbidden(error: &watcher::Error) -> bool {
+    let forbids = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_forbidden());
+    match error {
+        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => forbids(error),
+        watcher::Error::WatchError(_) | watcher::Error::WatchFailed(_) | watcher::Error::NoResourceVersion => false,
+    }
+}
