@@ -1,9 +1,11 @@
 //! The environment of a test: a control plane, a namespace, a folder.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cluster::{AuditEntry, Cluster};
 use futures::FutureExt;
@@ -36,6 +38,7 @@ pub struct World {
 pub fn run_test(name: &str, test: impl AsyncFnOnce(&World)) {
     RUNTIME.block_on(async {
         let world = Box::pin(World::new(name)).await;
+        let started = Instant::now();
         let run = async {
             test(&world).await;
             world.check_no_leaked_secrets().await;
@@ -47,7 +50,15 @@ pub fn run_test(name: &str, test: impl AsyncFnOnce(&World)) {
             dump::print(&world).await;
             resume_unwind(panic);
         }
+        record_duration(name, started.elapsed());
     });
+}
+
+/// Appends the duration of a passed test to `target/tmp/durations.tsv`, in seconds. libtest does not report durations.
+fn record_duration(name: &str, duration: Duration) {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("durations.tsv");
+    let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+    writeln!(file, "{name}\t{:.1}", duration.as_secs_f64()).unwrap();
 }
 
 /// Waits for a future with a timeout.
