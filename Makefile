@@ -10,6 +10,9 @@ export CHARTS
 MDBOOK := $(or $(wildcard target/tools/bin/mdbook),mdbook)
 MDBOOK_VERSION := 0.5.4
 
+# Integration tests mostly wait for a control plane of their own.
+TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
+
 .PHONY: help build check test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
 
 help:
@@ -40,7 +43,7 @@ check: lint
 test: lint
 	$(CARGO) test --workspace --no-run
 	target="$${CARGO_TARGET_DIR:-target}" && "$$target/debug/cluster" programs && "$$target/debug/cluster" python
-	$(CARGO) test --workspace --no-fail-fast
+	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --no-fail-fast
 
 ## make test-charts test with upstream's charts: rendering, RBAC, complete clouds, adopting a manual install; CHARTS=DIR
 test-charts:

@@ -1,6 +1,5 @@
 //! A pool of control planes that tests reuse, because starting one takes longer than most tests.
 
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -22,10 +21,9 @@ use crate::world::with_timeout;
 /// The namespace of the operator's chart, and the name of its release and service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 
-/// The maximum number of concurrent control planes: each needs more than half a gigabyte, and a core while a test runs.
-fn planes() -> usize {
-    std::thread::available_parallelism().map_or(2, NonZero::get).clamp(2, 6)
-}
+/// The maximum number of concurrent control planes. Tests mostly wait, so one for each thread of libtest; each needs more
+/// than half a gigabyte of memory.
+const MAX_PLANES: usize = 8;
 
 /// The label of the tests' namespaces.
 pub const TEST_LABEL: &str = "osdpl.dev/test";
@@ -41,7 +39,7 @@ const CLUSTER_SCOPED: [(&str, &str); 4] = [
 /// The runtime of all tests; clients depend on it, so it must outlive each of them.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(planes())));
+static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_PLANES)));
 static IDLE: Mutex<Vec<Plane>> = Mutex::new(Vec::new());
 
 /// A control plane with the operator's own chart.
