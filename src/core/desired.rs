@@ -36,7 +36,7 @@ pub use features::{list_feature_secrets, redact_url_logins};
 pub use installed::{RejectedMoves, identify_release, reject_moves};
 pub use job_facts::{JobFacts, fact_config_maps};
 pub use layers::layers;
-pub use names::has_unknown_names;
+pub use names::{check_names, has_unknown_names};
 pub use nulls::find_lost_nulls;
 pub use per_node::{NodeSplit, NodeTarget, OVERRIDES_FIELD as OVERRIDES, list_node_layers, parse_target};
 pub use resolve::{ResolvedLayers, redact, resolve, resolve_with_layers};

@@ -13,11 +13,11 @@ fn unknown<'a>(field: String, kind: &str, name: &str, known: impl IntoIterator<I
 
 /// Whether a spec has a name that the catalogue does not have.
 pub fn has_unknown_names(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> bool {
-    !check(spec, catalog).is_empty()
+    !check_names(spec, catalog).is_empty()
 }
 
 /// Returns a finding for every name that the catalogue does not have, with the nearest name and all known names.
-pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {
+pub fn check_names(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {
     let mut findings = Vec::new();
     let wanted = &spec.openstack_release;
     if !catalog.openstack.contains_key(wanted) {

@@ -21,7 +21,7 @@ use osdpl_values::expr::{Expression, Scope, Template};
 /// If the spec has unknown names, other findings are reported only if they hold for every name that the user may mean.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
-    let mut findings = names::check(spec, catalog);
+    let mut findings = names::check_names(spec, catalog);
     if let Some(candidates) = candidates::candidates(spec, catalog) {
         let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
         // Without a known OpenStack release, expressions lack variables that every release has.

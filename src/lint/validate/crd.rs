@@ -13,10 +13,20 @@ use osdpl_core::finding::Finding;
 use osdpl_values::normalize_numbers;
 use osdpl_values::yaml::redact_literals;
 
+/// The fields of a spec that select releases: without them nothing is known about the other fields.
+const SELECTING: [&str; 4] = [RELEASE, "presets", "features", "services"];
 /// The fields of a spec that findings about other fields do not depend on.
 const INDEPENDENT: [&str; 7] = ["approval", "charts", "deletionPolicy", "drift", "images", "nodes", "paused"];
 /// The field without which no other field can be parsed.
 const RELEASE: &str = "openstackRelease";
+
+/// The fields of a spec that can be parsed.
+pub(super) struct ValidFields {
+    /// The spec without the other fields.
+    pub(super) spec: OpenStackDeploymentSpec,
+    /// Whether no finding about these fields depends on a field that can't be parsed.
+    pub(super) is_complete: bool,
+}
 
 /// The schemas of the custom resource definitions.
 pub struct Schemas {
@@ -74,11 +84,11 @@ impl Schemas {
         found
     }
 
-    /// Returns the spec of an `OpenStackDeployment`, without independent fields that can't be parsed.
+    /// Returns the spec of an `OpenStackDeployment` without the fields that can't be parsed.
     ///
-    /// Returns `None` if another field can't be parsed, or if a feature violates its schema: findings about the rest
-    /// could follow from that, and would be misleading.
-    pub(super) fn parse_valid_fields(&self, object: &Value) -> Option<OpenStackDeploymentSpec> {
+    /// Returns `None` if a field that selects releases can't be parsed, or if a feature violates its schema: findings
+    /// about the rest could follow from that, and would be misleading.
+    pub(super) fn parse_valid_fields(&self, object: &Value) -> Option<ValidFields> {
         let mut object = object.clone();
         nulls::remove_nulls(&self.deployment, &mut object);
         let features = &self.deployment["properties"]["spec"]["properties"]["features"];
@@ -87,10 +97,14 @@ impl Schemas {
         }
         let mut spec = normalized_spec(&object);
         let release = spec.get(RELEASE)?.clone();
+        let mut is_complete = true;
         spec.retain(|field, value| {
-            !INDEPENDENT.contains(&field.as_str()) || parse_spec(json!({RELEASE: release, field: value})).is_ok()
+            let field = field.as_str();
+            let is_kept = SELECTING.contains(&field) || parse_spec(json!({RELEASE: release, field: value})).is_ok();
+            is_complete &= is_kept || INDEPENDENT.contains(&field);
+            is_kept
         });
-        parse_spec(spec.into()).ok()
+        Some(ValidFields { spec: parse_spec(spec.into()).ok()?, is_complete })
     }
 
     /// Adds the available OpenStack releases to a finding about a missing release, or about a number that is none.
@@ -164,32 +178,41 @@ mod tests {
         Schemas::new(&Catalog::load(&osdpl_core::testing::files(&[])).unwrap()).unwrap()
     }
 
-    /// Returns the fields of a spec that are parsed; `None` if nothing is.
-    fn parsed_fields(spec: &Value) -> Option<Vec<String>> {
-        let parsed = serde_json::to_value(schemas().parse_valid_fields(&json!({"spec": spec}))?).unwrap();
-        Some(parsed.as_object().unwrap().keys().cloned().collect())
+    /// Returns the fields of a spec that are parsed, and whether they are complete; `None` if nothing is parsed.
+    fn parsed_fields(spec: &Value) -> Option<(Vec<String>, bool)> {
+        let parsed = schemas().parse_valid_fields(&json!({"spec": spec}))?;
+        let spec = serde_json::to_value(parsed.spec).unwrap();
+        Some((spec.as_object().unwrap().keys().cloned().collect(), parsed.is_complete))
+    }
+
+    fn complete(fields: &[&str]) -> Option<(Vec<String>, bool)> {
+        Some((fields.iter().map(|field| (*field).to_owned()).collect(), true))
     }
 
     #[test]
-    fn leaves_out_independent_fields_that_cannot_be_parsed() {
+    fn leaves_out_fields_that_cannot_be_parsed() {
         let release = json!({"openstackRelease": "2026.1", "presets": ["small"], "nodes": {"roles": ["a"]}, "paused": "maybe", "charts": {"repository": "x"}});
-        assert_eq!(parsed_fields(&release).unwrap(), ["charts", "openstackRelease", "presets"]);
+        assert_eq!(parsed_fields(&release), complete(&["charts", "openstackRelease", "presets"]));
         let whole_number = json!({"openstackRelease": "2026.1", "nodes": {"rollout": {"pauseSeconds": 60.0}}});
-        assert_eq!(parsed_fields(&whole_number).unwrap(), ["nodes", "openstackRelease"]);
+        assert_eq!(parsed_fields(&whole_number), complete(&["nodes", "openstackRelease"]));
         let null = json!({"openstackRelease": "2026.1", "services": {"front": null}});
-        assert_eq!(parsed_fields(&null).unwrap(), ["openstackRelease"], "the API server drops nulls");
+        assert_eq!(parsed_fields(&null), complete(&["openstackRelease"]), "the API server drops nulls");
+        for field in [json!({"common": {"values": [1]}}), json!({"publicDomain": 5})] {
+            let mut spec = json!({"openstackRelease": "2026.1"});
+            spec.as_object_mut().unwrap().extend(field.as_object().unwrap().clone());
+            let only_release = (vec![RELEASE.to_owned()], false);
+            assert_eq!(parsed_fields(&spec), Some(only_release), "findings about other fields may depend on {field}");
+        }
     }
 
     #[test]
-    fn parses_nothing_if_other_fields_depend_on_an_invalid_one() {
+    fn parses_nothing_if_a_selecting_field_is_invalid() {
         for spec in [
             json!({"openstackRelease": 2026.1}),
             json!({"presets": ["small"]}),
             json!({"paused": true}),
             json!({"openstackRelease": "2026.1", "presets": "small"}),
             json!({"openstackRelease": "2026.1", "services": {"front": {"enabled": 1}}}),
-            json!({"openstackRelease": "2026.1", "common": {"values": [1]}}),
-            json!({"openstackRelease": "2026.1", "publicDomain": 5}),
             json!({"openstackRelease": "2026.1", "features": {"colour": {"name": 5}}}),
             json!(["2026.1"]),
             Value::Null,

@@ -3,11 +3,12 @@
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use super::crd::{Schemas, check_types};
+use super::crd::{Schemas, ValidFields, check_types};
 use super::kinds::Kind;
 use crate::evaluate::{Evaluation, Input};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, Level};
+use osdpl_core::desired;
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 
@@ -30,18 +31,24 @@ impl ReviewInput<'_> {
     /// Validates one object offline, only from its content and the manifests.
     ///
     /// Returns the evaluation as well, if it is a cloud whose spec could be parsed. Fields that others do not depend on
-    /// need not be valid.
+    /// need not be valid. If another field is invalid, only names in the spec are checked.
     pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
         let mut found = self.schemas.check(kind, object);
         if found.is_empty() {
             found.extend(check_types(kind, object));
         }
-        let evaluation = self.parse_spec(kind, object).map(|spec| {
+        let valid = self.parse_spec(kind, object);
+        let evaluation = valid.as_ref().filter(|valid| valid.is_complete).map(|valid| {
             let deployed = object["status"]["openstackRelease"]["deployed"].as_str();
-            let input = Input { deployed, now: self.now, ..self.input(object, &spec) };
+            let input = Input { deployed, now: self.now, ..self.input(object, &valid.spec) };
             input.evaluate_offline(self.manifests, self.cluster_info)
         });
-        for finding in evaluation.iter().flat_map(|evaluation| evaluation.desired.findings.iter().cloned()) {
+        let findings = match (&evaluation, &valid) {
+            (Some(evaluation), _) => evaluation.desired.findings.clone(),
+            (None, Some(valid)) => desired::check_names(&valid.spec, self.catalog),
+            (None, None) => Vec::new(),
+        };
+        for finding in findings {
             // The catalogue's message is more helpful than a schema's.
             let is_better = finding.level == Level::Error;
             found.retain(|known| {
@@ -59,8 +66,8 @@ impl ReviewInput<'_> {
 
     /// Returns the Secrets of certificates that an object of this kind uses.
     pub(super) fn certificates(&self, kind: Kind, object: &Value) -> Vec<String> {
-        let spec = self.parse_spec(kind, object);
-        let certificates = spec.map(|spec| self.input(object, &spec).select().certificates);
+        let valid = self.parse_spec(kind, object);
+        let certificates = valid.map(|valid| self.input(object, &valid.spec).select().certificates);
         certificates.into_iter().flatten().map(|certificate| certificate.name).collect()
     }
 
@@ -71,7 +78,7 @@ impl ReviewInput<'_> {
     }
 
     /// Returns the valid fields of a cloud's spec ([`Schemas::parse_valid_fields`]); `None` for other kinds.
-    fn parse_spec(&self, kind: Kind, object: &Value) -> Option<OpenStackDeploymentSpec> {
+    fn parse_spec(&self, kind: Kind, object: &Value) -> Option<ValidFields> {
         match kind {
             Kind::OpenStackDeployment => self.schemas.parse_valid_fields(object),
             Kind::NodeMaintenance => None,
