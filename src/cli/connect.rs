@@ -142,7 +142,7 @@ fn unreadable(file: &Path, error: KubeconfigError) -> anyhow::Error {
         other => {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             let message = other.to_string();
-            let why = yaml::parse_value(&name, &text).err().map_or_else(
+            let why = yaml::parse::<serde_json::Value>(&name, &text).err().map_or_else(
                 || format!("{name}: {}", message.lines().next().unwrap_or_default()),
                 |error| error.to_string(),
             );

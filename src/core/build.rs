@@ -68,7 +68,7 @@ fn json(name: &str, text: &str) -> Result<Option<String>, Box<dyn Error>> {
     if Path::new(name).extension().is_some_and(|extension| extension == "json") {
         return Ok(None);
     }
-    let value: serde_json::Value = read::read(name, text)?;
+    let value: serde_json::Value = read::parse(name, text)?;
     Ok(Some(value.to_string()))
 }
 

@@ -57,8 +57,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     }
     let refused = is_refused(&draft, &selection, &resolved.desired);
     if refused {
-        // The facts of a refused spec do not justify any write.
-        draft.actions.clear();
+        // The facts of a refused spec justify no write, but clients must still find external hosts that move.
+        draft.actions.retain(|planned| matches!(planned.action, Action::PublishEndpoints { .. }));
     } else if credentials::are_generated(&draft) {
         return store_credentials(draft, &resolved, selection);
     } else {

@@ -14,18 +14,20 @@ use osdpl_core::api::reason;
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::Wait;
 
-/// Plans the CRDs that an upgrade of the release `name` needs.
+/// Returns the actions on CRDs that an upgrade of the release `name` needs.
 ///
 /// # Errors
 /// Returns the wait that replaces the upgrade if the CRDs can't be read.
-pub(crate) fn plan(draft: &mut Draft<'_>, name: &str, key: &ReleaseKey, observed: &Observed) -> Result<(), Wait> {
+pub(crate) fn plan(
+    draft: &mut Draft<'_>,
+    name: &str,
+    key: &ReleaseKey,
+    observed: &Observed,
+) -> Result<Vec<Planned>, Wait> {
     let is_new = !observed.releases.contains_key(key);
-    let transfers = if is_new { transfers(draft, key)? } else { Vec::new() };
-    let definitions = outdated_crds(draft, name, key)?;
-    for planned in transfers.into_iter().chain(definitions) {
-        draft.add(planned);
-    }
-    Ok(())
+    let mut actions = if is_new { transfers(draft, key)? } else { Vec::new() };
+    actions.extend(outdated_crds(draft, name, key)?);
+    Ok(actions)
 }
 
 /// Returns the transfers of CRDs that an uninstalled release of the same name in another namespace left behind.

@@ -93,6 +93,17 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Adds an action after its namespace and its other prerequisites.
+    pub(crate) fn add_with_prerequisites(&mut self, planned: Planned, prerequisites: Vec<Planned>) {
+        let position = self.actions.len();
+        self.add(planned);
+        // The last action is the one that was added; none was if the resource is paused.
+        if self.actions.len() > position {
+            let position = self.actions.len() - 1;
+            self.actions.splice(position..position, prerequisites);
+        }
+    }
+
     /// Adds an action that the API server may refuse, unless it is in backoff; returns the last refusal.
     pub(crate) fn attempt(&mut self, planned: Planned) -> Option<&'a Refusal> {
         let refusal = self.refusal(&planned.action);

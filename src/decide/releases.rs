@@ -39,13 +39,19 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
         match &decision.step {
             Step::Do(action, why) => match slots.take(action) {
                 Ok(()) => {
-                    if matches!(action, plan::Action::Upgrade { .. })
-                        && let Err(wait) = crds::plan(draft, &name, &key, observed)
-                    {
-                        decision.step = Step::Wait(wait);
-                        continue;
+                    let is_upgrade = matches!(action, plan::Action::Upgrade { .. });
+                    let definitions =
+                        if is_upgrade { crds::plan(draft, &name, &key, observed) } else { Ok(Vec::new()) };
+                    match definitions {
+                        Ok(definitions) => {
+                            let action = Action::Release { name, key, action: action.clone() };
+                            draft.add_with_prerequisites(Planned::new(action, why.to_string()), definitions);
+                        }
+                        Err(wait) => {
+                            slots.give_back_upgrade();
+                            decision.step = Step::Wait(wait);
+                        }
                     }
-                    draft.add(Planned::new(Action::Release { name, key, action: action.clone() }, why.to_string()));
                 }
                 Err(verb) => {
                     decision.step = Step::Wait(Wait::Helm { verb, queued: true, hook: None });
@@ -90,6 +96,11 @@ impl Slots {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Gives back the slots of an upgrade that does not start.
+    fn give_back_upgrade(&mut self) {
+        (self.processes, self.renders) = (self.processes + 1, self.renders + 1);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::document::Document;
 use osdpl_core::catalog::{Files, Text};
 use osdpl_lint::validate::keys_of_field;
-use osdpl_values::yaml::LocatedNode;
+use osdpl_values::yaml::{self, LocatedNode};
 use osdpl_values::{Origin, Path};
 
 /// Finds the locations of values in the files of the catalogue and of the resource.
@@ -57,7 +57,7 @@ impl LocationFinder<'_> {
     }
 
     fn file(&self, file: &str, field: &str, release: &str, keys: &[String]) -> anyhow::Result<ValueLocation> {
-        let tree = LocatedNode::parse(file, &self.files.get(file).map(Text::as_written).unwrap_or_default())?;
+        let tree = yaml::parse::<LocatedNode>(file, &self.files.get(file).map(Text::as_written).unwrap_or_default())?;
         let fragment = tree.nearest(parent_field(field).split(['.', '[']).map(|part| part.trim_end_matches(']')));
         // A fragment has one body, or one for every release and one for each named release.
         let bodies = [&[][..], &["releases", release], &["every"]];

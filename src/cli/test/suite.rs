@@ -49,7 +49,7 @@ impl Suite {
                 "{name}: this is a Kubernetes object, not a file of cases; name the file of cases, and the resource as `file` in it"
             );
         }
-        let root = LocatedNode::parse(name, text)?;
+        let root = yaml::parse::<LocatedNode>(name, text)?;
         let (file, cases) = match yaml::parse::<CaseFile<Case>>(name, text) {
             Ok(CaseFile { file, cases }) => (file, cases.into_iter().map(Ok).collect()),
             Err(error) => {

@@ -267,8 +267,8 @@ mod tests {
                 "key \"presets.x.yaml\": services: there is no service \"bakc\", did you mean \"back\"?",
             ),
             (
-                ("presets.x.yaml", "preset: other\ndescription: x\n"),
-                "key \"presets.x.yaml\": the file is named \"x\" but declares \"other\"",
+                ("presets.x.yaml", "preset: y\ndescription: x\n"),
+                "key \"presets.x.yaml\": the file is named \"x\" but declares \"y\"",
             ),
             (
                 ("presets.small.yaml", "preset: small\ndescription: x\n"),

@@ -97,7 +97,7 @@ fn document(file: &str, before: u64, text: &str) -> Option<Document> {
         return None;
     }
     let parse =
-        || Ok(ParsedDocument { value: yaml::parse_value(file, text)?, located: LocatedNode::parse(file, text)? });
+        || Ok(ParsedDocument { value: yaml::parse(file, text)?, located: yaml::parse::<LocatedNode>(file, text)? });
     let content = match parse() {
         Ok(parsed) => Content::Object(parsed),
         Err(error) => Content::Invalid(error),

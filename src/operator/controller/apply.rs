@@ -145,6 +145,11 @@ impl Context {
                 let created = cluster.create_namespace(namespace).await;
                 Ok(skipped_if_error(created, namespace, &mut outcome.failed_namespaces))
             }
+            Action::TransferCrd { release, .. } | Action::ApplyCrd { release, .. }
+                if outcome.check_namespace(&release.namespace).is_err() =>
+            {
+                Ok(ActionResult::Skipped)
+            }
             Action::TransferCrd { definition, release } => {
                 let transferred = cluster.transfer_crd(definition, release).await;
                 Ok(skipped_if_error(transferred, release, &mut outcome.failed_crds))

@@ -4,19 +4,14 @@ use std::fmt;
 
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_saphyr::Spanned;
 
-/// A node with the position of its key, if it has one, and of its start. For an alias, the position of the alias.
+/// A node with the line of its key, or the line of its start if it has no key. For an alias, the line of the alias.
 #[derive(Debug)]
 pub struct LocatedNode {
-    key: Option<Position>,
-    start: Position,
+    line: u64,
     node: Node,
 }
-
-/// A line and a column, from 1.
-type Position = (u64, u64);
 
 #[derive(Debug)]
 enum Node {
@@ -26,14 +21,6 @@ enum Node {
 }
 
 impl LocatedNode {
-    /// Parses a YAML document.
-    ///
-    /// # Errors
-    /// If the text is not valid YAML; with line and column.
-    pub fn parse(file: &str, text: &str) -> Result<Self, super::Error> {
-        super::read::read(file, text)
-    }
-
     /// Returns the node below these keys. List items are addressed by index, from 0.
     pub fn find<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         keys.into_iter().try_fold(self, |node, key| node.child(key))
@@ -49,9 +36,9 @@ impl LocatedNode {
         node
     }
 
-    /// Returns the line of the key, or of the start without a key, from 1; 0 if it is unknown.
+    /// Returns the line, from 1; 0 if it is unknown.
     pub fn line(&self) -> u64 {
-        self.key.unwrap_or(self.start).0
+        self.line
     }
 
     /// Returns the text of a scalar as written.
@@ -73,11 +60,8 @@ impl LocatedNode {
 
 impl<'de> Deserialize<'de> for LocatedNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Spanned::deserialize(deserializer).map(|Spanned { value, referenced, .. }| Self {
-            key: None,
-            start: (referenced.line(), referenced.column()),
-            node: value,
-        })
+        Spanned::deserialize(deserializer)
+            .map(|Spanned { value, referenced, .. }| Self { line: referenced.line(), node: value })
     }
 }
 
@@ -99,8 +83,7 @@ impl<'de> Visitor<'de> for Tree {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let mut entries = Vec::new();
         while let Some((key, value)) = map.next_entry::<Spanned<String>, LocatedNode>()? {
-            let position = (key.referenced.line(), key.referenced.column());
-            entries.push((key.value, LocatedNode { key: Some(position), ..value }));
+            entries.push((key.value, LocatedNode { line: key.referenced.line(), ..value }));
         }
         Ok(Node::Map(entries))
     }
@@ -142,90 +125,16 @@ impl<'de> Visitor<'de> for Tree {
     }
 }
 
-/// A document as JSON with at most one key or scalar per line, and the position of each line in the YAML document.
-pub(super) struct LocatedJson {
-    text: String,
-    /// Whether the end of a map has a line of its own, with the position of the map. Otherwise it is on the line of the
-    /// last value, because the JSON library locates errors that concern a value behind it.
-    ends_have_lines: bool,
-    positions: Vec<Position>,
-}
-
-impl LocatedJson {
-    /// Writes a value with the positions of the document that it was parsed from.
-    pub(super) fn new(node: &LocatedNode, value: &Value, ends_have_lines: bool) -> Self {
-        let mut json = Self { text: String::new(), ends_have_lines, positions: Vec::new() };
-        json.write(node, value);
-        json
-    }
-
-    /// Returns the JSON.
-    pub(super) fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Returns the position in the YAML document for a line of the JSON, from 1.
-    pub(super) fn position(&self, line: usize) -> Position {
-        line.checked_sub(1).and_then(|index| self.positions.get(index)).copied().unwrap_or_default()
-    }
-
-    fn write(&mut self, node: &LocatedNode, value: &Value) {
-        match (&node.node, value) {
-            (Node::Map(entries), Value::Object(map)) => {
-                self.line("{", node.start);
-                let entries = entries.iter().filter_map(|(key, below)| Some((key, below, map.get(key)?)));
-                for (index, (key, below, value)) in entries.enumerate() {
-                    self.comma(index);
-                    self.line(&format!("{}:", Value::from(key.as_str())), below.key.unwrap_or(below.start));
-                    self.write(below, value);
-                }
-                self.end("}", node.start);
-            }
-            (Node::List(entries), Value::Array(list)) => {
-                self.line("[", node.start);
-                for (index, (below, value)) in entries.iter().zip(list).enumerate() {
-                    self.comma(index);
-                    self.write(below, value);
-                }
-                self.end("]", node.start);
-            }
-            (_, value) => self.line(&value.to_string(), node.start),
-        }
-    }
-
-    /// Begins a line.
-    fn line(&mut self, text: &str, position: Position) {
-        if !self.positions.is_empty() {
-            self.text.push('\n');
-        }
-        self.text += text;
-        self.positions.push(position);
-    }
-
-    fn comma(&mut self, index: usize) {
-        if index > 0 {
-            self.text.push(',');
-        }
-    }
-
-    fn end(&mut self, text: &str, position: Position) {
-        if self.ends_have_lines {
-            self.line(text, position);
-        } else {
-            self.text += text;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::parse;
     use super::*;
 
     const TEXT: &str = "why: x\nfragments:\n- why: one\n  releases: &a\n    nova: {values: {debug: true}}\n- when: spec.x > 1\n  releases: *a\n";
 
     #[test]
     fn finds_lines_and_scalar_texts() {
-        let tree = LocatedNode::parse("x", TEXT).unwrap();
+        let tree: LocatedNode = parse("x", TEXT).unwrap();
         let debug = ["fragments", "0", "releases", "nova", "values", "debug"];
         let found = tree.find(debug).unwrap();
         assert_eq!((found.line(), found.text()), (5, Some("true")));
@@ -235,7 +144,7 @@ mod tests {
 
     #[test]
     fn falls_back_to_the_nearest_parent() {
-        let tree = LocatedNode::parse("x", TEXT).unwrap();
+        let tree: LocatedNode = parse("x", TEXT).unwrap();
         assert_eq!(tree.nearest(["fragments", "0", "releases", "nova", "values", "other"]).line(), 5);
         assert_eq!(tree.nearest(["fragments", "1", "releases"]).line(), 7, "the line of the alias");
     }

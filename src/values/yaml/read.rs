@@ -21,11 +21,9 @@ pub struct Error {
 
 /// Reads YAML as helm does where YAML versions differ: `0644` is octal (YAML 1.1). Duplicate keys are errors.
 ///
-/// The YAML library is instantiated for a few types only: an instance for every type would take a tenth of the program.
-///
 /// # Errors
-/// If the text is not valid YAML or does not have the shape of `T`; with line and column.
-pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
+/// If the text is not valid YAML, or not of the type `T`; with line and column.
+pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
     // Comments are not needed, and the library rejects more than 32 lines of them in one place as an attack. The
     // catalogue uses many aliases of few anchors to give many releases the same values, so their ratio is not limited.
     // The size of the expanded document still is.
