@@ -37,7 +37,6 @@ mod hosts;
 mod kept;
 mod leftovers;
 mod lookups;
-mod named;
 mod namespaces;
 mod nodes;
 mod object_store;
@@ -48,6 +47,7 @@ mod requests;
 mod resource;
 mod rollouts;
 mod snapshot;
+mod spec_references;
 #[cfg(test)]
 mod tests;
 

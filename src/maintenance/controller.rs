@@ -25,7 +25,7 @@ use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
 use osdpl_client::{Error, run_controller};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, NodeMaintenance, RETRY};
-use osdpl_core::maintenance::Setting;
+use osdpl_core::maintenance::CloudSettings;
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
@@ -213,7 +213,7 @@ impl MaintenanceController {
     async fn decide(
         &self,
         maintenance: &NodeMaintenance,
-        setting: Option<&Setting>,
+        setting: Option<&CloudSettings>,
         refused_migrations: &BTreeMap<String, String>,
     ) -> Result<Option<Decision>, Error> {
         let status = maintenance.status.clone().unwrap_or_default();

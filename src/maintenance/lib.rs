@@ -22,7 +22,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use osdpl_core::catalog::Component;
-use osdpl_core::maintenance::Setting;
+use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::observed::Node;
 
 pub use controller::{REQUEUE_DELAY, run};
@@ -34,7 +34,7 @@ pub trait Operator: Send + Sync {
     fn ready(&self) -> BoxFuture<'_, ()>;
 
     /// Returns the settings of the cloud; `None` before they were read.
-    fn setting(&self) -> Option<Arc<Setting>>;
+    fn setting(&self) -> Option<Arc<CloudSettings>>;
 
     /// Returns a stream of the changes of workloads, pods, nodes and the settings.
     fn changes(&self) -> BoxStream<'static, ()>;

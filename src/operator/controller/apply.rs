@@ -13,7 +13,7 @@ use super::memory::Memory;
 use super::{Context, now};
 use crate::cluster::{Error, EvictionResult, JobCreation};
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::observed::{Fix, ReleaseKey};
+use osdpl_core::observed::{ReleaseKey, RetryCondition};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::plan::backoff_delay;
 use osdpl_core::release::Cleanup;
@@ -204,7 +204,7 @@ impl Context {
                 ActionResult::Done
             }
             Ok(false) => {
-                memory.kept.unguarded.insert(strategy.clone());
+                memory.kept.refused_strategies.insert(strategy.clone());
                 outcome.requeue = true;
                 ActionResult::Skipped
             }
@@ -277,7 +277,7 @@ impl Memory {
         let delay = match &planned.action {
             Action::CleanUp { release, .. } => {
                 let count = before.map_or(0, |before| before.count) + 1;
-                backoff_delay(release, count, Fix::Manual).unwrap_or(SignedDuration::MAX)
+                backoff_delay(release, count, RetryCondition::Manual).unwrap_or(SignedDuration::MAX)
             }
             _ => RETRY_INTERVAL,
         };
