@@ -4,9 +4,10 @@
 //! observe   reads the node, its pods, their budgets, nova and neutron        execute   executes one action
 //! ```
 //!
-//! Each pass reads the state that it needs and keeps none of it. Nova is queried while a maintenance waits for state
-//! that only nova has, and rarely while a compute node is ready to drain. Errors are logged, counted and written to the
-//! maintenance's status, and affect nothing else.
+//! Each pass reads the state that it needs, and executes actions one after another, each after a new decision. Between
+//! passes only the refused migrations and the last failure of a maintenance are kept. Nova is queried while a
+//! maintenance waits for state that only nova has, and rarely while a compute node is ready to drain. Errors are
+//! logged, counted and written to the maintenance's status, and affect nothing else.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock for windows and for timestamps in the status")]
 

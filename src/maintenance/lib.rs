@@ -1,7 +1,7 @@
 //! Maintenance of nodes: the controller of NodeMaintenance resources, and the client of the cloud's own APIs.
 //!
 //! ```text
-//! controller   observes the node, nova and neutron, and executes one action at a time
+//! controller   observes the node, nova and neutron; executes actions one after another, each after a new decision
 //! decide       the next action and the status, from the observed state; pure
 //! kubernetes   requests to the API server
 //! openstack    requests to keystone, nova and neutron

@@ -1,5 +1,7 @@
-//! The third part of a pass: executes the actions of a plan. Nothing else writes for a cloud, except for helm and the
-//! reports: the status of a plan (`publish`), and that of a pass that failed (`pass_failures`).
+//! The third part of a pass: executes the actions of a plan.
+//!
+//! Within the passes of a cloud nothing else writes, except for helm, the report (`publish`, and `pass_failures` after
+//! a failed pass) and the hosts task; maintenance and the command line write on their own.
 
 mod release;
 
