@@ -19,11 +19,12 @@
 //! ```text
 //! watches, responses to reads ─► read ─► Snapshot ─► decide ─► Plan ─► apply ─► report ─► status, events, metrics
 //!                                  ▲                            │
-//!                                  └── requests, kept state ────┘
+//!                                  └─ subscribe: requests, kept ┘
 //! ```
 //!
 //! * `read` (`osdpl_operator::controller`) collects a `Snapshot`: the objects that the watches have cached, and the
-//!   responses to the reads that the last plan requested. Its client handle has no write methods.
+//!   responses to the reads that the last plan requested. One-off reads go through a `Reader`, which has no write
+//!   methods.
 //! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts into desired
 //!   releases (`osdpl_core::desired`), takes the next step of each release from a state table (`osdpl_core::plan`), and
 //!   lists every action with its reason: our objects, namespaces, CRDs of charts, node labels, Jobs to delete, helm
@@ -31,14 +32,16 @@
 //!   the next pass has it.
 //! * `subscribe` hands the plan's requests to the watches and tasks, so that the next snapshot has the data.
 //! * `apply` executes the actions and starts helm; it never waits for helm. It hands the deletion of hosts in Nova and
-//!   Neutron to a task, because it takes many attempts; the next snapshot has the result. Nothing else writes for the
-//!   cloud, except for the report.
-//! * `report` computes the status (`osdpl_core::status`) and writes it (`controller::publish`). A pass that failed has no
+//!   Neutron to a task, because it takes many attempts; the next snapshot has the result. Within the passes of a cloud
+//!   nothing else writes, except for helm, the report and the hosts task; maintenance and the command line write on
+//!   their own.
+//! * `report` computes the status (`osdpl_core::status`) and writes it (`Context::publish`). A pass that failed has no
 //!   plan; if passes keep failing, the status reports the error instead (`controller::pass_failures`).
 //!
 //! `osdpl plan` prints the same plan: it repeats `read` and `decide` until nothing is requested. The deletion of the
 //! resource is the same pass with nothing desired. The plan of a paused cloud has no actions, except for the finalizer
-//! and for adoptions that a person requested. The plan for a refused spec has none at all.
+//! and for adoptions that a person requested. The plan for a refused spec has no actions except for the finalizer; a
+//! deletion does not depend on the spec being valid.
 //!
 //! A pass is short and level-triggered. The end of a helm process, a release record, a workload, a Secret, a node or the
 //! resource itself triggers the next one. Helm's release records are the journal: their labels name the inputs, the
@@ -47,23 +50,28 @@
 //! # Where a change belongs
 //!
 //! * A service, preset, feature or OpenStack release: YAML in `values/` and `presets/`; no Rust. CONTRIBUTING lists the
-//!   files.
-//! * A check of user input: the catalogue's own `checks:` if it concerns one service, preset or feature; CEL rules of the
-//!   CRD (`osdpl_core::api`) if the API server can check it; else `osdpl-lint` (a module below `rule`, and `RULES`).
-//! * A new fact from the cluster: a field of `Snapshot`, filled by `read`.
-//! * A new step of a release: the state table in `osdpl_core::plan`. Any other new write: an `Action` in `osdpl-decide`,
-//!   executed by `apply` in `osdpl-operator`.
-//! * A step of a node's maintenance: `decide` in `osdpl-maintenance`. A request to Nova or Neutron: `osdpl_core::openstack`,
-//!   sent by the client in `osdpl-maintenance`. If the maintenance needs something else from the operator: a method of
-//!   the trait `osdpl_maintenance::Operator`.
-//! * A subcommand: a file in `osdpl-cli`.
+//!   files. A service whose chart grants rights also needs `deploy/osdpl/rbac/`.
+//! * A check of user input: the catalogue's own `checks:` if it concerns one service, preset or feature;
+//!   `values/rules.yaml` and `values/couplings.yaml` for values of releases, without Rust; CEL rules of the CRD
+//!   (`osdpl_core::api`) if the API server can check it; else `osdpl-lint`: a function called from `rule::check` and an
+//!   entry in `RULES`; checks of overrides in `lint/overrides`, of files in `lint/validate`.
+//! * A new fact from the cluster: a field of `Snapshot`, filled by `read` from a watch in `operator/tasks`, or from a
+//!   `Read` that `cluster/reads.rs` executes; and `controller::preview` for `osdpl plan`.
+//! * A new step of a release: the state table in `osdpl_core::plan`. Any other new write: an `Action` in `osdpl-decide`
+//!   (with `Display`, `object` and `id`), executed in `Context::execute`, with rights in
+//!   `deploy/osdpl/templates/clusterrole.yaml`.
+//! * A step of a node's maintenance: `decide` in `osdpl-maintenance`, and `MaintenanceStep` in `osdpl_core::api` (then
+//!   `sh crds/generate`). A request to Nova or Neutron: `osdpl_core::openstack`, sent by the client in
+//!   `osdpl-maintenance`. If the maintenance needs something else from the operator: a method of the trait
+//!   `osdpl_maintenance::Operator`.
+//! * A subcommand: a module of `osdpl-cli`, a variant of `Command` and an arm of `run` in its `lib.rs`.
 //!
 //! # Glossary
 //!
 //! | term | meaning |
 //! |---|---|
 //! | addition | a ConfigMap that adds services, presets or features to the catalogue |
-//! | action | one write that a plan contains, with its reason and whether it needs approval |
+//! | action | one write; the plan adds its reason and whether it needs approval (`Planned`) |
 //! | adoption | taking over a helm release that someone else installed, by labelling its record |
 //! | approval | the annotation with which a person agrees to a target hash |
 //! | attempt | one run of helm by one operator process; a label on the release record names it |
@@ -83,7 +91,7 @@
 //! | inputs | the chart, values and flags of a release; their digest is a label on the record |
 //! | layer | one source of values; later layers override earlier ones |
 //! | need | a component that must be available before a release is installed |
-//! | observed state | the release records, workloads, Jobs, nodes and helm processes of a pass |
+//! | observed state | the release records, workloads, Jobs, root causes and helm processes of a pass |
 //! | placeholder | a value that stands for a fact that is not available offline |
 //! | plan | every action of a pass, the step of each release, and requests for the next pass |
 //! | policy | what the spec and its annotations allow in a pass: approval, pause, adoption, deletion |

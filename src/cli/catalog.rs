@@ -76,7 +76,7 @@ impl TypedValueParser for KindParser {
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<KindArgument, clap::Error> {
         EnumValueParser::<KindArgument>::new().parse_ref(command, arg, value).map_err(|mut error| {
-            if let Some(hint) = value.to_str().and_then(suggest_command) {
+            if let Some(hint) = value.to_str().and_then(command_hint) {
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
             }
             error
@@ -90,8 +90,8 @@ impl TypedValueParser for KindParser {
     }
 }
 
-/// Returns the command that describes the entry of the built-in catalogue with this name.
-fn suggest_command(name: &str) -> Option<String> {
+/// Returns a hint with the command that describes the entry of the built-in catalogue with this name.
+fn command_hint(name: &str) -> Option<String> {
     let reference = Reference::read(&built_in()).ok()?;
     let kind = Kind::ALL.into_iter().find(|kind| reference.list(*kind).iter().any(|line| line.name == name))?;
     Some(format!("`catalog {} {name}` describes it", kind.name()))

@@ -43,7 +43,8 @@ pub enum Effect {
     /// It is changed, but its pods stay until someone deletes them: `updateStrategy: OnDelete`.
     RestartsPodsOnDelete,
     /// It is a hook that changed. Helm runs it again at each upgrade.
-    RunsAnew,
+    #[serde(rename = "runsAnew")]
+    RunsAgain,
     /// Kubernetes refuses to change these fields: it must be deleted first.
     Recreated {
         /// Such as `spec.selector`.
@@ -73,7 +74,7 @@ impl fmt::Display for Effect {
             Self::RestartsPodsOnDelete => {
                 formatter.write_str("changes, and its pods restart when they are deleted (updateStrategy OnDelete)")
             }
-            Self::RunsAnew => formatter.write_str("runs again, changed"),
+            Self::RunsAgain => formatter.write_str("runs again, changed"),
             Self::Recreated { fields, pods: _ } => {
                 write!(formatter, "must be recreated: {} can't be changed", fields.join(", "))
             }
@@ -138,7 +139,7 @@ fn effect(old: &Object, new: &Object) -> Effect {
     let kind = new.id().kind.as_str();
     if old.is_hook() && new.is_hook() {
         // helm always recreates hooks, and waits for those that complete.
-        return if matches!(kind, "Job" | "Pod") { Effect::RunsAnew } else { Effect::Changed };
+        return if matches!(kind, "Job" | "Pod") { Effect::RunsAgain } else { Effect::Changed };
     }
     let keeps_pods = matches!(kind, "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet");
     let fields = fixed::refused(old, new);

@@ -13,7 +13,7 @@ pub const NO_CLOUD: &str = "there is no OpenStackDeployment, so nova cannot be q
 
 /// The cloud's settings for maintenance.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Setting {
+pub struct CloudSettings {
     /// Whether there is no cloud.
     pub absent: bool,
     /// The access to the cloud's APIs, if it is known.
@@ -31,12 +31,17 @@ pub struct Setting {
 }
 
 /// Derives the settings from a spec.
-pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option<Access>, has_nova: bool) -> Setting {
+pub fn setting(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    access: Option<Access>,
+    has_nova: bool,
+) -> CloudSettings {
     let mut roles: BTreeMap<String, Labels> =
         catalog.roles.iter().map(|(name, role)| (name.clone(), role.labels.clone())).collect();
     roles.extend(spec.nodes.roles.iter().map(|(name, role)| (name.clone(), role_labels(name, role, catalog))));
     let releases = || catalog.services.values().flat_map(|service| service.releases.values());
-    Setting {
+    CloudSettings {
         absent: false,
         access,
         has_nova,
@@ -47,7 +52,7 @@ pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option
     }
 }
 
-impl Setting {
+impl CloudSettings {
     /// Returns the settings without a cloud.
     pub fn none() -> Self {
         Self { absent: true, ..Self::default() }
@@ -82,9 +87,9 @@ mod tests {
 
     #[test]
     fn unknown_administrator_is_not_a_missing_nova() {
-        let without_access = Setting { has_nova: true, ..Setting::default() };
+        let without_access = CloudSettings { has_nova: true, ..CloudSettings::default() };
         assert!(without_access.nova().is_err_and(|why| why.contains("password of the cloud's administrator")));
-        assert!(Setting::default().nova().is_err_and(|why| why.contains("has no nova")));
-        assert_eq!(Setting::none().nova(), Err(NO_CLOUD));
+        assert!(CloudSettings::default().nova().is_err_and(|why| why.contains("has no nova")));
+        assert_eq!(CloudSettings::none().nova(), Err(NO_CLOUD));
     }
 }

@@ -26,7 +26,7 @@ pub use cause::Cause;
 pub use cluster_info::{ClusterInfo, NodeCount, Range};
 pub use comparison::{ComparisonResult, ManifestComparison};
 pub use cron::{FinishedRun, ObservedCronJob, Run, RunState};
-pub use failed::{Failed, Fix};
+pub use failed::{Failed, RetryCondition};
 pub use node::{Labels, Node};
 pub use rollout::{DaemonPod, DaemonSetGroup, OnDelete, PodState, RolloutPods};
 pub use storage::{Claim, ClaimPhase, Class};

@@ -20,7 +20,7 @@ pub mod neutron;
 pub mod nova;
 
 pub use access::{Access, access, has_nova, token_expiry};
-pub use call::{Api, Call, Verb};
+pub use call::{Api, Call, HttpMethod};
 pub use error::{Error, error_message};
 pub use hosts::{DeletedHost, HostObservation, HostQuery, HostResponse, Hosts, Mapping, Next, next};
 

@@ -36,7 +36,7 @@ pub use fields::Field;
 pub use manifest::{Object, parse_objects};
 pub(crate) use meta::RELEASE_NAME_ANNOTATION;
 pub use meta::{
-    Maker, MalformedRecord, RELEASE_NAMESPACE_ANNOTATION, RecordMeta, ReleaseKey, helm_owner, newest_record,
+    MalformedRecord, RELEASE_NAMESPACE_ANNOTATION, RecordMeta, ReleaseKey, RevisionOrigin, helm_owner, newest_record,
 };
 pub use record::{Chart, DeletePolicy, Event, Hook, LastRun, Objects, Phase, Record};
 pub use recovery::{Recovery, next_recovery_step};

@@ -22,7 +22,7 @@ use osdpl_core::release::{Cleanup, Status};
 use osdpl_core::rollout::{Eviction, Strategy};
 use osdpl_core::status::Event;
 
-/// The kind of CRDs.
+/// The Kubernetes kind of a CRD.
 const CRD: &str = "CustomResourceDefinition";
 
 /// An action with its reason.

@@ -122,7 +122,12 @@ fn namespaces(selection: &Selection) -> BTreeMap<&str, &str> {
 /// Plans the objects that Rook and the charts need.
 ///
 /// If one is foreign or not created yet, Ceph is not ready.
-pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
+pub(crate) fn plan_ceph_objects(
+    draft: &mut Draft<'_>,
+    declared: &mut DeclaredCeph,
+    selection: &Selection,
+    facts: &Facts,
+) {
     if let Some(rook) = rook(selection) {
         request_from_rook(draft, &rook, declared, selection);
     }
@@ -301,7 +306,7 @@ fn is_of(object: &impl ResourceExt, deployment: &str) -> bool {
 /// Plans to delete the objects that no release mounts any more, once every release runs with the desired inputs.
 ///
 /// Until then, new pods of the old revision mount them. If Ceph's settings can't be read, nothing is deleted.
-pub(crate) fn withdraw(
+pub(crate) fn plan_ceph_cleanup(
     draft: &mut Draft<'_>,
     declared: Option<&DeclaredCeph>,
     selection: &Selection,

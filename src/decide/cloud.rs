@@ -13,7 +13,7 @@ use super::objects::ObjectState;
 use super::plan::{Hold, Plan, RecordedValues};
 use super::requests::Watches;
 use super::resource::{corrected, observe, policy, release_names, selection};
-use super::{annotations, ceph, changes, comparison, external, hosts, named, nodes, releases, rollouts};
+use super::{annotations, ceph, changes, comparison, external, hosts, nodes, releases, rollouts, spec_references};
 use osdpl_core::api::{DriftPolicy, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{self, Desired, Facts, Finding, Selection};
@@ -31,7 +31,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let (deployment, catalog) = (&snapshot.deployment, draft.catalog());
     let requested = selection(deployment, &deployment.spec, catalog);
-    draft.requests.objects = named::references(&deployment.spec, catalog, &requested);
+    draft.requests.objects = spec_references::references(&deployment.spec, catalog, &requested);
     draft.requests.rook = ceph::watched(&deployment.spec);
     if is_reading(&draft) {
         return draft.hold(Hold::Objects);
@@ -146,16 +146,16 @@ fn collect_facts(
     let credentials = credentials::collect(draft, spec, selection, observed);
     facts.credentials = credentials.known;
     facts.missing = credentials.missing;
-    facts.values_from = named::values_from(objects, spec, &selection.namespace);
-    facts.secrets = named::feature_secrets(objects, selection);
-    facts.job_facts = named::written(objects, catalog, selection);
+    facts.values_from = spec_references::values_from(objects, spec, &selection.namespace);
+    facts.secrets = spec_references::feature_secrets(objects, selection);
+    facts.job_facts = spec_references::written(objects, catalog, selection);
     facts.charts = charts::facts(draft, spec, selection);
     let placeholders = charts::fill_placeholders(&draft.snapshot.deployment, catalog, &mut facts.charts);
     facts.claim_classes = desired::collect_claim_classes(&draft.snapshot.claims, &selection.releases);
     observed.external_ready = external::publish_all(draft, &selection.external, observed);
     facts.ceph = ceph::declared(objects, spec, selection);
     if let Some(mut declared) = facts.ceph.take() {
-        ceph::provide(draft, &mut declared, selection, facts);
+        ceph::plan_ceph_objects(draft, &mut declared, selection, facts);
         facts.ceph = Some(declared);
     }
     placeholders
@@ -211,10 +211,10 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
     let policy = annotations::without_started_repairs(&mut draft.kept, policy);
     hosts::decide(draft, desired, &observed, &policy, *refused);
     let steps = if *refused {
-        let releases = releases::freeze(desired, &observed);
+        let releases = releases::steps_of_refused_spec(desired, &observed);
         Plan { releases, rollouts: rollouts::last(draft), ..Plan::default() }
     } else {
-        ceph::withdraw(draft, resolved.facts.ceph.as_ref(), selection, desired, &observed);
+        ceph::plan_ceph_cleanup(draft, resolved.facts.ceph.as_ref(), selection, desired, &observed);
         releases::delete_jobs(draft, &draft.snapshot.uninstalled);
         draft.requests.setting = {
             let (spec, catalog) = (&resolved.spec, draft.catalog());
@@ -237,7 +237,7 @@ fn take_steps(
     let catalog = draft.catalog();
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
     charts::wait_for_charts(&mut releases, placeholders);
-    rollouts::guard(draft, desired, observed, &releases);
+    rollouts::plan_strategies(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed);
     let next = rollouts::plan_evictions(draft, desired, observed, &releases, policy);
     let is_watched = |release: &&desired::DesiredRelease| release.managed && release.drift != DriftPolicy::Ignore;

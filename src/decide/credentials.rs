@@ -66,7 +66,7 @@ pub(crate) fn collect(
     search.found
 }
 
-/// Returns whether the draft generates credentials, on which everything else depends.
+/// Whether the draft generates credentials. Then the plan has only these actions, because the releases need the values.
 pub(crate) fn are_generated(draft: &Draft<'_>) -> bool {
     draft
         .actions

@@ -13,7 +13,7 @@ use kube::ResourceExt;
 use super::action::{Action, Kind, Planned};
 use super::draft::Draft;
 use super::kept::Lookup;
-use super::lookups::{Lookups, Steady, newest};
+use super::lookups::{Damped, Lookups, newest};
 use super::requests::{Published, Read, Received, Response};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::catalog::{Catalog, Level};
@@ -152,7 +152,7 @@ fn next_lookup(
     let external = external.clone();
     match newest(found.clone(), known) {
         Err(wrong) => {
-            Lookup { external, addresses: Vec::new(), fails, problem: Some(Steady::after(problem, wrong, now)) }
+            Lookup { external, addresses: Vec::new(), fails, problem: Some(Damped::after(problem, wrong, now)) }
         }
         Ok(addresses) => {
             Lookup { external, addresses, fails: Some(Lookups::after(fails, found.is_err(), now)), problem: None }

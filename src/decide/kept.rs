@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::certificates::Certificates;
-use super::lookups::Steady;
+use super::lookups::Damped;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Desired, ExternalService, Facts};
@@ -75,10 +75,10 @@ pub struct Kept {
     ///
     /// Kept so that each is set once. A restart sets them again.
     pub strategies: BTreeSet<Strategy>,
-    /// The update strategies that another field manager owns.
+    /// The update strategies that could not be set because another field manager owns the field.
     ///
     /// Kept so that osdpl does not try in each pass. A restart tries once more.
-    pub unguarded: BTreeSet<Strategy>,
+    pub refused_strategies: BTreeSet<Strategy>,
     /// The requested repairs that were started, until the annotation no longer names them.
     ///
     /// Kept so that each is done once. A restart repairs once more.
@@ -120,9 +120,9 @@ pub(crate) struct Lookup {
     /// The addresses of the last successful lookup.
     pub(crate) addresses: Vec<IpAddr>,
     /// Whether lookups fail; `None` for a host that never had an address.
-    pub(crate) fails: Option<Steady<bool>>,
+    pub(crate) fails: Option<Damped<bool>>,
     /// The problem of a host that never had an address.
-    pub(crate) problem: Option<Steady<String>>,
+    pub(crate) problem: Option<Damped<String>>,
 }
 
 /// A write that the API server refused.

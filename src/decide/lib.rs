@@ -4,8 +4,9 @@
 //! snapshot. A password that does not exist yet is generated when the plan is applied; the plan only contains
 //! "generated". Nothing changes a plan after the decision.
 //!
-//! The plan for a refused spec, and that of a paused cloud, has no actions. The exceptions of a pause are adoptions that
-//! a person requested, and the finalizer.
+//! The plan for a refused spec has no actions except for the finalizer; a deletion does not depend on the spec being
+//! valid. The plan of a paused cloud has no actions, except for the finalizer and for adoptions that a person
+//! requested.
 //!
 //! ```text
 //! read(requests of the last plan) ─► Snapshot ─► decide ─► Plan ─► apply(actions) ─► report ─► status, events
@@ -37,7 +38,6 @@ mod hosts;
 mod kept;
 mod leftovers;
 mod lookups;
-mod named;
 mod namespaces;
 mod nodes;
 mod object_store;
@@ -48,6 +48,7 @@ mod requests;
 mod resource;
 mod rollouts;
 mod snapshot;
+mod spec_references;
 #[cfg(test)]
 mod tests;
 

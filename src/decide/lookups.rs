@@ -19,14 +19,14 @@ const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
 /// A damped report: it changes only when results have differed from it for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Steady<T> {
+pub(crate) struct Damped<T> {
     /// The current report.
     report: T,
     /// Since when all results have differed from the report.
     differs_since: Option<Timestamp>,
 }
 
-impl<T: PartialEq> Steady<T> {
+impl<T: PartialEq> Damped<T> {
     /// Returns the report after one more result.
     ///
     /// The first result is reported at once.
@@ -48,7 +48,7 @@ impl<T: PartialEq> Steady<T> {
 }
 
 /// The damped report of whether lookups of a host fail.
-pub(crate) type Lookups = Steady<bool>;
+pub(crate) type Lookups = Damped<bool>;
 
 impl Lookups {
     /// Returns the warning about a host if lookups fail.
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn keeps_the_report_while_results_alternate() {
-        let after = |before, result: &'static str, seconds| Some(Steady::after(before, result, at(seconds)));
+        let after = |before, result: &'static str, seconds| Some(Damped::after(before, result, at(seconds)));
         let mut report = after(None, "it has no address", 0);
         for (times, result) in ["it took too long", "it has no address"].into_iter().cycle().take(40).enumerate() {
             report = after(report, result, 15 * i64::try_from(times).unwrap());

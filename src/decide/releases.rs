@@ -105,7 +105,7 @@ impl Slots {
 }
 
 /// Returns the steps for a refused spec: nothing changes.
-pub(crate) fn freeze(desired: &Desired, observed: &Observed) -> Plan {
+pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> Plan {
     let decisions = desired.releases.iter().map(|(name, release)| {
         let step = match classify(Some(release), &release.key, observed, Timestamp::UNIX_EPOCH) {
             State::InSync(existing) => settle_step(release, existing, observed),

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use osdpl_core::api::ValuesKind;
 use osdpl_core::endpoint::Target;
-use osdpl_core::maintenance::Setting;
+use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::observed::{DaemonSetGroup, Range, ReleaseKey};
 use osdpl_core::openstack::HostQuery;
 use osdpl_core::release::RevisionSource;
@@ -79,7 +79,7 @@ pub struct Requests {
     /// The query about Nova's hosts.
     pub hosts: Option<HostQuery>,
     /// The cloud's settings for node maintenance; `None` leaves them as they are.
-    pub setting: Option<Setting>,
+    pub setting: Option<CloudSettings>,
 }
 
 /// The watches of the background tasks.

@@ -20,16 +20,16 @@ pub(crate) fn last(draft: &Draft<'_>) -> Rollouts {
 /// Plans the update strategies that live `DaemonSets` lack, before helm changes their pod templates.
 ///
 /// A strategy that another field manager owns is not changed; a finding reports it.
-pub(crate) fn guard(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, plan: &Plan) {
+pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, plan: &Plan) {
     if draft.paused {
         return;
     }
     let missing = rollout::strategies_to_set(desired, observed, draft.catalog(), plan);
     draft.kept.strategies.retain(|known| missing.contains(known));
-    draft.kept.unguarded.retain(|known| missing.contains(known));
+    draft.kept.refused_strategies.retain(|known| missing.contains(known));
     for strategy in missing {
-        let is_unguarded = draft.kept.unguarded.contains(&strategy);
-        if !is_unguarded && !draft.kept.strategies.contains(&strategy) {
+        let is_refused = draft.kept.refused_strategies.contains(&strategy);
+        if !is_refused && !draft.kept.strategies.contains(&strategy) {
             let action = Action::SetStrategy(strategy.clone());
             let reason =
                 if strategy.on_delete { "osdpl replaces its pods in batches" } else { "Kubernetes replaces its pods" };
@@ -37,8 +37,8 @@ pub(crate) fn guard(draft: &mut Draft<'_>, desired: &Desired, observed: &Observe
             draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
         }
         // The upgrade of a release that is not up to date sets the strategy.
-        if strategy.settled && strategy.on_delete && is_unguarded {
-            draft.findings.push(unguarded_warning(&strategy));
+        if strategy.settled && strategy.on_delete && is_refused {
+            draft.findings.push(refused_strategy_warning(&strategy));
         }
     }
 }
@@ -100,7 +100,7 @@ pub fn report_refused_eviction(rollout: &mut RolloutStatus, evicted: Vec<String>
     rollout.message = format!("pod {} on {} can't be evicted yet: {}", pod.name, pod.node, refusal.message);
 }
 
-fn unguarded_warning(strategy: &Strategy) -> Finding {
+fn refused_strategy_warning(strategy: &Strategy) -> Finding {
     let Strategy { namespace, name, .. } = strategy;
     let message = format!(
         "DaemonSet {namespace}/{name} has another update strategy than OnDelete, and osdpl keeps it because another \

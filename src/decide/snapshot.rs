@@ -75,7 +75,7 @@ pub struct Assumed {
 pub struct Helm {
     /// The major version of helm.
     pub major: u64,
-    /// The number of processes that may be started.
+    /// How many more helm processes may start now.
     pub free_slots: usize,
     /// The number of processes that are rendering.
     pub rendering: usize,

@@ -4,9 +4,10 @@
 //! observe   reads the node, its pods, their budgets, nova and neutron        execute   executes one action
 //! ```
 //!
-//! Each pass reads the state that it needs and keeps none of it. Nova is queried while a maintenance waits for state
-//! that only nova has, and rarely while a compute node is ready to drain. Errors are logged, counted and written to the
-//! maintenance's status, and affect nothing else.
+//! Each pass reads the state that it needs, and executes actions one after another, each after a new decision. Between
+//! passes only the refused migrations and the last failure of a maintenance are kept. Nova is queried while a
+//! maintenance waits for state that only nova has, and rarely while a compute node is ready to drain. Errors are
+//! logged, counted and written to the maintenance's status, and affect nothing else.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock for windows and for timestamps in the status")]
 
@@ -25,7 +26,7 @@ use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
 use osdpl_client::{Error, run_controller};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, NodeMaintenance, RETRY};
-use osdpl_core::maintenance::Setting;
+use osdpl_core::maintenance::CloudSettings;
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
@@ -213,7 +214,7 @@ impl MaintenanceController {
     async fn decide(
         &self,
         maintenance: &NodeMaintenance,
-        setting: Option<&Setting>,
+        setting: Option<&CloudSettings>,
         refused_migrations: &BTreeMap<String, String>,
     ) -> Result<Option<Decision>, Error> {
         let status = maintenance.status.clone().unwrap_or_default();

@@ -1,11 +1,11 @@
 //! Decides the next action and the status of a maintenance.
 //!
 //! ```text
-//! drain     turn → disable the compute service → instances → quorum → cordon: ready to drain
-//! restore   uncordon → node, DaemonSet pods and agents are up → enable the compute service
-//! turn      windows, limits by role, precedence    instances  which to migrate, and which cannot be migrated
-//! guard     quorums and disruption budgets         agents     checks before the compute service is enabled
-//! observed  the observed state                     report     the status
+//! drain            turn → disable the compute service → instances → quorum → cordon: ready to drain
+//! restore          uncordon → node, DaemonSet pods and agents are up → enable the compute service
+//! turn             windows, limits by role, precedence    instances  which to migrate, and which cannot be migrated
+//! eviction_checks  quorums and disruption budgets         agents     checks before the compute service is enabled
+//! observed         the observed state                     report     the status
 //! ```
 //!
 //! Pure module (no I/O). The next action follows from the observed state (the compute service with its
@@ -14,7 +14,7 @@
 
 mod agents;
 mod drain;
-pub(crate) mod guard;
+pub(crate) mod eviction_checks;
 mod instances;
 mod observed;
 mod report;
@@ -28,7 +28,7 @@ pub(crate) use observed::{Compute, Host, ObservedNode, ObservedState, OtherMaint
 pub(crate) use turn::{UNREAD, is_open};
 
 use osdpl_core::api::{MaintenanceStep, NodeMaintenanceSpec, NodeMaintenanceStatus, StepState, maintenance_condition};
-use osdpl_core::maintenance::Setting;
+use osdpl_core::maintenance::CloudSettings;
 
 /// Everything that a decision is made from.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ pub(crate) struct Snapshot<'a> {
     /// Whether failed steps are to be retried.
     pub retry: bool,
     /// The settings of the cloud; `None` before they were read.
-    pub setting: Option<&'a Setting>,
+    pub setting: Option<&'a CloudSettings>,
     /// The observed state.
     pub observed: &'a ObservedState,
     /// The current time.

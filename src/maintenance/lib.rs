@@ -1,7 +1,7 @@
 //! Maintenance of nodes: the controller of NodeMaintenance resources, and the client of the cloud's own APIs.
 //!
 //! ```text
-//! controller   observes the node, nova and neutron, and executes one action at a time
+//! controller   observes the node, nova and neutron; executes actions one after another, each after a new decision
 //! decide       the next action and the status, from the observed state; pure
 //! kubernetes   requests to the API server
 //! openstack    requests to keystone, nova and neutron
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use osdpl_core::catalog::Component;
-use osdpl_core::maintenance::Setting;
+use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::observed::Node;
 
 pub use controller::{REQUEUE_DELAY, run};
@@ -34,7 +34,7 @@ pub trait Operator: Send + Sync {
     fn ready(&self) -> BoxFuture<'_, ()>;
 
     /// Returns the settings of the cloud; `None` before they were read.
-    fn setting(&self) -> Option<Arc<Setting>>;
+    fn setting(&self) -> Option<Arc<CloudSettings>>;
 
     /// Returns a stream of the changes of workloads, pods, nodes and the settings.
     fn changes(&self) -> BoxStream<'static, ()>;

@@ -9,7 +9,7 @@ use hyper::Method;
 use k8s_openapi::jiff::Timestamp;
 use osdpl_client::{Http, HttpConfig};
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
-use osdpl_core::openstack::{Access, Api, Call, Error, Verb, error_message, neutron, nova, token_expiry};
+use osdpl_core::openstack::{Access, Api, Call, Error, HttpMethod, error_message, neutron, nova, token_expiry};
 use tokio::sync::Mutex;
 
 /// How long before its expiry a token is renewed, so that it is valid until the response arrives.
@@ -192,12 +192,12 @@ fn unreachable(what: String) -> Error {
     Error::Unreachable { what, why: "connection failed".into() }
 }
 
-fn method(verb: Verb) -> Method {
+fn method(verb: HttpMethod) -> Method {
     match verb {
-        Verb::Get => Method::GET,
-        Verb::Post => Method::POST,
-        Verb::Put => Method::PUT,
-        Verb::Delete => Method::DELETE,
+        HttpMethod::Get => Method::GET,
+        HttpMethod::Post => Method::POST,
+        HttpMethod::Put => Method::PUT,
+        HttpMethod::Delete => Method::DELETE,
     }
 }
 

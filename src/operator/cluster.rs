@@ -1,9 +1,9 @@
-//! Requests to the API server: every read that is not a watch of `tasks`, and every write except for helm's.
+//! Requests to the API server: every read outside of `tasks`, and every write of the operator except for helm's.
 //!
 //! ```text
-//! Reader    reads: one-off reads of plans, helm's release records
-//! Cluster   writes: the resource and its status, our objects, release records, CRDs, nodes, Rook's objects
-//! Inputs    watches on the objects that a spec names, on our own objects, on additions, namespaces and Rook
+//! Reader         reads: one-off reads of plans, helm's release records
+//! Cluster        writes: the resource and its status, our objects, release records, CRDs, nodes, Rook's objects
+//! ObjectWatches  watches on the objects that a spec names, on our own objects, on additions, namespaces and Rook
 //! ```
 
 mod additions;
@@ -13,9 +13,9 @@ mod crds;
 mod deployments;
 mod evict;
 mod external;
-mod inputs;
 mod namespaces;
 mod nodes;
+mod object_watches;
 mod objects;
 mod operator_pods;
 mod owned;
@@ -39,8 +39,8 @@ pub(crate) use osdpl_client::{Error, api_message};
 
 pub use additions::{list_additions, read_addition};
 pub(crate) use evict::EvictionResult;
-pub(crate) use inputs::Inputs;
 pub(crate) use namespaces::Namespaces;
+pub(crate) use object_watches::ObjectWatches;
 pub(crate) use objects::JobCreation;
 pub use operator_pods::OperatorPods;
 pub(crate) use owned::is_older;
@@ -59,8 +59,8 @@ impl Reader {
     }
 
     /// Starts the watches that feed passes; `trigger` is notified of every change.
-    pub(crate) fn watch_inputs(&self, trigger: Arc<Notify>) -> Inputs {
-        Inputs::new(self.client.clone(), trigger)
+    pub(crate) fn watch_inputs(&self, trigger: Arc<Notify>) -> ObjectWatches {
+        ObjectWatches::new(self.client.clone(), trigger)
     }
 
     /// Returns a controller of all resources.

@@ -42,14 +42,14 @@ pub use charts::{ChartSource, chart_of_release};
 pub use preview::{Preview, preview};
 pub use secrets::collect_secrets;
 
-use crate::cluster::{Cluster, Error, Inputs};
+use crate::cluster::{Cluster, Error, ObjectWatches};
 use crate::helm::Runner;
 use crate::tasks::Tasks;
 use crate::telemetry::Metrics;
 use memory::Memory;
 use osdpl_client::run_controller;
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::maintenance::Setting;
+use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::scrub::Scrubber;
 use osdpl_decide::{Hold, Plan, decide, decide_superseded, find_older, is_finalized};
 
@@ -72,7 +72,7 @@ pub struct Context {
     pub metrics: Metrics,
     catalog: CatalogHandle,
     runner: Runner,
-    inputs: Inputs,
+    inputs: ObjectWatches,
     charts: ChartSource,
     /// Sends the known secrets to the readers of logs.
     scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
@@ -82,7 +82,7 @@ pub struct Context {
     deployments: OnceLock<Store<OpenStackDeployment>>,
     /// What the maintenance of nodes must know about the cloud, from the last plan, because the controller of
     /// maintenances has no plan. After a restart maintenance waits for the first plan.
-    setting: tokio::sync::watch::Sender<Option<Arc<Setting>>>,
+    setting: tokio::sync::watch::Sender<Option<Arc<CloudSettings>>>,
     /// The resources whose last pass failed, because only lasting failures are reported. A restart loses
     /// the time since when they fail.
     pass_failures: std::sync::Mutex<pass_failures::PassFailures>,

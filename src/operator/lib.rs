@@ -1,4 +1,4 @@
-//! The operator: everything that talks to the API server, starts helm, or reads charts.
+//! The operator: the passes, its watches and writes, the helm runner, charts, the webhook, metrics.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

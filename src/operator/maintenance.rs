@@ -7,7 +7,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use osdpl_core::catalog::Component;
-use osdpl_core::maintenance::Setting;
+use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::observed::Node;
 use osdpl_maintenance::Operator;
 
@@ -18,7 +18,7 @@ impl Operator for Context {
         Box::pin(self.tasks.ready())
     }
 
-    fn setting(&self) -> Option<Arc<Setting>> {
+    fn setting(&self) -> Option<Arc<CloudSettings>> {
         self.maintenance_setting()
     }
 

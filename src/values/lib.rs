@@ -1,8 +1,8 @@
-//! Helm values as a tree, and the merge of two trees by helm's rules.
+//! Pure crate: Helm values as trees and their merge, YAML, CEL expressions, digests.
 //!
-//! Pure module. Maps merge, lists and scalars replace. An explicit null is kept, because helm reads it as "remove the
-//! chart's default" (`pkg/chart/common/util/coalesce.go`). Layers are merged one by one from low to high: the merge is
-//! not associative when a key changes its type.
+//! Maps merge, lists and scalars replace. An explicit null is kept, because helm reads it as "remove the chart's
+//! default" (`pkg/chart/common/util/coalesce.go`). Layers are merged one by one from low to high: the merge is not
+//! associative when a key changes its type.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -6,7 +6,7 @@ use osdpl_core::adopt::{IdentifiedReleases, InstalledRelease};
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::observed::ReleaseKey;
-use osdpl_core::release::{Maker, RevisionSource, Status};
+use osdpl_core::release::{RevisionOrigin, RevisionSource, Status};
 use osdpl_operator::charts::{ChartRequest, Store};
 use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::chart_of_release;
@@ -25,8 +25,8 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
     let mut releases = HelmReleases::default();
     for meta in cluster.newest_records(namespace).await? {
         let key = meta.release.clone();
-        let exclusion = match (&meta.maker, meta.status) {
-            (Maker::Ours(_), _) => Some("already managed by osdpl".to_owned()),
+        let exclusion = match (&meta.origin, meta.status) {
+            (RevisionOrigin::Ours(_), _) => Some("already managed by osdpl".to_owned()),
             (_, Status::Deployed) => None,
             (_, status) => Some(format!("revision {} is {status}; repair it with helm first", meta.revision)),
         };

@@ -93,7 +93,7 @@ impl Comparison<'_> {
         let key = &release.key;
         let scrub = |text: &str| self.live.preview.scrubber.scrub(text);
         if let Some(blocked) = &release.blocked {
-            // A refused move changes nothing, as in `plan`, so there is nothing to compare.
+            // A release that must not move (new name or namespace) stays as it is, as in `plan`.
             if release.is_refused() && self.live.preview.observed.releases.contains_key(key) {
                 return Ok(Some(ReleaseDiff::new(key, Outcome::Stays { why: scrub(&blocked.message) })));
             }

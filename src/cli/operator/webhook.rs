@@ -53,7 +53,7 @@ impl Webhook {
         let shared = Arc::clone(context);
         let cluster_info_of: ClusterInfoOf = Arc::new(move |spec, catalog| {
             let context = Arc::clone(&shared);
-            Box::pin(async move { context.site_for(&spec, &catalog).await })
+            Box::pin(async move { context.cluster_info_for(&spec, &catalog).await })
         });
         let (files, sources) = (CertificateFiles { certificate, key }, Sources { catalog_of, cluster_info_of });
         let server = webhook::serve(listener, files, (&context.catalog(), sources), stop.clone())?;

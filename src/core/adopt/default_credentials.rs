@@ -28,8 +28,9 @@ const WORDS: [&str; 11] = [
 /// in its values.
 pub type DefaultCredentials = BTreeMap<Name, (String, Path)>;
 
-/// Finds credentials with an upstream default. The release of the credential's own service takes precedence, else the
-/// first release.
+/// Finds credentials with an upstream default.
+///
+/// If several releases use a credential, the entry names the release of the service that owns it, or else the first.
 pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DefaultCredentials {
     let mut all = DefaultCredentials::new();
     for (release, found) in &known.releases {

@@ -136,7 +136,7 @@ impl<'a> Fit<'a> {
 
     /// Sets the fields and keeps them if the result is better.
     fn attempt(&mut self, fields: &[(&Path, &Value)]) -> Outcome {
-        // The declaration of the Ceph in use must not change, even if another choice needs fewer overrides.
+        // `features.storage` describes the Ceph in use, so it is fixed, even if another choice needs fewer overrides.
         let is_storage = |field: &Path| field.keys().starts_with(&["features".into(), STORAGE.into()]);
         if self.cloud.storage.is_some() && fields.iter().any(|(field, _)| is_storage(field)) {
             return Outcome::Worse;

@@ -29,7 +29,7 @@ const LOCK: &str = "values/lock.yaml";
 /// Files from one source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Addition {
-    /// The source: `ConfigMap openstack/edge`.
+    /// The object that it is from, as messages name it: `ConfigMap openstack/edge`.
     pub source: String,
     /// The keys with their texts.
     pub data: BTreeMap<String, String>,

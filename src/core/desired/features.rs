@@ -28,7 +28,9 @@ pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, 
     features
 }
 
-/// Returns the keys of Secrets that the features of a spec refer to; refused features have none.
+/// Returns the keys of Secrets that the features of a spec refer to.
+///
+/// Features whose fields violate their schema are left out.
 pub fn list_feature_secrets(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<SecretField> {
     catalog.secret_references(&merge_features(spec, catalog, &mut Vec::new()))
 }

@@ -114,7 +114,7 @@ impl<'a> Source<'a> {
                 if file.starts_with(FEATURES) {
                     layer.plain_text = passwords::find_paths(&layer, self.passwords);
                 } else if self.catalog.added.contains_key(file) {
-                    layer.plain_text = in_clear(&layer.values);
+                    layer.plain_text = plain_text_secret_paths(&layer.values);
                 }
                 layer.secret.extend_from_slice(&layer.plain_text);
                 layers.push(layer);
@@ -204,7 +204,8 @@ impl<'a> Source<'a> {
                 Some(Ok(values)) => {
                     let origin = Origin::Object(format!("{:?} {}, key {key} ({field})", source.kind, source.name));
                     let mut layer = Layer::new(origin, values.clone());
-                    layer.secret = if source.kind == ValuesKind::Secret { all(values) } else { in_clear(values) };
+                    layer.secret =
+                        if source.kind == ValuesKind::Secret { all(values) } else { plain_text_secret_paths(values) };
                     layers.push(layer);
                 }
                 Some(Err(Unavailable::Missing(_))) if source.optional => {}
@@ -226,7 +227,7 @@ fn all(values: &Values) -> Vec<Path> {
 }
 
 /// Returns the paths of secrets that are written in plain text. osdpl never shows them.
-pub(super) fn in_clear(values: &Values) -> Vec<Path> {
+pub(super) fn plain_text_secret_paths(values: &Values) -> Vec<Path> {
     let found =
         leaves(values).into_iter().filter(|(path, value)| is_secret_in_clear(path, value)).map(|(path, _)| path);
     found.chain(find_secret_paths(values)).collect()
@@ -238,7 +239,7 @@ fn add_overrides(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, un
         return;
     }
     let mut layer = Layer::new(Origin::Field(format!("{field}.values")), overrides.values.clone());
-    layer.secret = in_clear(&overrides.values);
+    layer.secret = plain_text_secret_paths(&overrides.values);
     for (index, text) in overrides.unset.iter().enumerate() {
         match Path::parse(text) {
             Ok(path) => layer.unset.push((index, path)),

@@ -18,7 +18,7 @@ pub(super) use target::is_subdomain;
 pub use target::{NodeTarget, parse_target};
 
 use super::Finding;
-use super::layers::in_clear;
+use super::layers::plain_text_secret_paths;
 use crate::api::{NodeOverride, NodeValues, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, DaemonSet, Level, Release};
 use osdpl_values::expr::Scope;
@@ -78,19 +78,19 @@ pub(super) fn layer(
         }
         osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
         // The values are in a list, and no path leads into a list.
-        let hides = parts.iter().any(|part| !in_clear(part.values).is_empty());
+        let hides = parts.iter().any(|part| !plain_text_secret_paths(part.values).is_empty());
         layer.secret.extend(hides.then_some(path));
     }
     (!layer.is_empty()).then_some(layer)
 }
 
-/// Returns the entries for some nodes of a release, each as a separate layer above all others.
+/// Returns the entries of `spec.nodes.overrides` for a release, each with its layer; these layers are above all others.
 pub fn list_node_layers<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Vec<(&'a NodeOverride, Layer)> {
     let entries = spec.nodes.overrides.iter().enumerate();
     let layers = entries.filter_map(|(index, entry)| {
         let values = entry.releases.get(name)?.values.clone();
         let mut layer = Layer::new(Origin::Field(format!("{OVERRIDES_FIELD}[{index}].releases.{name}.values")), values);
-        layer.secret = in_clear(&layer.values);
+        layer.secret = plain_text_secret_paths(&layer.values);
         Some((entry, layer))
     });
     layers.collect()
@@ -132,8 +132,9 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
             let other = parts[..index].iter().rev().filter(|other| other.target.overlaps(&part.target));
             let mut other = other.filter_map(|other| Some((other, osdpl_values::get(other.values, &path)?)));
             let Some((other, before)) = other.next().filter(|(_, before)| *before != value) else { continue };
-            let is_clear =
-                |part: &EntryValues<'_>| super::layers::in_clear(part.values).iter().any(|clear| clear.covers(&path));
+            let is_clear = |part: &EntryValues<'_>| {
+                super::layers::plain_text_secret_paths(part.values).iter().any(|clear| clear.covers(&path))
+            };
             let (value, before) = if is_clear(part) || is_clear(other) {
                 ("one thing".to_owned(), "another".to_owned())
             } else {

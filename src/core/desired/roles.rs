@@ -55,7 +55,7 @@ fn keys(selector: &NodeSelector) -> impl Iterator<Item = &str> {
     selector.match_labels.keys().map(String::as_str).chain(expressions)
 }
 
-/// Returns the problem of a selector.
+/// Returns why a selector is invalid; `None` if it is valid.
 pub(super) fn bad_selector(selector: &NodeSelector) -> Option<String> {
     if let Some(problem) = keys(selector).find_map(bad_key) {
         return Some(problem);

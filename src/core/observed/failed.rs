@@ -17,15 +17,15 @@ pub struct Failed {
     pub count: u32,
     /// The error, without secrets, and what to do.
     pub message: String,
-    /// The possible fix.
-    pub fix: Fix,
+    /// What a retry needs to succeed.
+    pub fix: RetryCondition,
     /// Whether an event reported it.
     pub is_reported: bool,
 }
 
-/// The possible fix of a failure, which decides the retry delay.
+/// What a retry of a failed operation needs to succeed; it decides the retry delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fix {
+pub enum RetryCondition {
     /// Possibly only time: a failing hook, or an API server that does not respond.
     Time,
     /// Manual work in the cluster, such as the deletion of an immutable object. No watch reports it.

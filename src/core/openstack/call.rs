@@ -25,7 +25,7 @@ impl fmt::Display for Api {
 
 /// The HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum HttpMethod {
     /// Reads.
     Get,
     /// Starts an operation.
@@ -36,7 +36,7 @@ pub enum Verb {
     Delete,
 }
 
-impl Verb {
+impl HttpMethod {
     /// Returns the name of the method in HTTP.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ pub struct Call<T> {
     /// The API.
     pub api: Api,
     /// The method.
-    pub verb: Verb,
+    pub verb: HttpMethod,
     /// The path with its query.
     pub path: String,
     /// The request body.
@@ -68,13 +68,13 @@ pub struct Call<T> {
 impl<T: DeserializeOwned> Call<T> {
     /// Returns a request for JSON.
     pub(super) fn get(api: Api, path: String) -> Self {
-        Self { api, verb: Verb::Get, path, body: None, read: json }
+        Self { api, verb: HttpMethod::Get, path, body: None, read: json }
     }
 }
 
 impl Call<()> {
     /// Returns a request whose response body is ignored.
-    pub(super) fn act(api: Api, verb: Verb, path: String, body: Option<Value>) -> Self {
+    pub(super) fn act(api: Api, verb: HttpMethod, path: String, body: Option<Value>) -> Self {
         Self { api, verb, path, body, read: |_| Ok(()) }
     }
 }

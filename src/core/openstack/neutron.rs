@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::call::encode;
-use super::{Api, Call, Verb};
+use super::{Api, Call, HttpMethod};
 
 /// An agent, including OVN controllers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -39,5 +39,5 @@ pub fn agents(host: &str) -> Call<Agents> {
 
 /// Deletes an agent. A running agent registers itself again.
 pub fn delete_agent(id: &str) -> Call<()> {
-    Call::act(Api::Network, Verb::Delete, format!("/v2.0/agents/{}", encode(id)), None)
+    Call::act(Api::Network, HttpMethod::Delete, format!("/v2.0/agents/{}", encode(id)), None)
 }

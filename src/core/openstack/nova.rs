@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::call::encode;
-use super::{Api, Call, Error, Verb};
+use super::{Api, Call, Error, HttpMethod};
 
 /// The microversion (2.53, OpenStack Pike): services by UUID, and `block_migration: auto` (2.25).
 pub const VERSION: Version = Version { major: 2, minor: 53 };
@@ -141,12 +141,12 @@ pub fn enable(id: &str) -> Call<()> {
 }
 
 fn change(id: &str, body: serde_json::Value) -> Call<()> {
-    Call::act(Api::Compute, Verb::Put, format!("/v2.1/os-services/{}", encode(id)), Some(body))
+    Call::act(Api::Compute, HttpMethod::Put, format!("/v2.1/os-services/{}", encode(id)), Some(body))
 }
 
 /// Deletes a nova-compute and its host mapping. Nova refuses with 409 while it has instances.
 pub fn delete_service(id: &str) -> Call<()> {
-    Call::act(Api::Compute, Verb::Delete, format!("/v2.1/os-services/{}", encode(id)), None)
+    Call::act(Api::Compute, HttpMethod::Delete, format!("/v2.1/os-services/{}", encode(id)), None)
 }
 
 /// An instance.
@@ -196,7 +196,7 @@ pub fn servers(host: &str, after: Option<&str>) -> Call<Servers> {
 /// Starts a live migration to a host that the scheduler chooses. Nova accepts it at once and runs it in the background.
 pub fn live_migrate(id: &str) -> Call<()> {
     let body = json!({"os-migrateLive": {"host": null, "block_migration": "auto"}});
-    Call::act(Api::Compute, Verb::Post, format!("/v2.1/servers/{}/action", encode(id)), Some(body))
+    Call::act(Api::Compute, HttpMethod::Post, format!("/v2.1/servers/{}/action", encode(id)), Some(body))
 }
 
 /// A migration of an instance.

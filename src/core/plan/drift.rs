@@ -5,7 +5,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use super::{Context, Decision, Policy, Reason, backoff_delay};
 use crate::api::DriftPolicy;
 use crate::desired::DesiredRelease;
-use crate::observed::{Fix, ReleaseKey, Repaired};
+use crate::observed::{ReleaseKey, Repaired, RetryCondition};
 
 /// The time without a repair after which the count of repairs starts again: twice the longest delay between repairs.
 const SETTLED: SignedDuration = SignedDuration::from_hours(2);
@@ -66,7 +66,7 @@ impl Context<'_> {
 
     /// Whether a release in sync is applied again, because of drift or because a person requested it.
     ///
-    /// The value `all` selects only releases with drift.
+    /// The annotation value `all` requests this only for releases with drift.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {
         let is_suspended =
             self.policy.paused || release.paused || self.observed.terminating.contains(&release.key.namespace);
@@ -80,7 +80,7 @@ impl Context<'_> {
 
     fn repair_backoff(&self, key: &ReleaseKey) -> Option<DriftAction> {
         let Repaired { count, last_started_at: at } = *self.observed.repairs.get(key)?;
-        let until = at.checked_add(backoff_delay(key, count, Fix::Manual)?).ok()?;
+        let until = at.checked_add(backoff_delay(key, count, RetryCondition::Manual)?).ok()?;
         (until > self.now).then_some(DriftAction::Backoff { count, until })
     }
 }

@@ -6,7 +6,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::{Action, Context, Policy, Reason, State, Step, Wait};
 use crate::desired::DesiredRelease;
-use crate::observed::{Failed, Fix, ObservedRelease, ReleaseKey};
+use crate::observed::{Failed, ObservedRelease, ReleaseKey, RetryCondition};
 use crate::release::{Cleanup, Verb, cleanup_before_uninstall, pending_cleanup};
 use osdpl_values::digest;
 
@@ -49,7 +49,7 @@ impl Context<'_> {
         let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
         let Failed { at, count, message, .. } = failed;
         let repair = Policy::selects(&self.policy.repair, name);
-        let Some(delay) = backoff_delay(key, *count, if repair { Fix::Time } else { failed.fix }) else {
+        let Some(delay) = backoff_delay(key, *count, if repair { RetryCondition::Time } else { failed.fix }) else {
             let reason = crate::api::reason::FAILED.to_owned();
             return Some(Step::Wait(Wait::Blocked { reason, message: message.clone() }));
         };
@@ -110,23 +110,23 @@ fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
     ours && record.images.as_deref() == Some(release.images.as_str())
 }
 
-/// Returns the first and the longest delay in seconds; `None` if a retry cannot succeed. The delay doubles with each failure in
-/// a row.
-fn bounds(fix: Fix) -> Option<(i64, i64)> {
+/// Returns the first and the longest delay in seconds; `None` if a retry cannot succeed. The delay doubles with each
+/// failure in a row.
+fn retry_delay_range(fix: RetryCondition) -> Option<(i64, i64)> {
     match fix {
-        Fix::Time => Some((10, 600)),
+        RetryCondition::Time => Some((10, 600)),
         // Every attempt writes all objects of the release and adds a revision, so retries are rare. They never stop,
         // because no watch reports that a person deleted the object or raised the quota.
-        Fix::Manual => Some((120, 3600)),
-        Fix::Inputs => None,
+        RetryCondition::Manual => Some((120, 3600)),
+        RetryCondition::Inputs => None,
     }
 }
 
 /// Returns the delay after `count` failures in a row, plus up to a quarter of jitter.
 ///
 /// The jitter is derived from the release name and the count, so that equal inputs give the same plan.
-pub fn backoff_delay(key: &ReleaseKey, count: u32, fix: Fix) -> Option<SignedDuration> {
-    let (first, longest) = bounds(fix)?;
+pub fn backoff_delay(key: &ReleaseKey, count: u32, fix: RetryCondition) -> Option<SignedDuration> {
+    let (first, longest) = retry_delay_range(fix)?;
     let seconds = first.saturating_mul(1 << count.saturating_sub(1).min(6)).min(longest);
     let spread = digest([key.to_string().as_str(), &count.to_string()]);
     let share = i64::from_str_radix(&spread[..4], 16).unwrap_or_default();

@@ -2,7 +2,7 @@ use k8s_openapi::jiff::SignedDuration;
 
 use super::*;
 use crate::desired::Blocked;
-use crate::observed::{Attempt, Failed, Fix, Liveness, ObservedRelease, PastRevision, RecordBody};
+use crate::observed::{Attempt, Failed, Liveness, ObservedRelease, PastRevision, RecordBody, RetryCondition};
 use crate::release::{Status, Verb};
 
 mod adopting;
@@ -167,7 +167,7 @@ fn keeps_helm_running_if_nothing_can_replace_it() {
 
 #[test]
 fn retries_failures_after_backoff_and_new_inputs_at_once() {
-    let failed = |inputs: &str, fix: Fix| {
+    let failed = |inputs: &str, fix: RetryCondition| {
         fixture().with_release("store", observed_release(Status::Failed)).with(|fixture| {
             let failed = Failed {
                 verb: Verb::Upgrade,
@@ -182,13 +182,13 @@ fn retries_failures_after_backoff_and_new_inputs_at_once() {
         })
     };
     let soon = "failed 2 times in a row, next try at 2027-01-15T08:00:2";
-    assert!(failed("new", Fix::Time).describe_step("store").starts_with(soon));
-    assert!(failed("new", Fix::Time).plan().requeue_at.is_some_and(|wake| wake > NOW));
-    let later = failed("new", Fix::Manual).describe_step("store");
+    assert!(failed("new", RetryCondition::Time).describe_step("store").starts_with(soon));
+    assert!(failed("new", RetryCondition::Time).plan().requeue_at.is_some_and(|wake| wake > NOW));
+    let later = failed("new", RetryCondition::Manual).describe_step("store");
     assert!(later.starts_with("failed 2 times in a row, next try at 2027-01-15T08:04:"), "{later}");
-    assert_eq!(failed("new", Fix::Inputs).describe_step("store"), "hook failed");
-    assert_eq!(failed("new", Fix::Inputs).plan().requeue_at, None);
-    for fix in [Fix::Time, Fix::Manual, Fix::Inputs] {
+    assert_eq!(failed("new", RetryCondition::Inputs).describe_step("store"), "hook failed");
+    assert_eq!(failed("new", RetryCondition::Inputs).plan().requeue_at, None);
+    for fix in [RetryCondition::Time, RetryCondition::Manual, RetryCondition::Inputs] {
         assert!(
             failed("old", fix).describe_step("store").starts_with("delete Jobs store-setup, helm upgrade --install")
         );
@@ -286,7 +286,7 @@ fn cleans_up_failed_revisions() {
             at: NOW,
             count: 1,
             message: String::new(),
-            fix: Fix::Time,
+            fix: RetryCondition::Time,
             is_reported: false,
         };
         fixture.observed.failures.insert(ReleaseKey::new("openstack", "store"), failed);

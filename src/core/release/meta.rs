@@ -33,9 +33,9 @@ impl fmt::Display for ReleaseKey {
     }
 }
 
-/// The maker of a revision, determined by its attempt label.
+/// The origin of a revision, determined by its attempt label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Maker {
+pub enum RevisionOrigin {
     /// osdpl, in this attempt: the label names this revision.
     Ours(Attempt),
     /// Someone else: the label was copied from another revision by an upgrade (helm merges the previous labels) or a
@@ -57,20 +57,21 @@ pub struct RecordMeta {
     pub revision: u32,
     /// The status.
     pub status: Status,
-    /// The maker.
-    pub maker: Maker,
-    /// The digest of its inputs, as in [`INPUTS_LABEL`]; meaningful only for [`Maker::Ours`].
+    /// The origin.
+    pub origin: RevisionOrigin,
+    /// The digest of its inputs, as in [`INPUTS_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub inputs: Option<String>,
-    /// The digest of the catalogue, as in [`CATALOG_LABEL`]; meaningful only for [`Maker::Ours`].
+    /// The digest of the catalogue, as in [`CATALOG_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub catalog: Option<String>,
     /// The catalogue name of the release, as in [`RELEASE_LABEL`]; valid whoever made the revision.
     pub catalog_name: Option<String>,
-    /// The digest of its images, as in [`IMAGES_LABEL`]; meaningful only for [`Maker::Ours`].
+    /// The digest of its images, as in [`IMAGES_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub images: Option<String>,
     /// The digest of settings that running instances depend on, as in [`INSTANCES_LABEL`]; meaningful only for
-    /// [`Maker::Ours`].
+    /// [`RevisionOrigin::Ours`].
     pub instances: Option<String>,
-    /// The digest of how its `DaemonSets` are split by node, as in [`SPLIT_LABEL`]; meaningful only for [`Maker::Ours`].
+    /// The digest of how its `DaemonSets` are split by node, as in [`SPLIT_LABEL`]; meaningful only for
+    /// [`RevisionOrigin::Ours`].
     pub split: Option<String>,
     /// Whether the leftovers of this revision have been removed, as in [`CLEANED_UP_LABEL`].
     pub cleaned_up: bool,
@@ -114,7 +115,7 @@ impl RecordMeta {
             return Err(malformed(format!("its labels belong to a secret named {expected:?}")));
         }
         Ok(Self {
-            maker: labels.maker(revision).map_err(malformed)?,
+            origin: labels.origin(revision).map_err(malformed)?,
             inputs: labels.get(INPUTS_LABEL).map(str::to_owned),
             catalog: labels.get(CATALOG_LABEL).map(str::to_owned),
             catalog_name: labels.get(RELEASE_LABEL).map(str::to_owned),
@@ -182,14 +183,14 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// Returns the maker of a revision.
+    /// Returns the origin of a revision.
     ///
     /// An attempt label that osdpl did not write is an error and not "foreign", because fencing must never guess.
-    fn maker(&self, revision: u32) -> Result<Maker, String> {
+    fn origin(&self, revision: u32) -> Result<RevisionOrigin, String> {
         match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {
-            None => Ok(Maker::Foreign),
-            Some(Ok(attempt)) if attempt.revision() == revision => Ok(Maker::Ours(attempt)),
-            Some(Ok(attempt)) => Ok(Maker::Inherited(attempt)),
+            None => Ok(RevisionOrigin::Foreign),
+            Some(Ok(attempt)) if attempt.revision() == revision => Ok(RevisionOrigin::Ours(attempt)),
+            Some(Ok(attempt)) => Ok(RevisionOrigin::Inherited(attempt)),
             Some(Err(error)) => Err(format!("its label {ATTEMPT_LABEL:?} is not ours: {error}")),
         }
     }
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!(meta.release, ReleaseKey::new("cloud", "keystone"));
         assert_eq!((meta.revision, meta.status), (10, Status::Deployed));
         assert_eq!((meta.inputs.as_deref(), meta.catalog.as_deref()), (Some("0a1b"), Some("c0de")));
-        assert_eq!(meta.maker, Maker::Ours(Attempt::new("p123.abc", 7, 10).unwrap()));
+        assert_eq!(meta.origin, RevisionOrigin::Ours(Attempt::new("p123.abc", 7, 10).unwrap()));
         assert_eq!((meta.catalog_name.as_deref(), meta.images.as_deref()), (Some("identity"), Some("1ma9e5")));
         assert_eq!(meta.secret_name(), "sh.helm.release.v1.keystone.v10");
     }
@@ -254,8 +255,8 @@ mod tests {
     #[test]
     fn an_inherited_attempt_label_proves_nothing() {
         let inherited = read(&with(&[(ATTEMPT_LABEL, "p123.abc-7-v9")])).unwrap();
-        assert_eq!(inherited.maker, Maker::Inherited(Attempt::new("p123.abc", 7, 9).unwrap()));
-        assert_eq!(read(&RECORD).unwrap().maker, Maker::Foreign);
+        assert_eq!(inherited.origin, RevisionOrigin::Inherited(Attempt::new("p123.abc", 7, 9).unwrap()));
+        assert_eq!(read(&RECORD).unwrap().origin, RevisionOrigin::Foreign);
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn reports_failures_but_not_requested_stops() {
         at: NOW,
         count: 1,
         message: "boom".into(),
-        fix: crate::observed::Fix::Time,
+        fix: crate::observed::RetryCondition::Time,
         is_reported: false,
     };
     observed.failures.insert(ReleaseKey::new("openstack", "x"), failure);

@@ -79,7 +79,8 @@ fn is_word(value: &Value) -> bool {
     })
 }
 
-/// Whether two types differ in more than notation. All settings of configuration files end up as text.
+/// Whether a value of one type cannot replace the other. In configuration files booleans, numbers and strings all
+/// become text.
 fn differ(before: KeyType, after: KeyType, is_file: bool) -> bool {
     use KeyType::{Boolean, List, Map, Null, Number, String};
     match (before, after) {

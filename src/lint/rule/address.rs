@@ -144,7 +144,7 @@ fn problem(text: &str) -> Option<String> {
         Some(prefix) if !prefix.is_empty() && prefix.chars().all(|c| c.is_ascii_digit()) && (is_v4 || is_v6) => {
             check_network(text).err()
         }
-        // Versions have dots as well, and MAC addresses have colons.
+        // Without a prefix, only three dots or `::` mark an address: versions have dots too, MAC addresses colons.
         None if is_v4 && address.matches('.').count() == 3 || is_v6 && address.contains("::") => {
             let expected = "this is not an IP address; expected one such as 192.0.2.10 or 2001:db8::10";
             address.parse::<IpAddr>().is_err().then(|| expected.to_owned())

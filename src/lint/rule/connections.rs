@@ -73,7 +73,7 @@ fn number_after(text: &str, word: &str) -> Option<u64> {
     rest.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// Returns the configured connection limit and its path; the last entry wins.
+/// Returns `max_connections` of the MariaDB configuration and the path of its file; the last line that sets it wins.
 fn limit(values: &Values) -> Option<(Path, u64)> {
     let find_limit = |(path, value): (Path, &Value)| {
         let text = value.as_str()?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kube::ResourceExt;
 use osdpl_client::Error;
 use osdpl_core::api::{NODE_MAINTENANCE, NodeMaintenance};
-use osdpl_core::maintenance::Setting;
+use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::openstack::{self, Api, nova};
 
 use super::MaintenanceController;
@@ -26,7 +26,7 @@ impl MaintenanceController {
         &self,
         maintenance: &NodeMaintenance,
         action: &Action,
-        setting: Option<&Setting>,
+        setting: Option<&CloudSettings>,
         refused_migrations: &mut BTreeMap<String, String>,
     ) -> Result<(), ExecuteError> {
         let (name, node) = (maintenance.name_any(), &maintenance.spec.node);
@@ -60,7 +60,11 @@ impl MaintenanceController {
         Ok(())
     }
 
-    async fn call_nova(&self, setting: Option<&Setting>, call: &openstack::Call<()>) -> Result<(), openstack::Error> {
+    async fn call_nova(
+        &self,
+        setting: Option<&CloudSettings>,
+        call: &openstack::Call<()>,
+    ) -> Result<(), openstack::Error> {
         let access =
             setting.and_then(|setting| setting.access.as_ref()).ok_or(openstack::Error::Absent(Api::Compute))?;
         self.openstack.call(access, call).await

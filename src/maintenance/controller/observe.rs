@@ -8,18 +8,18 @@ use kube::core::{Selector, SelectorExt};
 use osdpl_client::Error;
 use osdpl_core::api::{NODE_MAINTENANCE, NodeMaintenance};
 use osdpl_core::catalog::Component;
-use osdpl_core::maintenance::Setting;
+use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::openstack::{self, Access, neutron, nova};
 
 use super::{MaintenanceController, has_started};
-use crate::decide::guard::{Budget, Members, eviction_obstacles};
+use crate::decide::eviction_checks::{Budget, Members, eviction_obstacles};
 use crate::decide::{Compute, Host, ObservedNode, ObservedState, OtherMaintenance, Snapshot, UNREAD, is_open};
 
 /// Upstream's label on all pods of a release.
 const RELEASE_GROUP: &str = "release_group";
 
 /// Reads the relevant properties of a node.
-pub(super) fn read_node(node: &Node, setting: Option<&Setting>) -> ObservedNode {
+pub(super) fn read_node(node: &Node, setting: Option<&CloudSettings>) -> ObservedNode {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     ObservedNode {
@@ -101,7 +101,7 @@ impl MaintenanceController {
         snapshot: &Snapshot<'_>,
         node: Option<&ObservedNode>,
         pods: &[Pod],
-        setting: &Setting,
+        setting: &CloudSettings,
     ) -> Compute {
         let is_compute =
             snapshot.is_returning() || snapshot.is_known_compute() || self.may_host_instances(node, pods, setting);
@@ -117,7 +117,7 @@ impl MaintenanceController {
     }
 
     /// Whether instances may run on the node, according to the cluster.
-    fn may_host_instances(&self, node: Option<&ObservedNode>, pods: &[Pod], setting: &Setting) -> bool {
+    fn may_host_instances(&self, node: Option<&ObservedNode>, pods: &[Pod], setting: &CloudSettings) -> bool {
         let Some(hosts) = &setting.hosts else { return false };
         if pods.iter().any(|pod| component(pod).as_ref() == Some(hosts)) {
             return true;
@@ -182,7 +182,7 @@ impl MaintenanceController {
         &self,
         own: &NodeMaintenance,
         all: &[NodeMaintenance],
-        setting: &Setting,
+        setting: &CloudSettings,
         snapshot: &Snapshot<'_>,
     ) -> Vec<OtherMaintenance> {
         let nodes = self.operator.nodes();
@@ -212,7 +212,7 @@ impl MaintenanceController {
         node: &str,
         away: &BTreeSet<String>,
         pods: &[Pod],
-        setting: &Setting,
+        setting: &CloudSettings,
     ) -> Result<Vec<String>, Error> {
         let evicted: Vec<_> = pods.iter().filter(|pod| is_evicted(pod)).collect();
         let mut sets = BTreeSet::new();

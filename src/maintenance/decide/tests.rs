@@ -17,7 +17,7 @@ struct Fixture {
     started: bool,
     deleting: bool,
     retry: bool,
-    setting: Option<Setting>,
+    setting: Option<CloudSettings>,
     observed: ObservedState,
     now: Timestamp,
 }
@@ -30,7 +30,7 @@ fn fixture() -> Fixture {
         started: true,
         deleting: false,
         retry: false,
-        setting: Some(Setting::default()),
+        setting: Some(CloudSettings::default()),
         observed: ObservedState {
             node: Some(ObservedNode { ready: true, roles, ..ObservedNode::default() }),
             ..ObservedState::default()
@@ -196,7 +196,8 @@ fn waits_for_window_other_maintenance_and_limit() {
     );
     let two = |fixture: &mut Fixture| {
         fixture.observed.others = vec![other("n2", "compute", true, false)];
-        fixture.setting = Some(Setting { limits: [("compute".to_owned(), 2)].into(), ..Setting::default() });
+        fixture.setting =
+            Some(CloudSettings { limits: [("compute".to_owned(), 2)].into(), ..CloudSettings::default() });
     };
     assert_eq!(message_with(&two), "ready to begin");
     let same = message_with(&|fixture| fixture.observed.others = vec![other("n1", "gateway", true, false)]);

@@ -12,7 +12,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::{Cluster, Error, ErrorContext, Inputs, MANAGER};
+use super::{Cluster, Error, ErrorContext, MANAGER, ObjectWatches};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph;
 use osdpl_core::credentials;
@@ -41,7 +41,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses, or someone else changed the Secret concurrently.
-    pub(crate) async fn store_credentials(&self, write: &SecretWrite, inputs: &Inputs) -> Result<(), Error> {
+    pub(crate) async fn store_credentials(&self, write: &SecretWrite, inputs: &ObjectWatches) -> Result<(), Error> {
         let (namespace, name) = (write.namespace(), write.name());
         let mut secret = write.secret.clone();
         for (key, recipe) in &write.generated {
@@ -68,7 +68,7 @@ impl Cluster {
         &self,
         deployment: &str,
         object: &ceph::Object,
-        inputs: &Inputs,
+        inputs: &ObjectWatches,
     ) -> Result<(), Error> {
         match object.kind {
             ceph::Kind::ConfigMap => {
@@ -147,7 +147,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub(crate) async fn delete(&self, kind: Kind, key: &ReleaseKey, inputs: &Inputs) -> Result<(), Error> {
+    pub(crate) async fn delete(&self, kind: Kind, key: &ReleaseKey, inputs: &ObjectWatches) -> Result<(), Error> {
         let params = DeleteParams::default();
         match kind {
             Kind::Job => self.delete_one::<Job>(key, &DeleteParams::background()).await,

@@ -1,5 +1,7 @@
-//! The third part of a pass: executes the actions of a plan. Nothing else writes for a cloud, except for helm and the
-//! reports: the status of a plan (`publish`), and that of a pass that failed (`pass_failures`).
+//! The third part of a pass: executes the actions of a plan.
+//!
+//! Within the passes of a cloud nothing else writes, except for helm, the report (`publish`, and `pass_failures` after
+//! a failed pass) and the hosts task; maintenance and the command line write on their own.
 
 mod release;
 
@@ -13,7 +15,7 @@ use super::memory::Memory;
 use super::{Context, now};
 use crate::cluster::{Error, EvictionResult, JobCreation};
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::observed::{Fix, ReleaseKey};
+use osdpl_core::observed::{ReleaseKey, RetryCondition};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::plan::backoff_delay;
 use osdpl_core::release::Cleanup;
@@ -209,7 +211,7 @@ impl Context {
                 ActionResult::Done
             }
             Ok(false) => {
-                memory.kept.unguarded.insert(strategy.clone());
+                memory.kept.refused_strategies.insert(strategy.clone());
                 outcome.requeue = true;
                 ActionResult::Skipped
             }
@@ -282,7 +284,7 @@ impl Memory {
         let delay = match &planned.action {
             Action::CleanUp { release, .. } => {
                 let count = before.map_or(0, |before| before.count) + 1;
-                backoff_delay(release, count, Fix::Manual).unwrap_or(SignedDuration::MAX)
+                backoff_delay(release, count, RetryCondition::Manual).unwrap_or(SignedDuration::MAX)
             }
             _ => RETRY_INTERVAL,
         };

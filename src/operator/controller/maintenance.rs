@@ -8,16 +8,16 @@ use tokio::sync::watch;
 
 use super::Context;
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::maintenance::Setting;
+use osdpl_core::maintenance::CloudSettings;
 
 impl Context {
     /// Reports that there is no cloud any more. The last setting stays in effect until the cloud is finalized.
     pub(super) fn clear_maintenance_setting(&self) {
-        self.set_maintenance_setting(Setting::none());
+        self.set_maintenance_setting(CloudSettings::none());
     }
 
     /// Stores the setting of a plan, and notifies the controller of maintenances if it differs from the last one.
-    pub(super) fn set_maintenance_setting(&self, setting: Setting) {
+    pub(super) fn set_maintenance_setting(&self, setting: CloudSettings) {
         self.setting.send_if_modified(|known| {
             let different = known.as_deref() != Some(&setting);
             if different {
@@ -28,16 +28,16 @@ impl Context {
     }
 
     /// Returns the setting of the last plan; `None` if there may be a cloud, but no plan yet.
-    pub(crate) fn maintenance_setting(&self) -> Option<Arc<Setting>> {
+    pub(crate) fn maintenance_setting(&self) -> Option<Arc<CloudSettings>> {
         let known = self.setting.borrow().clone();
         let is_listed =
             |store: &&Store<OpenStackDeployment>| matches!(store.wait_until_ready().now_or_never(), Some(Ok(())));
         let has_no_cloud = || self.deployments.get().filter(is_listed).is_some_and(Store::is_empty);
-        known.or_else(|| has_no_cloud().then(|| Arc::new(Setting::none())))
+        known.or_else(|| has_no_cloud().then(|| Arc::new(CloudSettings::none())))
     }
 
     /// Returns a receiver of changes of the setting.
-    pub(crate) fn watch_maintenance_setting(&self) -> watch::Receiver<Option<Arc<Setting>>> {
+    pub(crate) fn watch_maintenance_setting(&self) -> watch::Receiver<Option<Arc<CloudSettings>>> {
         self.setting.subscribe()
     }
 }

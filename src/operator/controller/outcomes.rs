@@ -11,7 +11,7 @@ use crate::helm::{Exit, Failure, Outcome, StopReason, Subject, Verb};
 use crate::tasks::Observation;
 use osdpl_core::cause;
 use osdpl_core::desired::DesiredRelease;
-use osdpl_core::observed::{Claim, Failed, Fix, ReleaseKey, RunningHelm};
+use osdpl_core::observed::{Claim, Failed, ReleaseKey, RetryCondition, RunningHelm};
 use osdpl_core::plan::Action;
 
 /// The delay before a failed read of a record is retried.
@@ -105,8 +105,9 @@ impl Memory {
         }
     }
 
-    /// Returns the processes that have ended but count as running, because their records are not known or not reported by
-    /// the watch. Until then nothing may be planned for their releases.
+    /// Returns ended processes whose record was not read, or not yet reported by the watch.
+    ///
+    /// They count as running, so that nothing is planned for their releases.
     pub(super) fn unobserved_processes(&self) -> BTreeMap<ReleaseKey, RunningHelm> {
         let unread = self.unread.iter().map(|outcome| (outcome.release.clone(), self.running_helm(outcome)));
         let unobserved = self.unobserved.iter().map(|(key, waiting)| (key.clone(), waiting.process.clone()));
@@ -138,7 +139,7 @@ impl Memory {
     }
 
     /// Counts a failure; other inputs reset the count.
-    fn count_failure(&mut self, key: &ReleaseKey, verb: Verb, inputs: String, message: String, fix: Fix) {
+    fn count_failure(&mut self, key: &ReleaseKey, verb: Verb, inputs: String, message: String, fix: RetryCondition) {
         let inputs = if verb == Verb::Uninstall { String::new() } else { inputs };
         let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);
         let count = known.map_or(0, |failed| failed.count) + 1;
@@ -159,18 +160,18 @@ impl Memory {
             Action::Uninstall { .. } => (Verb::Uninstall, String::new()),
             _ => (Verb::Upgrade, release.map(|release| release.inputs.clone()).unwrap_or_default()),
         };
-        self.count_failure(key, verb, inputs, message, Fix::Time);
+        self.count_failure(key, verb, inputs, message, RetryCondition::Time);
     }
 }
 
-/// Returns what can fix a failure.
+/// Returns what a retry after a failure needs to succeed.
 ///
 /// helm renders a chart before it writes a record, so that a failure of an attempt with a record is no rendering
 /// failure, whatever its text.
-fn required_fix(failure: Option<&Failure>, has_record: bool) -> Fix {
+fn required_fix(failure: Option<&Failure>, has_record: bool) -> RetryCondition {
     match failure {
-        Some(Failure::Unrenderable) if !has_record => Fix::Inputs,
-        Some(Failure::Immutable(_) | Failure::NotOurs(_) | Failure::Invalid(_)) => Fix::Manual,
+        Some(Failure::Unrenderable) if !has_record => RetryCondition::Inputs,
+        Some(Failure::Immutable(_) | Failure::NotOurs(_) | Failure::Invalid(_)) => RetryCondition::Manual,
         // For example, a hook's database starts, a CRD or permission is added later, a namespace is finally deleted.
         Some(
             Failure::Pending
@@ -190,30 +191,30 @@ fn required_fix(failure: Option<&Failure>, has_record: bool) -> Fix {
             | Failure::Cancelled
             | Failure::Other,
         )
-        | None => Fix::Time,
+        | None => RetryCondition::Time,
     }
 }
 
 /// Returns the remedy for a failure that time does not fix.
-fn advice(outcome: &Outcome, fix: Fix, claims: &[Claim]) -> Option<String> {
+fn advice(outcome: &Outcome, fix: RetryCondition, claims: &[Claim]) -> Option<String> {
     let retry = format!("annotate the resource with {}=<release> to retry soon", osdpl_core::api::REPAIR);
     match (fix, outcome.failure.as_ref()) {
-        (Fix::Time, _) => None,
-        (Fix::Inputs, _) => Some(format!(
+        (RetryCondition::Time, _) => None,
+        (RetryCondition::Inputs, _) => Some(format!(
             "the chart can't be rendered with these values, which is not retried until they or the chart change; \
              correct them in services.<service>.releases.<release>, or in their source (if the chart reads objects of the \
              cluster, correct those and {retry})"
         )),
-        (Fix::Manual, Some(Failure::Immutable(objects))) => {
+        (RetryCondition::Manual, Some(Failure::Immutable(objects))) => {
             let namespace = &outcome.release.namespace;
             let commands: Vec<_> = objects.iter().map(|object| deletion_command(namespace, object, claims)).collect();
             let commands = if commands.is_empty() { String::new() } else { format!(": {}", commands.join("; ")) };
             Some(format!("delete the immutable objects first, or revert the change{commands}; then {retry}"))
         }
-        (Fix::Manual, Some(Failure::NotOurs(_))) => Some(format!(
+        (RetryCondition::Manual, Some(Failure::NotOurs(_))) => Some(format!(
             "the object belongs to another owner; delete it there, or set another name in the values, then {retry}"
         )),
-        (Fix::Manual, _) => Some(format!(
+        (RetryCondition::Manual, _) => Some(format!(
             "the API server rejects the object; correct the values, or the policy that forbids it, then {retry}"
         )),
     }

@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use super::ChartSource;
 use super::read::{SnapshotInputs, execute_reads, snapshot};
 use super::secrets::collect_secrets;
-use crate::cluster::{Error, Inputs, Namespaces, Reader, api_message};
+use crate::cluster::{Error, Namespaces, ObjectWatches, Reader, api_message};
 use crate::tasks::Tasks;
 use assume::Assumptions;
 use observe::{observe, read_namespaces};
@@ -151,7 +151,7 @@ pub async fn preview(
 struct Planner<'a> {
     reader: Reader,
     tasks: &'a Tasks,
-    inputs: Inputs,
+    inputs: ObjectWatches,
     /// Notified of changes of watched objects.
     trigger: Arc<Notify>,
     deployment: OpenStackDeployment,

@@ -8,7 +8,7 @@ use kube::ResourceExt;
 
 use super::memory::Memory;
 use super::{Context, now};
-use crate::cluster::{Error, Inputs, Reader};
+use crate::cluster::{Error, ObjectWatches, Reader};
 use crate::helm::RunningJob;
 use crate::tasks::Observation;
 use osdpl_core::api::OpenStackDeployment;
@@ -32,7 +32,7 @@ pub(super) struct SnapshotInputs {
 pub(super) fn snapshot(
     inputs: SnapshotInputs,
     observation: &Observation,
-    watched: &Inputs,
+    watched: &ObjectWatches,
     now: Timestamp,
 ) -> Snapshot {
     let SnapshotInputs { deployment, catalog, catalog_findings, problems } = inputs;

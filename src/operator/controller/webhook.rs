@@ -26,7 +26,7 @@ impl Context {
     ///
     /// It consists of cached nodes and storage classes and, if the spec names networks, one read of the networks of
     /// Services. Facts that are not known yet are left out.
-    pub async fn site_for(&self, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> ClusterInfo {
+    pub async fn cluster_info_for(&self, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> ClusterInfo {
         // An incomplete list of nodes would cause wrong findings.
         if self.tasks.ready().now_or_never().is_none() {
             return ClusterInfo::default();

@@ -182,8 +182,8 @@ impl Upgrade {
 impl Uninstall {
     /// Returns the arguments after the program's name.
     ///
-    /// They do not include `--ignore-not-found`: with it, helm takes *every* failure to read the history, even a
-    /// missing permission, for a deleted release, and reports success.
+    /// They do not include `--ignore-not-found`: helm then treats every failure to read the history, even a missing
+    /// permission, as a deleted release, and reports success.
     pub fn arguments(&self, release: &ReleaseKey) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![Verb::Uninstall.as_str().into()];
         arguments.extend(["--timeout".into(), seconds(self.timeout)]);

@@ -77,7 +77,7 @@ impl Instance {
         &self.0
     }
 
-    /// Returns this process's `number`th attempt, to make `revision`.
+    /// Returns the label value for an attempt of this process to create `revision`.
     pub fn attempt(&self, number: u32, revision: u32) -> Attempt {
         Attempt::trusted(&self.0, number, revision)
     }

@@ -23,7 +23,7 @@ use kube::runtime::watcher;
 use tokio::sync::{Notify, watch};
 
 use check::Checks;
-use head::Head;
+use head::ObjectHead;
 use store::{Store, Suspect};
 
 use super::problems::Problems;
@@ -156,7 +156,7 @@ impl DriftTask {
             spawner.spawn("drift", &self.problems, move || {
                 let (shared, tolerated) = (shared.clone(), Arc::clone(&tolerated));
                 follow_objects(api.clone(), watched, selector.clone(), problems.clone(), move |update| {
-                    let read = |head: &Head| Some(WriterTrace::read(&head.writers, &tolerated));
+                    let read = |head: &ObjectHead| Some(WriterTrace::read(&head.writers, &tolerated));
                     if shared.store().take(kind, index, update, read) {
                         shared.changed.notify_one();
                     }

@@ -27,7 +27,7 @@ pub(super) use kinds::{
 /// nodes.
 const KEPT_ANNOTATIONS: [&str; 3] = ["meta.helm.sh/", storage::DEFAULT_CLASS, NODE_LABELS];
 
-/// A kind of object, and the fields of it in use.
+/// A Kubernetes kind, and the fields that the operator reads.
 pub(super) trait Kind: Clone + Send + Sync + 'static {
     /// The full type, which defines group, version and names.
     type Full: k8s_openapi::Resource;
@@ -53,7 +53,7 @@ impl<T: Clone + Default + DeserializeOwned + Send + Sync + 'static> Part for T {
 #[derive(Clone, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Partial<K: Kind> {
-    #[serde(default, deserialize_with = "lean")]
+    #[serde(default, deserialize_with = "reduce_metadata")]
     pub(super) metadata: ObjectMeta,
     #[serde(default)]
     pub(super) spec: K::Spec,
@@ -110,26 +110,26 @@ impl<K: Kind> Resource for Partial<K> {
 }
 
 /// Parses only the metadata fields in use.
-fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    let lean = Lean::deserialize(deserializer)?;
+fn reduce_metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    let reduced = ReducedMetadata::deserialize(deserializer)?;
     Ok(ObjectMeta {
-        name: lean.name,
-        namespace: lean.namespace,
-        uid: lean.uid,
-        resource_version: lean.resource_version,
-        generation: lean.generation,
-        creation_timestamp: lean.creation_timestamp,
-        deletion_timestamp: lean.deletion_timestamp,
-        labels: lean.labels,
-        annotations: Some(lean.annotations.0).filter(|annotations| !annotations.is_empty()),
-        owner_references: lean.owner_references,
+        name: reduced.name,
+        namespace: reduced.namespace,
+        uid: reduced.uid,
+        resource_version: reduced.resource_version,
+        generation: reduced.generation,
+        creation_timestamp: reduced.creation_timestamp,
+        deletion_timestamp: reduced.deletion_timestamp,
+        labels: reduced.labels,
+        annotations: Some(reduced.annotations.0).filter(|annotations| !annotations.is_empty()),
+        owner_references: reduced.owner_references,
         ..ObjectMeta::default()
     })
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Lean {
+struct ReducedMetadata {
     name: Option<String>,
     namespace: Option<String>,
     uid: Option<String>,

@@ -25,7 +25,7 @@ use super::problems::Problems;
 use super::watch::{Update, follow};
 use super::{LivenessCheck, Options, Spawner, publish};
 use osdpl_core::observed::{Attempt, Liveness, ObservedRelease, RecordBody, ReleaseKey};
-use osdpl_core::release::{Maker, RecordMeta, SECRET_TYPE, Status};
+use osdpl_core::release::{RecordMeta, RevisionOrigin, SECRET_TYPE, Status};
 
 /// The state of all releases.
 type Releases = BTreeMap<ReleaseKey, ObservedRelease>;
@@ -161,13 +161,13 @@ fn without_stale_hook(body: &RecordBody, meta: &RecordMeta) -> RecordBody {
 }
 
 fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> ObservedRelease {
-    let attempt = match &meta.maker {
-        Maker::Ours(attempt) | Maker::Inherited(attempt) => Some(Attempt {
+    let attempt = match &meta.origin {
+        RevisionOrigin::Ours(attempt) | RevisionOrigin::Inherited(attempt) => Some(Attempt {
             instance: attempt.instance().to_owned(),
             revision: attempt.revision().into(),
             owner: owner_of(attempt.instance()),
         }),
-        Maker::Foreign => None,
+        RevisionOrigin::Foreign => None,
     };
     ObservedRelease {
         status: meta.status,

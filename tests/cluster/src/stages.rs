@@ -18,7 +18,7 @@ const TEMPLATES: [(&str, &str); 3] = [
     ("$NODE_STATUS", include_str!("../stages/node-status.tpl")),
 ];
 
-/// Placeholders inside a line; replaced by a jq program that ends with the given function, as a quoted string.
+/// Placeholders inside a line, with a jq file and the function to call; replaced by that program as a quoted string.
 const QUERIES: [(&str, &str, &str); 3] = [
     ("$POD_ACTION", include_str!("../stages/pod.jq"), "action"),
     ("$POD_DELAY", include_str!("../stages/pod.jq"), "delay"),

@@ -93,7 +93,7 @@ impl<'a> Fixture<'a> {
         Some(object.to_string())
     }
 
-    /// Waits until the API server has read the roles of the objects.
+    /// Waits until the API server applies the RBAC roles that `apply` created.
     async fn wait_for_rights(&self) {
         let reviews: Api<SubjectAccessReview> = Api::all(self.world.client.clone());
         let namespace = &self.world.namespace;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::ReleaseKey;
-use osdpl_core::release::{Maker, RecordMeta, Status};
+use osdpl_core::release::{RecordMeta, RevisionOrigin, Status};
 use osdpl_operator::cluster::Reader;
 
 /// Whether a release can be adopted.
@@ -74,10 +74,12 @@ impl<'a> AdoptionCheck<'a> {
 
     /// Checks the newest record of a release.
     async fn check_record(&self, key: &ReleaseKey, newest: &RecordMeta) -> anyhow::Result<Adoptability> {
-        match (&newest.maker, &newest.status) {
-            (Maker::Ours(_) | Maker::Inherited(_), _) => return Ok(Adoptability::Managed(newest.revision)),
-            (Maker::Foreign, Status::Deployed) => {}
-            (Maker::Foreign, status) => {
+        match (&newest.origin, &newest.status) {
+            (RevisionOrigin::Ours(_) | RevisionOrigin::Inherited(_), _) => {
+                return Ok(Adoptability::Managed(newest.revision));
+            }
+            (RevisionOrigin::Foreign, Status::Deployed) => {}
+            (RevisionOrigin::Foreign, status) => {
                 return Ok(Adoptability::Refused(format!(
                     "revision {} of {key} is {status}, and only deployed releases can be adopted; repair it with helm first",
                     newest.revision

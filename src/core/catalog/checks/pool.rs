@@ -36,16 +36,20 @@ pub(super) struct Entry {
     pods: String,
     #[serde(default)]
     workers: Vec<String>,
-    #[serde(default = "one")]
+    #[serde(default = "default_processes")]
     processes: u64,
     #[serde(default, rename = "beside")]
     other_processes: u64,
-    #[serde(default = "one")]
+    #[serde(default = "default_pools")]
     pools: u64,
     section: Option<String>,
 }
 
-fn one() -> u64 {
+fn default_processes() -> u64 {
+    1
+}
+
+fn default_pools() -> u64 {
     1
 }
 

@@ -101,10 +101,10 @@ pub struct Release {
     #[serde(default, rename = "guests")]
     pub instance_digest: Option<String>,
     /// Helm's `--timeout`, per hook, in seconds.
-    #[serde(default = "fifteen_minutes")]
+    #[serde(default = "default_timeout")]
     pub timeout: u32,
     /// Helm 4's `--server-side`.
-    #[serde(default = "yes")]
+    #[serde(default = "default_server_side")]
     pub server_side: bool,
     /// Base values.
     #[serde(default)]
@@ -167,11 +167,11 @@ fn default_accept() -> Vec<u16> {
     vec![200, 300]
 }
 
-fn fifteen_minutes() -> u32 {
+fn default_timeout() -> u32 {
     900
 }
 
-fn yes() -> bool {
+fn default_server_side() -> bool {
     true
 }
 
@@ -234,7 +234,7 @@ pub struct Credential {
     #[serde(default)]
     pub kind: CredentialKind,
     /// The number of characters (bytes for `base64`).
-    #[serde(default = "thirty_two")]
+    #[serde(default = "default_length")]
     pub length: usize,
     /// A one-line description.
     #[serde(default)]
@@ -247,7 +247,7 @@ pub struct Credential {
     pub external: bool,
 }
 
-fn thirty_two() -> usize {
+fn default_length() -> usize {
     32
 }
 

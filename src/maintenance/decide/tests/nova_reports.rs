@@ -25,7 +25,7 @@ fn unlisted_host_is_unknown_if_compute_runs_there() {
 fn requires_cloud_unless_instances_stay() {
     let absent = |fixture: &mut Fixture| {
         fixture.started = false;
-        fixture.setting = Some(Setting::none());
+        fixture.setting = Some(CloudSettings::none());
     };
     let waits = fixture().with(absent).decide();
     assert!(waits.action.is_none() && waits.status.message.contains(NO_CLOUD), "{waits:?}");
@@ -40,7 +40,7 @@ fn deleted_cloud_blocks_and_names_the_finalizer() {
         fixture.server("a", "MIGRATING");
     });
     fixture.step();
-    fixture.setting = Some(Setting::none());
+    fixture.setting = Some(CloudSettings::none());
     fixture.observed.compute = Compute::Unknown(NO_CLOUD.into());
     let there = fixture.step();
     assert_eq!((there.action, there.status.phase), (None, Some(MaintenancePhase::Disabling)));

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::super::Inputs;
+use super::super::ObjectWatches;
 use super::super::watch::spawn_watch;
 use super::rook_resource;
 use osdpl_core::api::DEPLOYMENT_LABEL;
@@ -98,7 +98,7 @@ impl RookWatch {
     }
 }
 
-impl Inputs {
+impl ObjectWatches {
     /// Watches Rook's objects in this namespace and caches those of these kinds; `None` stops the watches.
     pub(in super::super) fn watch_rook(&self, target: Option<(&str, &[&'static str])>) {
         let mut watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);

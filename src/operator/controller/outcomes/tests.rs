@@ -34,15 +34,15 @@ fn object(kind: &str, name: &str) -> Subject {
 #[test]
 fn derives_the_fix_from_the_failure() {
     for (failure, has_record, fix) in [
-        (Failure::HookFailed(None), true, Fix::Time),
-        (Failure::Unreachable, false, Fix::Time),
-        (Failure::KindUnknown, false, Fix::Time),
-        (Failure::Other, false, Fix::Time),
-        (Failure::Unrenderable, false, Fix::Inputs),
-        (Failure::Unrenderable, true, Fix::Time),
-        (Failure::Immutable(Vec::new()), true, Fix::Manual),
-        (Failure::NotOurs(None), false, Fix::Manual),
-        (Failure::Invalid(None), true, Fix::Manual),
+        (Failure::HookFailed(None), true, RetryCondition::Time),
+        (Failure::Unreachable, false, RetryCondition::Time),
+        (Failure::KindUnknown, false, RetryCondition::Time),
+        (Failure::Other, false, RetryCondition::Time),
+        (Failure::Unrenderable, false, RetryCondition::Inputs),
+        (Failure::Unrenderable, true, RetryCondition::Time),
+        (Failure::Immutable(Vec::new()), true, RetryCondition::Manual),
+        (Failure::NotOurs(None), false, RetryCondition::Manual),
+        (Failure::Invalid(None), true, RetryCondition::Manual),
     ] {
         assert_eq!(remembered(failure.clone(), has_record).fix, fix, "{failure:?}, {has_record}");
     }
@@ -86,7 +86,7 @@ fn finished_helm_counts_as_running_until_its_record_is_seen() {
 
     memory.unread.clear();
     memory.process_outcome(&outcome, Some((4, "failed".into())), &Observation::default());
-    assert_eq!((memory.failures[&key].fix, memory.failures[&key].inputs.as_str()), (Fix::Time, "0a1b"));
+    assert_eq!((memory.failures[&key].fix, memory.failures[&key].inputs.as_str()), (RetryCondition::Time, "0a1b"));
     assert_eq!(memory.unobserved_processes()[&key].inputs, "0a1b", "the watch has not reported it yet");
     assert!(memory.started.is_empty());
 }

@@ -15,7 +15,7 @@ use osdpl_decide::{Assumed, Crds, Snapshot};
 
 /// The sources of assumptions.
 pub(super) struct Assumptions<'a> {
-    /// The stored resource.
+    /// The resource in the cluster; `None` if it does not exist yet.
     pub(super) live: Option<&'a OpenStackDeployment>,
     /// The catalogue.
     pub(super) catalog: &'a Catalog,

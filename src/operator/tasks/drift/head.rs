@@ -14,12 +14,12 @@ use osdpl_core::drift::{Entry, Kind};
 /// Name, version and writers of an object of any kind; everything else is skipped while it is parsed.
 #[derive(Clone, Deserialize)]
 #[serde(from = "Wire")]
-pub(super) struct Head {
+pub(super) struct ObjectHead {
     metadata: ObjectMeta,
     pub(super) writers: Vec<Entry>,
 }
 
-impl fmt::Debug for Head {
+impl fmt::Debug for ObjectHead {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:?}/{:?}", self.metadata.namespace, self.metadata.name)
     }
@@ -40,14 +40,14 @@ struct Metadata {
     managed_fields: Vec<Entry>,
 }
 
-impl From<Wire> for Head {
+impl From<Wire> for ObjectHead {
     fn from(Wire { metadata }: Wire) -> Self {
         let Metadata { name, namespace, resource_version, managed_fields: writers } = metadata;
         Self { metadata: ObjectMeta { name, namespace, resource_version, ..ObjectMeta::default() }, writers }
     }
 }
 
-impl Resource for Head {
+impl Resource for ObjectHead {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
 
@@ -81,7 +81,7 @@ impl Resource for Head {
 }
 
 /// Returns one API for each watch of a kind.
-pub(super) fn apis(kind: &Kind, scope: &Scope, client: &Client) -> Vec<Api<Head>> {
+pub(super) fn apis(kind: &Kind, scope: &Scope, client: &Client) -> Vec<Api<ObjectHead>> {
     match scope {
         Scope::Namespaces(names) if kind.namespaced => names.iter().map(|name| api(kind, name, client)).collect(),
         Scope::All | Scope::Namespaces(_) => vec![Api::all_with(client.clone(), &resource(kind))],
@@ -89,7 +89,7 @@ pub(super) fn apis(kind: &Kind, scope: &Scope, client: &Client) -> Vec<Api<Head>
 }
 
 /// Returns the API for the objects of a kind in a namespace. The namespace is empty for cluster-wide kinds.
-pub(super) fn api(kind: &Kind, namespace: &str, client: &Client) -> Api<Head> {
+pub(super) fn api(kind: &Kind, namespace: &str, client: &Client) -> Api<ObjectHead> {
     if kind.namespaced {
         Api::namespaced_with(client.clone(), namespace, &resource(kind))
     } else {

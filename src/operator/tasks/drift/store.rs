@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::head::Head;
+use super::head::ObjectHead;
 use crate::tasks::Scope;
 use crate::tasks::cache::WatchCache;
 use crate::tasks::watch::Update;
@@ -40,8 +40,8 @@ impl Store {
         &mut self,
         kind: &'static Kind,
         index: usize,
-        update: Update<Head>,
-        read: impl Fn(&Head) -> Option<WriterTrace>,
+        update: Update<ObjectHead>,
+        read: impl Fn(&ObjectHead) -> Option<WriterTrace>,
     ) -> bool {
         let cache = self.0.get_mut(kind).and_then(|caches| caches.get_mut(index));
         cache.is_some_and(|cache| cache.apply(update, read))

@@ -16,7 +16,7 @@ use crate::tasks::partial::{Partial, Record};
 use crate::tasks::problems::Problems;
 use crate::tasks::watch::describe_error;
 use osdpl_core::observed::{RecordBody, ReleaseKey};
-use osdpl_core::release::{Maker, RecordMeta};
+use osdpl_core::release::{RecordMeta, RevisionOrigin};
 use osdpl_core::scrub::Scrubber;
 
 /// The activity that fetches are reported as in [`Problems`].
@@ -162,10 +162,10 @@ impl Bodies {
 
 /// Whether the body is used: foreign releases are not assessed, nor the progress of foreign operations.
 fn is_wanted(meta: &RecordMeta) -> bool {
-    match meta.maker {
-        Maker::Ours(_) => true,
-        Maker::Inherited(_) => !is_locked(meta),
-        Maker::Foreign => false,
+    match meta.origin {
+        RevisionOrigin::Ours(_) => true,
+        RevisionOrigin::Inherited(_) => !is_locked(meta),
+        RevisionOrigin::Foreign => false,
     }
 }
 

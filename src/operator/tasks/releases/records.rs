@@ -7,7 +7,7 @@ use kube::runtime::watcher::Event;
 use crate::tasks::cache::WatchCache;
 use crate::tasks::partial::{Partial, RecordHead};
 use osdpl_core::observed::{PastRevision, ReleaseKey};
-use osdpl_core::release::{Maker, RecordMeta, Status};
+use osdpl_core::release::{RecordMeta, RevisionOrigin, Status};
 
 /// The metadata of one record.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +76,7 @@ impl Newest {
     fn add(&mut self, meta: &RecordMeta) {
         self.history.push(PastRevision { revision: meta.revision, status: meta.status, cleaned_up: meta.cleaned_up });
         self.was_deployed |= matches!(meta.status, Status::Deployed | Status::Superseded);
-        if matches!(meta.maker, Maker::Ours(_))
+        if matches!(meta.origin, RevisionOrigin::Ours(_))
             && self.operator_revision.as_ref().is_none_or(|(revision, _)| *revision < meta.revision)
         {
             self.operator_revision = Some((meta.revision, meta.inputs.clone()));

@@ -76,7 +76,7 @@ impl TestNamespace {
         self.create::<Job>(json!({ "metadata": { "name": name }, "spec": spec })).await;
     }
 
-    /// Sets or removes a setting (label) of a live pod.
+    /// Sets or removes the label `kwok.osdpl.dev/<setting>` of a running pod.
     pub async fn relabel(&self, pod: &str, setting: &str, value: Option<&str>) {
         let key = format!("kwok.osdpl.dev/{setting}");
         let patch = Patch::Merge(json!({ "metadata": { "labels": { key: value } } }));

@@ -21,17 +21,19 @@ fn release(status: Status) -> ObservedRelease {
     ObservedRelease { status, revision: 1, attempt: Some(attempt), body: Some(body), ..ObservedRelease::default() }
 }
 
-fn head(name: &str) -> Event<Head> {
+fn head(name: &str) -> Event<ObjectHead> {
     let object = json!({"metadata": {"name": name, "namespace": "openstack", "resourceVersion": "1"}});
     Event::Apply(serde_json::from_value(object).unwrap())
 }
 
 /// Returns the suspects of a store with one watch after these updates.
-fn suspects(updates: Vec<Update<Head>>, status: Status, scope: &Scope) -> Option<Vec<String>> {
+fn suspects(updates: Vec<Update<ObjectHead>>, status: Status, scope: &Scope) -> Option<Vec<String>> {
     let (mut store, kind, key) = (Store::default(), id("api").kind, ReleaseKey::new("openstack", "keystone"));
     store.add(kind, 0);
     for update in updates {
-        store.take(kind, 0, update, |head: &Head| Some(WriterTrace::read(&head.writers, &ToleratedChanges::default())));
+        store.take(kind, 0, update, |head: &ObjectHead| {
+            Some(WriterTrace::read(&head.writers, &ToleratedChanges::default()))
+        });
     }
     let suspects = store.suspects(&[(&key, &release(status))], scope)?;
     Some(suspects.into_iter().map(|suspect| suspect.id.name).collect())

@@ -29,7 +29,7 @@ struct WatchedObject {
 type WatchedObjects = Mutex<BTreeMap<Reference, WatchedObject>>;
 
 /// The watches that feed passes.
-pub(crate) struct Inputs {
+pub(crate) struct ObjectWatches {
     pub(super) client: kube::Client,
     /// Notified of every change.
     pub(super) trigger: Arc<Notify>,
@@ -43,7 +43,7 @@ pub(crate) struct Inputs {
     pub(super) rook: Mutex<Option<RookWatch>>,
 }
 
-impl Inputs {
+impl ObjectWatches {
     /// Starts the watches that need no spec; `trigger` is notified of every change.
     pub(super) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
         Self {
@@ -186,7 +186,7 @@ mod tests {
     #[tokio::test]
     async fn watches_exactly_the_requested_objects() {
         let silent = axum::Router::new().fallback(std::future::pending::<String>);
-        let inputs = Inputs::new(kube::Client::new(silent, "cloud"), Arc::default());
+        let inputs = ObjectWatches::new(kube::Client::new(silent, "cloud"), Arc::default());
         let reference =
             |name: &str| Reference { kind: ValuesKind::Secret, namespace: "openstack".into(), name: name.into() };
         let (pool, other) = (reference("rbd-keyring"), reference("of-another-release"));
