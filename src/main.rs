@@ -40,8 +40,8 @@
 //!
 //! `osdpl plan` prints the same plan: it repeats `read` and `decide` until nothing is requested. The deletion of the
 //! resource is the same pass with nothing desired. The plan of a paused cloud has no actions, except for the finalizer
-//! and for adoptions that a person requested. The plan for a refused spec has no actions except for the finalizer; a
-//! deletion does not depend on the spec being valid.
+//! and for adoptions that a person requested. The plan for a refused spec has no actions except for the finalizer and the
+//! Endpoints of external hosts; a deletion does not depend on the spec being valid.
 //!
 //! A pass is short and level-triggered. The end of a helm process, a release record, a workload, a Secret, a node or the
 //! resource itself triggers the next one. Helm's release records are the journal: their labels name the inputs, the

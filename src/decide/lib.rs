@@ -4,8 +4,8 @@
 //! snapshot. A password that does not exist yet is generated when the plan is applied; the plan only contains
 //! "generated". Nothing changes a plan after the decision.
 //!
-//! The plan for a refused spec has no actions except for the finalizer; a deletion does not depend on the spec being
-//! valid. The plan of a paused cloud has no actions, except for the finalizer and for adoptions that a person
+//! The plan for a refused spec has no actions except for the finalizer and the Endpoints of external hosts; a deletion
+//! does not depend on the spec being valid. The plan of a paused cloud has no actions, except for the finalizer and for adoptions that a person
 //! requested.
 //!
 //! ```text

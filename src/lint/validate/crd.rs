@@ -185,18 +185,18 @@ mod tests {
         Some((spec.as_object().unwrap().keys().cloned().collect(), parsed.is_complete))
     }
 
-    fn complete(fields: &[&str]) -> Option<(Vec<String>, bool)> {
-        Some((fields.iter().map(|field| (*field).to_owned()).collect(), true))
+    fn complete(fields: &[&str]) -> (Vec<String>, bool) {
+        (fields.iter().map(|field| (*field).to_owned()).collect(), true)
     }
 
     #[test]
     fn leaves_out_fields_that_cannot_be_parsed() {
         let release = json!({"openstackRelease": "2026.1", "presets": ["small"], "nodes": {"roles": ["a"]}, "paused": "maybe", "charts": {"repository": "x"}});
-        assert_eq!(parsed_fields(&release), complete(&["charts", "openstackRelease", "presets"]));
+        assert_eq!(parsed_fields(&release), Some(complete(&["charts", "openstackRelease", "presets"])));
         let whole_number = json!({"openstackRelease": "2026.1", "nodes": {"rollout": {"pauseSeconds": 60.0}}});
-        assert_eq!(parsed_fields(&whole_number), complete(&["nodes", "openstackRelease"]));
+        assert_eq!(parsed_fields(&whole_number), Some(complete(&["nodes", "openstackRelease"])));
         let null = json!({"openstackRelease": "2026.1", "services": {"front": null}});
-        assert_eq!(parsed_fields(&null), complete(&["openstackRelease"]), "the API server drops nulls");
+        assert_eq!(parsed_fields(&null), Some(complete(&["openstackRelease"])), "the API server drops nulls");
         for field in [json!({"common": {"values": [1]}}), json!({"publicDomain": 5})] {
             let mut spec = json!({"openstackRelease": "2026.1"});
             spec.as_object_mut().unwrap().extend(field.as_object().unwrap().clone());
