@@ -28,8 +28,8 @@
 //! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts into desired
 //!   releases (`osdpl_core::desired`), takes the next step of each release from a state table (`osdpl_core::plan`), and
 //!   lists every action with its reason: our objects, namespaces, CRDs of charts, node labels, Jobs to delete, helm
-//!   runs, adoptions, rollouts, hosts to forget, annotations to consume. If it needs more data, the plan requests it and
-//!   the next pass has it.
+//!   runs, adoptions, rollouts, hosts to forget, annotations to consume. If it needs more data, the plan requests it
+//!   and the next pass has it.
 //! * `subscribe` hands the plan's requests to the watches and tasks, so that the next snapshot has the data.
 //! * `apply` executes the actions and starts helm; it never waits for helm. It hands the deletion of hosts in Nova and
 //!   Neutron to a task, because it takes many attempts; the next snapshot has the result. Within the passes of a cloud
@@ -40,11 +40,11 @@
 //!
 //! `osdpl plan` prints the same plan: it repeats `read` and `decide` until nothing is requested. The deletion of the
 //! resource is the same pass with nothing desired. The plan of a paused cloud has no actions, except for the finalizer
-//! and for adoptions that a person requested. The plan for a refused spec has no actions except for the finalizer and the
-//! Endpoints of external hosts; a deletion does not depend on the spec being valid.
+//! and for adoptions that a person requested. The plan for a refused spec has no actions except for the finalizer and
+//! the Endpoints of external hosts; a deletion does not depend on the spec being valid.
 //!
-//! A pass is short and level-triggered. The end of a helm process, a release record, a workload, a Secret, a node or the
-//! resource itself triggers the next one. Helm's release records are the journal: their labels name the inputs, the
+//! A pass is short and level-triggered. The end of a helm process, a release record, a workload, a Secret, a node or
+//! the resource itself triggers the next one. Helm's release records are the journal: their labels name the inputs, the
 //! catalogue and the attempt of each revision, so that a restarted operator continues where the last one stopped.
 //!
 //! # Where a change belongs

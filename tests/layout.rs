@@ -14,7 +14,8 @@ const PURE: [&str; 5] = ["values", "core", "lint", "decide", "maintenance/decide
 /// The only modules of pure crates that may read files: the loader of the catalogue, and its build script.
 const LOADERS: [&str; 2] = ["src/core/files.rs", "src/core/build.rs"];
 
-/// Names that pure crates may not use: threads, files, processes, the network, the clock, randomness, the API server, logs.
+/// Names that pure crates may not use: threads, files, processes, the network, the clock, randomness, the API server,
+/// logs.
 const IO: [&str; 13] = [
     "tokio::",
     "std::fs",

@@ -85,8 +85,8 @@ pub(crate) async fn read_cluster(client: &Client, namespace: &str) -> Vec<Additi
     })
 }
 
-/// Reads the `ConfigMap`s with the catalogue's label in a file that are in the namespace of its resource. `namespace` is
-/// the default for objects that name none.
+/// Reads the `ConfigMap`s with the catalogue's label in a file that are in the namespace of its resource. `namespace`
+/// is the default for objects that name none.
 ///
 /// # Errors
 /// If the file can't be read, or if such a `ConfigMap` is invalid.

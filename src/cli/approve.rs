@@ -17,7 +17,8 @@ use osdpl_core::api::{APPROVE, OpenStackDeployment};
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// The hash printed by `osdpl plan`; refused if other changes are pending by now. Default: the changes that are pending now.
+    /// The hash printed by `osdpl plan`; refused if other changes are pending by now. Default: the changes that are
+    /// pending now.
     hash: Option<String>,
 }
 

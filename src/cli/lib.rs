@@ -75,8 +75,8 @@ enum Command {
     ///
     /// With --out the folder contains one values file per release, and install.sh, which runs the operator's own helm
     /// commands in dependency order. With --credentials the values are real: install.sh then runs the same
-    /// commands as the operator, and the operator finds the releases in sync. Exits with code 1 if the resource is refused, 2 if a file
-    /// can't be read.
+    /// commands as the operator, and the operator finds the releases in sync. Exits with code 1 if the resource is
+    /// refused, 2 if a file can't be read.
     Render(render::Arguments),
     /// Explain where a value comes from: the layer that wins, the layers it shadows, and the chart's default.
     ///

@@ -79,8 +79,8 @@ impl Arguments {
     }
 }
 
-/// The loaded catalogues by their additions: loading one takes longer than checking a case, and most cases have the same
-/// additions.
+/// The loaded catalogues by their additions: loading one takes longer than checking a case, and most cases have the
+/// same additions.
 struct CatalogCache<'a> {
     option: &'a CatalogOption,
     loaded: Vec<(Vec<Addition>, Rc<LoadedCatalog>)>,

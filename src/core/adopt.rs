@@ -1,8 +1,8 @@
 //! Adoption of releases that osdpl did not install: how they compare with the desired state, and the spec that
 //! describes such a cloud.
 //!
-//! Pure module (no I/O). A revision made by hand, by Ansible or by another operator equals the desired state if an upgrade
-//! would change nothing: the chart is the same, and so are the values, including the chart's defaults.
+//! Pure module (no I/O). A revision made by hand, by Ansible or by another operator equals the desired state if an
+//! upgrade would change nothing: the chart is the same, and so are the values, including the chart's defaults.
 
 mod candidates;
 mod ceph;

@@ -1,7 +1,7 @@
 //! Settings of a Ceph cluster, read from a Secret or from Rook, and the objects for the charts derived from them.
 //!
-//! Pure module (no I/O). Reading a Secret returns all settings or a [`SecretError`]. An error names the object and the key,
-//! and never quotes the value, because a person may have pasted a secret under the wrong key.
+//! Pure module (no I/O). Reading a Secret returns all settings or a [`SecretError`]. An error names the object and the
+//! key, and never quotes the value, because a person may have pasted a secret under the wrong key.
 
 mod declared;
 mod example;

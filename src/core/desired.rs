@@ -200,7 +200,8 @@ pub struct DesiredRelease {
     pub values: Values,
     /// Paths that must never be shown.
     pub secret: Vec<Path>,
-    /// Secret paths, and those that a later layer sets in plain text: an earlier revision may still have the secret there.
+    /// Secret paths, and those that a later layer sets in plain text: an earlier revision may still have the secret
+    /// there.
     pub marked: Vec<Path>,
     /// The digest of everything helm is given, 63 hexadecimal digits.
     pub inputs: String,

@@ -1,8 +1,8 @@
 //! Compares two manifests of a release, before and after an upgrade: added, removed and changed objects, changed
 //! fields, pods that are recreated, and fields that Kubernetes refuses to change, so that the object must be recreated.
 //!
-//! Pure module (no I/O). Both manifests are rendered by a chart, so the defaults of the API server do not matter, except
-//! for immutable fields. Secrets never leave this module: changed contents of Secrets are reported
+//! Pure module (no I/O). Both manifests are rendered by a chart, so the defaults of the API server do not matter,
+//! except for immutable fields. Secrets never leave this module: changed contents of Secrets are reported
 //! without values, and everything else passes a scrubber.
 //!
 //! ```text

@@ -1,8 +1,8 @@
 //! Detects drift: edits and deletions of a release's objects by others since the last helm operation.
 //!
 //! Pure module (no I/O). Nothing is rendered or kept in memory, so the result is the same after a restart: an object's
-//! `managedFields` contain each writer with its fields and the time (the API server tracks every writer, also those that
-//! do not use server-side apply), and helm's record contains the objects that must exist.
+//! `managedFields` contain each writer with its fields and the time (the API server tracks every writer, also those
+//! that do not use server-side apply), and helm's record contains the objects that must exist.
 //!
 //! ```text
 //! kind    the kinds of objects that are watched      fields     the fields that a writer owns
@@ -17,8 +17,8 @@
 //!   (`values/drift.yaml`, [`ToleratedChanges`]).
 //! * A write counts as drift if it is neither older than helm's last write to the object nor older than the newest
 //!   operation. An operation reverts the fields that it sets, and accepts everything else.
-//! * *Removing* a field leaves no writer, and writing through a subresource (`kubectl scale`) leaves no time. Both leave
-//!   fields that the manifest sets and that have no owner any more.
+//! * *Removing* a field leaves no writer, and writing through a subresource (`kubectl scale`) leaves no time. Both
+//!   leave fields that the manifest sets and that have no owner any more.
 
 mod expected;
 mod fields;

@@ -1,8 +1,8 @@
 //! Health of workloads, Jobs, pods and nodes.
 //!
-//! A workload has two results, which differ on purpose. The availability tells whether dependents may start: one ready pod
-//! is enough, as for upstream's init containers. The health tells whether the rollout is complete, as kstatus does: the
-//! newest generation is observed, and all pods are ready and of the newest template.
+//! A workload has two results, which differ on purpose. The availability tells whether dependents may start: one ready
+//! pod is enough, as for upstream's init containers. The health tells whether the rollout is complete, as kstatus does:
+//! the newest generation is observed, and all pods are ready and of the newest template.
 //!
 //! ```text
 //! workload  a Deployment, StatefulSet or DaemonSet → observed::Workload

@@ -1,4 +1,5 @@
-//! The domain of osdpl: the custom resources, the catalogue, the desired and the observed state, the plan and the status.
+//! The domain of osdpl: the custom resources, the catalogue, the desired and the observed state, the plan and the
+//! status.
 //!
 //! Everything here takes values and returns values: no Kubernetes client, no async runtime, no clock. The only I/O is
 //! [`files`], which loads the catalogue.

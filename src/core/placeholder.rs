@@ -5,8 +5,8 @@ use crate::ceph;
 use crate::credentials;
 use crate::desired::{Facts, Selection};
 
-/// Returns placeholders for the facts that only a cluster has: credentials, a Ceph cluster, and the Secrets that features
-/// name.
+/// Returns placeholders for the facts that only a cluster has: credentials, a Ceph cluster, and the Secrets that
+/// features name.
 ///
 /// Each value is derived from its name, so that two calls return the same values.
 pub fn facts(catalog: &Catalog, selection: &Selection) -> Facts {

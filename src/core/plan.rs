@@ -1,7 +1,7 @@
 //! Decides the next step of each release, and why a release waits.
 //!
-//! Pure module (no I/O). [`plan()`] classifies each release into one [`State`] and maps each state to one step. It keeps
-//! nothing between reconcile passes, because helm's release records contain the history.
+//! Pure module (no I/O). [`plan()`] classifies each release into one [`State`] and maps each state to one step. It
+//! keeps nothing between reconcile passes, because helm's release records contain the history.
 
 mod adopt;
 mod approval;
@@ -181,9 +181,9 @@ impl Context<'_> {
 
     /// Whether the running revision of `other` depends on release `name`.
     ///
-    /// If the running revision has the desired inputs, only the desired needs count. Otherwise the needs of the catalogue
-    /// count as well, because the running revision may have been made from them. Needs that an external service will
-    /// provide do not count: that service is published only after `name` was removed.
+    /// If the running revision has the desired inputs, only the desired needs count. Otherwise the needs of the
+    /// catalogue count as well, because the running revision may have been made from them. Needs that an external
+    /// service will provide do not count: that service is published only after `name` was removed.
     fn depends_on(&self, key: &ReleaseKey, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
         let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
         let is_release = |provider: &Provider| *provider == Provider::Release(name.to_owned());

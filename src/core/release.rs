@@ -2,8 +2,8 @@
 //!
 //! osdpl reads two parts of a record, at very different cost. The *metadata* (a few hundred bytes, watched) contains
 //! the revision, its status and the labels that osdpl passes to helm, which tell whether osdpl made the revision and
-//! whether it is current: [`RecordMeta`]. The *payload* (up to a megabyte, fetched only while an operation runs) contains the hooks and
-//! objects of the release: [`Record`], [`Objects`].
+//! whether it is current: [`RecordMeta`]. The *payload* (up to a megabyte, fetched only while an operation runs)
+//! contains the hooks and objects of the release: [`Record`], [`Objects`].
 //!
 //! ```text
 //! attempt   the identity of a helm run              record    the types of the payload

@@ -154,7 +154,8 @@ fn pending_approvals(input: &Input<'_>) -> Rollouts {
     named.flat_map(approvals_of).collect()
 }
 
-/// Whether a stored approval has expired: helm finished so long ago that the watch would have reported a changed template.
+/// Whether a stored approval has expired: helm finished so long ago that the watch would have reported a changed
+/// template.
 fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
     let since = input.observed.releases.get(&release.key).and_then(|record| record.created_at);
     let settled = input.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);

@@ -1,8 +1,8 @@
 //! Removes secrets from texts of other programs: helm's stderr, logs of failing Jobs.
 //!
 //! Secrets are found in two ways, because neither is sufficient: by their *value* (all known secrets, in each form in
-//! which scripts and API errors print them), and by their *shape* (`scheme://user:password@host`, because the password may
-//! be unknown).
+//! which scripts and API errors print them), and by their *shape* (`scheme://user:password@host`, because the password
+//! may be unknown).
 
 mod assigned;
 mod detect;

@@ -5,8 +5,8 @@
 //! "generated". Nothing changes a plan after the decision.
 //!
 //! The plan for a refused spec has no actions except for the finalizer and the Endpoints of external hosts; a deletion
-//! does not depend on the spec being valid. The plan of a paused cloud has no actions, except for the finalizer and for adoptions that a person
-//! requested.
+//! does not depend on the spec being valid. The plan of a paused cloud has no actions, except for the finalizer and for
+//! adoptions that a person requested.
 //!
 //! ```text
 //! read(requests of the last plan) ─► Snapshot ─► decide ─► Plan ─► apply(actions) ─► report ─► status, events

@@ -1,7 +1,7 @@
 //! Requests: the data that a plan needs in the next snapshot, and the responses.
 //!
-//! A plan requests everything that it needs, even if the snapshot already has it. The reader keeps watches and responses
-//! exactly as long as the newest plan requests them.
+//! A plan requests everything that it needs, even if the snapshot already has it. The reader keeps watches and
+//! responses exactly as long as the newest plan requests them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -4,8 +4,8 @@
 //! `$${` is a literal `${`.
 //!
 //! Pure module. Expressions are compiled when the catalogue is loaded, so that an invalid one fails there and not
-//! during a reconcile. Only files of the catalogue and its additions may contain expressions. The values of a spec may not,
-//! because scripts contain `${…}`. `src/values/expr/functions.rs` lists the functions beyond CEL's own.
+//! during a reconcile. Only files of the catalogue and its additions may contain expressions. The values of a spec may
+//! not, because scripts contain `${…}`. `src/values/expr/functions.rs` lists the functions beyond CEL's own.
 
 mod error;
 mod functions;

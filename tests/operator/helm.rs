@@ -8,7 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{World, with_timeout};
 
-/// A wrapper of helm that records its arguments and then executes the real helm, in the same process with the same input.
+/// A wrapper of helm that records its arguments and then executes the real helm, in the same process with the same
+/// input.
 pub struct Recorder {
     /// The program for the operator.
     pub program: PathBuf,

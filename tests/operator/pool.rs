@@ -21,8 +21,8 @@ use crate::world::with_timeout;
 /// The namespace of the operator's chart, and the name of its release and service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 
-/// The maximum number of concurrent control planes. Tests mostly wait, so one for each thread of libtest; each needs more
-/// than half a gigabyte of memory.
+/// The maximum number of concurrent control planes. Tests mostly wait, so one for each thread of libtest; each needs
+/// more than half a gigabyte of memory.
 const MAX_PLANES: usize = 8;
 
 /// The label of the tests' namespaces.

@@ -39,8 +39,8 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
 
 /// Empties maps that contain only nulls on both sides.
 ///
-/// A removed null default leaves an empty map and an unchanged one leaves a map with a null, but templates treat both the
-/// same.
+/// A removed null default leaves an empty map and an unchanged one leaves a map with a null, but templates treat both
+/// the same.
 fn clear_null_maps(one: &mut Values, other: &mut Values) {
     for (key, value) in one {
         let (Value::Object(value), Some(Value::Object(counterpart))) = (value, other.get_mut(key)) else { continue };

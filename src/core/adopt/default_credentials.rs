@@ -8,8 +8,8 @@ use crate::catalog::{Body, Catalog, CredentialKind};
 use crate::credentials::Name;
 use osdpl_values::{Path, get};
 
-/// Values that OpenStack-Helm's documentation and charts use as passwords (`values.yaml` of the charts as of 2026.1). The
-/// defaults of the recorded chart count in addition.
+/// Values that OpenStack-Helm's documentation and charts use as passwords (`values.yaml` of the charts as of 2026.1).
+/// The defaults of the recorded chart count in addition.
 const WORDS: [&str; 11] = [
     "password",
     "insecure",

@@ -47,7 +47,8 @@ impl Catalog {
         own_fragments.any(any) || releases.map(|release| &release.base).any(has)
     }
 
-    /// Returns a digest over everything in the catalogue that may set values of a release. The caller can add more to it.
+    /// Returns a digest over everything in the catalogue that may set values of a release. The caller can add more to
+    /// it.
     ///
     /// It changes with the catalogue, never with a spec.
     pub(crate) fn release_digest(&self, release: &str) -> Digest {

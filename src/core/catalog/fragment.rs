@@ -1,4 +1,5 @@
-//! Conditional values. They are stored as texts and parsed when they are used, because a cloud uses only a part of them.
+//! Conditional values. They are stored as texts and parsed when they are used, because a cloud uses only a part of
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

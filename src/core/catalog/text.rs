@@ -20,8 +20,8 @@ pub type Files = BTreeMap<String, Text>;
 /// The text of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// A file that is compiled into the program. Tests verify these files, so their expressions are compiled only when they
-    /// are used.
+    /// A file that is compiled into the program. Tests verify these files, so their expressions are compiled only when
+    /// they are used.
     BuiltIn {
         /// The text as written, compressed (RFC 1951).
         deflated: &'static [u8],

@@ -176,8 +176,8 @@ impl<'a> Input<'a> {
 
     /// Returns the reason of a root cause.
     ///
-    /// The stored reason of a workload or Job belongs to its most relevant pod. If the caller chose another pod (`given`),
-    /// the reason is taken from that pod.
+    /// The stored reason of a workload or Job belongs to its most relevant pod. If the caller chose another pod
+    /// (`given`), the reason is taken from that pod.
     fn root_reason(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> RootReason {
         let namespace = link(suspect).object.namespace;
         let own = pod.and_then(|pod| self.facts.explain(&namespace, pod));

@@ -1,9 +1,9 @@
 //! The specs that a spec with unknown names may stand for.
 //!
-//! With `presets: [cmpute]` the user means some preset, but it is unknown which one: a check that needs something from a
-//! preset must not complain. So `select` evaluates one candidate for every name that the user may mean, and reports only
-//! the findings that all candidates share. With more than [`MOST`] candidates it reports only the unknown names and the
-//! problems of single fields.
+//! With `presets: [cmpute]` the user means some preset, but it is unknown which one: a check that needs something from
+//! a preset must not complain. So `select` evaluates one candidate for every name that the user may mean, and reports
+//! only the findings that all candidates share. With more than [`MOST`] candidates it reports only the unknown names
+//! and the problems of single fields.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Job facts: results that Jobs of releases store in ConfigMaps, for use in expressions.
 //!
-//! A new fact changes the digest of a release's inputs but not the digest of the catalogue, so the resulting upgrade needs
-//! no approval.
+//! A new fact changes the digest of a release's inputs but not the digest of the catalogue, so the resulting upgrade
+//! needs no approval.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<St
 
 /// Returns the variable `facts`.
 ///
-/// A release that has not stored facts yet has an empty map. A release whose facts can't be read is left out, because an
-/// empty map would revert the values that depend on the facts.
+/// A release that has not stored facts yet has an empty map. A release whose facts can't be read is left out, because
+/// an empty map would revert the values that depend on the facts.
 pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     let releases = catalog.services.values().flat_map(|service| &service.releases);
     let known = releases.filter(|(_, release)| release.facts.is_some()).filter_map(|(name, _)| {

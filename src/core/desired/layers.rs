@@ -185,7 +185,8 @@ impl<'a> Source<'a> {
         Finding::new(Level::Error, field, message)
     }
 
-    /// Adds the layers of the spec. A wrong `unset` is added to `unset_errors`, which do not prevent checking the values.
+    /// Adds the layers of the spec. A wrong `unset` is added to `unset_errors`, which do not prevent checking the
+    /// values.
     fn add_spec_layers(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, unset_errors: &mut Vec<Finding>) {
         let common = &self.spec.common;
         add_overrides(&common.all, "spec.common", layers, unset_errors);

@@ -1,5 +1,5 @@
-//! Finds nulls that are lost: client-side `kubectl apply` silently strips nulls from custom resources, while its annotation
-//! still contains them.
+//! Finds nulls that are lost: client-side `kubectl apply` silently strips nulls from custom resources, while its
+//! annotation still contains them.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! The order in which releases start if not all can start at once: the one with the longest chain of dependents is first.
+//! The order in which releases start if not all can start at once: the one with the longest chain of dependents is
+//! first.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 //! The last layer: values for some nodes (`spec.nodes.overrides`), in the form that each chart understands.
 //!
-//! Entries for the same nodes are merged in the order of the spec, and later ones override earlier ones. If several entries select a
-//! node, a chart of the form `conf` runs the pods of only one of them (the entry by name, else the last one by label),
-//! and a chart of the form `root` runs no pod at all. The two upstream forms are described at [`crate::catalog::Form`].
+//! Entries for the same nodes are merged in the order of the spec, and later ones override earlier ones. If several
+//! entries select a node, a chart of the form `conf` runs the pods of only one of them (the entry by name, else the
+//! last one by label), and a chart of the form `root` runs no pod at all. The two upstream forms are described at
+//! [`crate::catalog::Form`].
 
 mod check;
 mod forms;

@@ -1,8 +1,8 @@
 //! Unknown keys: keys in values that a chart neither has in its own values nor reads in its templates. helm accepts
 //! them silently, so typos go unnoticed.
 //!
-//! The findings are only warnings, because templates may read names that they compute. In maps that users fill with their
-//! own keys, only likely typos are reported.
+//! The findings are only warnings, because templates may read names that they compute. In maps that users fill with
+//! their own keys, only likely typos are reported.
 
 mod typo;
 
@@ -204,8 +204,8 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
         || FILLED_BY_USERS.iter().any(|(name, depth)| first == Some(name) && path.len() >= *depth)
 }
 
-/// Whether a key that looks like a typo is a real name: the catalogue sets it itself (`ml2_type_vlan` beside the chart's
-/// `ml2_type_vxlan`), or, for options and users, some chart has it elsewhere.
+/// Whether a key that looks like a typo is a real name: the catalogue sets it itself (`ml2_type_vlan` beside the
+/// chart's `ml2_type_vxlan`), or, for options and users, some chart has it elsewhere.
 fn is_a_name(typo: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = typo.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
     catalog.has_own_key(&typo.key) || is_named && catalog.keys().any(|tree| tree.has_key_anywhere(&typo.key))

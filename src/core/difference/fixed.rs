@@ -11,8 +11,8 @@ enum Rule {
     Field(&'static [&'static str]),
     /// All fields below `spec` except these.
     SpecExcept(&'static [&'static str]),
-    /// `spec.clusterIP`. Kubernetes assigns an address when a Service is created, so setting one later is a change. If the
-    /// manifest no longer sets one, the address stays (`pkg/registry/core/service`, `patchAllocatedValues`).
+    /// `spec.clusterIP`. Kubernetes assigns an address when a Service is created, so setting one later is a change. If
+    /// the manifest no longer sets one, the address stays (`pkg/registry/core/service`, `patchAllocatedValues`).
     ClusterAddress,
     /// These fields, if the object has `immutable: true`.
     WhereImmutable(&'static [&'static str]),

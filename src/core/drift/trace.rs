@@ -58,9 +58,11 @@ pub struct ForeignWrite {
 pub struct WriterTrace {
     /// When helm last changed the object; an operation that changes nothing leaves no time.
     pub helm: Option<Timestamp>,
-    /// The number of owners of each field, sorted by hash. Writers other than helm and the tolerated ones count only if they left a time.
+    /// The number of owners of each field, sorted by hash. Writers other than helm and the tolerated ones count only if
+    /// they left a time.
     owner_counts: Box<[(PathHash, u16)]>,
-    /// The newest write by someone else that is not tolerated. A write without a time is used only if there is no other.
+    /// The newest write by someone else that is not tolerated. A write without a time is used only if there is no
+    /// other.
     pub foreign: Option<Box<ForeignWrite>>,
 }
 
@@ -111,8 +113,8 @@ impl WriterTrace {
     }
 }
 
-/// Returns the shortest prefix of a removed path that had several fields and has none left, so that a removed subtree is
-/// reported as one path.
+/// Returns the shortest prefix of a removed path that had several fields and has none left, so that a removed subtree
+/// is reported as one path.
 fn root<'a>(path: &'a str, expected: &ExpectedFields, removed: &[&str]) -> &'a str {
     let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);
     let below = |path: &str, root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with(['.', '[']));

@@ -69,8 +69,8 @@ fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     Some(warning(entry.index, message))
 }
 
-/// Warns about nodes that two entries select, if the chart can't merge the entries. Depending on the form, the node gets
-/// the values of only one entry, or no pod at all.
+/// Warns about nodes that two entries select, if the chart can't merge the entries. Depending on the form, the node
+/// gets the values of only one entry, or no pod at all.
 fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Finding> {
     let both: Vec<_> = earlier.nodes.intersection(&later.nodes).copied().collect();
     if both.is_empty() || earlier.target == later.target {

@@ -6,8 +6,8 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::Status;
 
-/// How long a pending record of a foreign helm process counts as a lock. No operation of the upstream charts takes longer
-/// without a new record.
+/// How long a pending record of a foreign helm process counts as a lock. No operation of the upstream charts takes
+/// longer without a new record.
 const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 
 /// The state of one release.

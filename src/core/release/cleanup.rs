@@ -88,8 +88,8 @@ fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a Pa
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
 }
 
-/// Returns the objects of a failed revision that may be removed according to the release's own manifests: no revision in
-/// `kept` has them, and nothing forbids it.
+/// Returns the objects of a failed revision that may be removed according to the release's own manifests: no revision
+/// in `kept` has them, and nothing forbids it.
 pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
     let is_orphan = |object: &&Object| {
         let is_kept = kept.iter().any(|kept| has_object(kept, release, object, release, true));
@@ -165,7 +165,8 @@ mod tests {
             ("1 superseded, 2 failed, 3 deployed", "2 - 3", "2 - 3"),
             ("3 deployed, 2 failed, 1 superseded", "2 - 3", "2 - 3"),
             ("1 superseded, 2 failed*, 3 deployed", "", ""),
-            // The newest failed: helm compares the next revision with the deployed one; an uninstall compares with none.
+            // The newest failed: helm compares the next revision with the deployed one; an uninstall compares with
+            // none.
             ("1 deployed, 2 failed", "", "1 - 2"),
             // A second failure: the next attempt drops the first one from the history.
             ("1 deployed, 2 failed, 3 failed", "2 - 1+3", "1+2 - 3"),

@@ -84,8 +84,8 @@ impl<'de> Deserialize<'de> for Head {
     }
 }
 
-/// Returns every object in `text`, in order. One unreadable document is an error for the whole text, because a comparison
-/// of revisions would count its objects as removed.
+/// Returns every object in `text`, in order. One unreadable document is an error for the whole text, because a
+/// comparison of revisions would count its objects as removed.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     let (mut found, mut paths) = (Vec::new(), paths());
     for document in documents(text) {

@@ -150,8 +150,8 @@ pub const RELEASE_NAME_ANNOTATION: &str = "meta.helm.sh/release-name";
 /// helm's annotation on every object that is not a hook: the namespace of the release.
 pub const RELEASE_NAMESPACE_ANNOTATION: &str = "meta.helm.sh/release-namespace";
 
-/// Returns the release that an object belongs to, by the annotations that helm writes on all objects except hooks (helm:
-/// `action.checkOwnership`).
+/// Returns the release that an object belongs to, by the annotations that helm writes on all objects except hooks
+/// (helm: `action.checkOwnership`).
 pub fn helm_owner(metadata: &ObjectMeta) -> Option<ReleaseKey> {
     let annotations = metadata.annotations.as_ref()?;
     Some(ReleaseKey::new(annotations.get(RELEASE_NAMESPACE_ANNOTATION)?, annotations.get(RELEASE_NAME_ANNOTATION)?))

@@ -21,8 +21,8 @@ pub struct Record {
     pub config: Value,
     /// The status.
     pub status: Status,
-    /// helm's description of the result, such as `Upgrade complete` or an error. It can quote secrets, so scrub it before
-    /// showing it.
+    /// helm's description of the result, such as `Upgrade complete` or an error. It can quote secrets, so scrub it
+    /// before showing it.
     pub description: String,
     /// When the release was first installed.
     pub first_deployed: Option<Timestamp>,

@@ -41,7 +41,8 @@ fn mark_payload_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, Dec
     pack(&record)
 }
 
-/// Rewrites a record's Secret with [`mark_payload_failed`] and its `status` label. Name and `resourceVersion` are unchanged.
+/// Rewrites a record's Secret with [`mark_payload_failed`] and its `status` label. Name and `resourceVersion` are
+/// unchanged.
 ///
 /// # Errors
 /// Fails if the Secret has no record.

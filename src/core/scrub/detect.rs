@@ -1,5 +1,5 @@
-//! Detects values that are most likely secrets, even if their layer does not mark them. osdpl neither shows them nor writes
-//! them into a spec.
+//! Detects values that are most likely secrets, even if their layer does not mark them. osdpl neither shows them nor
+//! writes them into a spec.
 
 use std::borrow::Cow;
 
@@ -58,8 +58,8 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
 
 /// Whether a value that a user wrote in plain text is taken for a secret.
 ///
-/// Layers mark the secrets that they know, so this function returns true less often than [`is_secret_value`]: below a key
-/// that only sounds secret, such as `token: {provider: fernet}`, there are settings.
+/// Layers mark the secrets that they know, so this function returns true less often than [`is_secret_value`]: below a
+/// key that only sounds secret, such as `token: {provider: fernet}`, there are settings.
 pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();

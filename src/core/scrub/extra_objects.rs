@@ -1,5 +1,5 @@
-//! Secrets in `extraObjects`, from which charts create objects. OpenStack-Helm's template `extra-manifests.yaml` takes a map
-//! or list of manifests; each is a map, or a text that is a template.
+//! Secrets in `extraObjects`, from which charts create objects. OpenStack-Helm's template `extra-manifests.yaml` takes
+//! a map or list of manifests; each is a map, or a text that is a template.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

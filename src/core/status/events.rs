@@ -208,8 +208,8 @@ fn still_exists(name: &str, report: &Report<'_>) -> bool {
     })
 }
 
-/// Returns the event for the first record of a release. A fast helm may end before the next pass, so the record may have
-/// any status.
+/// Returns the event for the first record of a release. A fast helm may end before the next pass, so the record may
+/// have any status.
 fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Option<Event> {
     let known = before.is_some_and(|child| child.revision.is_some() || child.status == "unmanaged");
     let pending = now.status == "pending-install" && before.is_none_or(|child| child.status != now.status);

@@ -1,8 +1,8 @@
 //! A chart's key tree: the keys of its `values.yaml` with short defaults and types, and further keys that its templates
 //! read.
 //!
-//! The tree is written to `values/keys/<chart>.json` and read by the catalogue ([`osdpl_core::catalog::KeyTree`]), so that
-//! values can be checked without the chart:
+//! The tree is written to `values/keys/<chart>.json` and read by the catalogue ([`osdpl_core::catalog::KeyTree`]), so
+//! that values can be checked without the chart:
 //!
 //! - a map is a map of its keys, a list with entries is a list of their names
 //! - numbers and booleans are written as they are, a short text after `=` unless it is secret

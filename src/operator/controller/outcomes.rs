@@ -114,8 +114,8 @@ impl Memory {
         unread.chain(unobserved).collect()
     }
 
-    /// Returns the releases whose records have to be read again: the watch has not reported them for long, possibly because
-    /// someone else changed the release since.
+    /// Returns the releases whose records have to be read again: the watch has not reported them for long, possibly
+    /// because someone else changed the release since.
     fn overdue(&self, now: Timestamp) -> Vec<ReleaseKey> {
         let is_overdue =
             |waiting: &UnobservedResult| now.duration_since(waiting.read_at).unsigned_abs() >= REREAD_DELAY;

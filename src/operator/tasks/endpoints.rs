@@ -1,7 +1,7 @@
 //! Probes the APIs of services: immediately after a change, then periodically.
 //!
-//! Reconcile sets the targets ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. An API that cannot be
-//! connected to is not assessed.
+//! Reconcile sets the targets ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. An API that
+//! cannot be connected to is not assessed.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time the probes")]
 

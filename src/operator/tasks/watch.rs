@@ -76,7 +76,8 @@ pub(super) async fn follow<K: Kind>(
     follow_objects(api, WatchedKind { group: K::GROUP, plural: K::PLURAL }, selector, problems, take).await;
 }
 
-/// Watches until it is dropped, and passes on every event. Failures are reported as problems and retried with growing pauses.
+/// Watches until it is dropped, and passes on every event. Failures are reported as problems and retried with growing
+/// pauses.
 pub(super) async fn follow_objects<O>(
     api: Api<O>,
     kind: WatchedKind,

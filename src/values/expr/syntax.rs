@@ -1,8 +1,8 @@
 //! Messages for expressions that are not valid CEL.
 //!
-//! cel finds the mistake and its location, but lists the tokens of its grammar: `mismatched input '<EOF>' expecting {'[',
-//! '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, …}` for `spec +`, and `token recognition error at: '= '`
-//! for `spec.a = 1`. This module names the remedy instead: `a value is missing after +`, `write ==`.
+//! cel finds the mistake and its location, but lists the tokens of its grammar: `mismatched input '<EOF>' expecting
+//! {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, …}` for `spec +`, and `token recognition error
+//! at: '= '` for `spec.a = 1`. This module names the remedy instead: `a value is missing after +`, `write ==`.
 
 use cel::{ParseError, ParseErrors};
 

@@ -1,9 +1,9 @@
 //! `make bench`: compares the operator with plain helm, alternating in one run on one control plane.
 //!
-//! The same charts with the same values are installed into a new namespace each time, with four methods: helm one release
-//! after another; helm in the order of the releases; helm all at once; the operator. A run ends when everything is up:
-//! each helm has exited, each workload is available, each Job is complete, and for the operator the resource is Ready
-//! as well. Upstream's waits between pods are simulated; without them the order would have no effect.
+//! The same charts with the same values are installed into a new namespace each time, with four methods: helm one
+//! release after another; helm in the order of the releases; helm all at once; the operator. A run ends when everything
+//! is up: each helm has exited, each workload is available, each Job is complete, and for the operator the resource is
+//! Ready as well. Upstream's waits between pods are simulated; without them the order would have no effect.
 
 mod cloud;
 mod cpu;

@@ -1,8 +1,8 @@
 //! A real Kubernetes control plane on this machine, without containers, for tests and the demo.
 //!
 //! etcd, kube-apiserver, kube-controller-manager and kube-scheduler are the real programs, built from their
-//! published Go modules ([`programs`]). kwok simulates the kubelets; this crate simulates the parts that kwok lacks: the
-//! waits before a pod starts, and logs. Everything listens on 127.0.0.1, several clusters can run at once, and all
+//! published Go modules ([`programs`]). kwok simulates the kubelets; this crate simulates the parts that kwok lacks:
+//! the waits before a pod starts, and logs. Everything listens on 127.0.0.1, several clusters can run at once, and all
 //! files of a cluster are in one folder ([`Folder`]).
 //!
 //! ```no_run
@@ -19,8 +19,8 @@
 //! ```
 //!
 //! One supervisor process owns all programs of a cluster. It has a pipe from its caller and stops everything when the
-//! pipe is closed, which the kernel does even if the caller is killed. If the supervisor is killed, the kernel kills the
-//! programs. A cluster of [`Cluster::up`] (`cluster up`) has no such pipe and keeps running.
+//! pipe is closed, which the kernel does even if the caller is killed. If the supervisor is killed, the kernel kills
+//! the programs. A cluster of [`Cluster::up`] (`cluster up`) has no such pipe and keeps running.
 //!
 //! # Waits
 //!

@@ -6,8 +6,8 @@
 //! annotation that kwok's stages read. Nothing is polled: every change is evaluated at once. It also applies fault
 //! rules to pods before it releases them.
 //!
-//! `needs`, `facts`, `table`, `world`, `rules` and `evaluate` are plain data and functions; `watch` and this file use the
-//! API.
+//! `needs`, `facts`, `table`, `world`, `rules` and `evaluate` are plain data and functions; `watch` and this file use
+//! the API.
 
 use std::collections::HashMap;
 use std::sync::Arc;

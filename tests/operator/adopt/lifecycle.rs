@@ -117,7 +117,8 @@ impl World {
         self.check_restarted_pods(&pods).await;
     }
 
-    /// Checks that only the pods of upgraded releases were replaced, and that they lost the settings of the manual helm run.
+    /// Checks that only the pods of upgraded releases were replaced, and that they lost the settings of the manual helm
+    /// run.
     async fn check_restarted_pods(&self, pods: &BTreeSet<(String, String)>) {
         let api = self.api::<Deployment>().get("keystone-api").await.unwrap().spec.unwrap().template.metadata.unwrap();
         let annotations = api.annotations.unwrap_or_default();

@@ -57,12 +57,12 @@ pub struct Release {
     /// part of the cloud.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// Components that its own pods wait for, in upstream's init containers. The release does not wait for them, but the
-    /// services that provide them become part of the cloud, and start first if not all can start at once.
+    /// Components that its own pods wait for, in upstream's init containers. The release does not wait for them, but
+    /// the services that provide them become part of the cloud, and start first if not all can start at once.
     #[serde(default)]
     pub awaits: Vec<Need>,
-    /// Components without which the release does not work. They may start in any order, because pods of both may wait for
-    /// each other. The services that provide them become part of the cloud. If the spec disables one, osdpl warns.
+    /// Components without which the release does not work. They may start in any order, because pods of both may wait
+    /// for each other. The services that provide them become part of the cloud. If the spec disables one, osdpl warns.
     #[serde(default)]
     pub alongside: Vec<Need>,
     /// Maps `application/component` to the kind of its workload.

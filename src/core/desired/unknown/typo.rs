@@ -1,4 +1,5 @@
-//! Finds typos. In maps where charts take any key, a key is reported only if it is most likely a misspelling of a known key.
+//! Finds typos. In maps where charts take any key, a key is reported only if it is most likely a misspelling of a known
+//! key.
 
 /// The minimum length of names that are compared: `ovs` and `ovn` are two different names.
 const LETTERS: usize = 4;

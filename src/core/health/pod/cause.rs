@@ -126,8 +126,8 @@ fn lost(status: &Status) -> Option<Cause> {
     status.was_ready().then(|| simple(Severity::Lost, "it was ready and is no longer".into()))
 }
 
-/// Reports a container that is being created. The kubelet gives the same reason for a missing volume and for one that is
-/// still being mounted.
+/// Reports a container that is being created. The kubelet gives the same reason for a missing volume and for one that
+/// is still being mounted.
 fn starting(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     (waiting.reason == "ContainerCreating")

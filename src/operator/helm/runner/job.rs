@@ -21,8 +21,8 @@ pub struct Config {
     pub cores: usize,
     /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// The program that makes helm end with the operator, usually [`exec::SELF_PATH`](crate::helm::exec::SELF_PATH); `None`
-    /// starts helm directly.
+    /// The program that makes helm end with the operator, usually [`exec::SELF_PATH`](crate::helm::exec::SELF_PATH);
+    /// `None` starts helm directly.
     pub wrapper: Option<PathBuf>,
 }
 
