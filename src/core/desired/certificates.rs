@@ -21,7 +21,7 @@ pub struct Certificate {
     pub hosts: Vec<String>,
     /// The keys of the Secret.
     pub keys: CertificateKeys,
-    /// Whether the user must create it. If so, it is reported while it is missing.
+    /// Whether the user must create the Secret. osdpl then reports it as long as it is missing.
     pub user_provided: bool,
 }
 

@@ -51,6 +51,14 @@ impl Outcome {
         self.check_namespace(&release.namespace)?;
         self.failed_crds.get(release).map_or(Ok(()), |error| Err(Error::Object(error.clone())))
     }
+
+    /// Writes a CRD that a release needs, unless its namespace is missing; remembers an error for the release.
+    async fn prepare(&mut self, release: &ReleaseKey, write: impl Future<Output = Result<(), Error>>) -> ActionResult {
+        match self.check_namespace(&release.namespace) {
+            Ok(()) => skipped_if_error(write.await, release, &mut self.failed_crds),
+            Err(_) => ActionResult::Skipped,
+        }
+    }
 }
 
 /// The result of an action.
@@ -147,18 +155,11 @@ impl Context {
                 let created = cluster.create_namespace(namespace).await;
                 Ok(skipped_if_error(created, namespace, &mut outcome.failed_namespaces))
             }
-            Action::TransferCrd { release, .. } | Action::ApplyCrd { release, .. }
-                if outcome.check_namespace(&release.namespace).is_err() =>
-            {
-                Ok(ActionResult::Skipped)
-            }
             Action::TransferCrd { definition, release } => {
-                let transferred = cluster.transfer_crd(definition, release).await;
-                Ok(skipped_if_error(transferred, release, &mut outcome.failed_crds))
+                Ok(outcome.prepare(release, cluster.transfer_crd(definition, release)).await)
             }
             Action::ApplyCrd { definition, release } => {
-                let applied = cluster.apply_crd(definition).await;
-                Ok(skipped_if_error(applied, release, &mut outcome.failed_crds))
+                Ok(outcome.prepare(release, cluster.apply_crd(definition)).await)
             }
             Action::Release { name, key, action } => {
                 self.take_step(plan, ReleaseStep { name, key, action }, memory, outcome).await;

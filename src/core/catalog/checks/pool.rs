@@ -6,7 +6,7 @@ use super::Reader;
 use super::rule::FILE;
 use osdpl_values::Path;
 
-/// Pods of one kind with their database connections.
+/// The pods of one component, and how many database connections each of them may open.
 ///
 /// They open at most pods × (workers + other processes) × pools × (`max_pool_size` + `max_overflow`) connections.
 #[derive(Debug)]
