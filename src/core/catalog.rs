@@ -1,8 +1,8 @@
 //! The catalogue: services and their releases, presets, features and OpenStack releases, parsed from YAML into typed
 //! and validated structs.
 //!
-//! Pure module: it gets the texts of the files ([`Files`]) and reads no disk. To add a service, preset, feature or
-//! OpenStack release, add a file. The module [`file`] is the schema of those files.
+//! Pure module: callers pass the texts of the files ([`Files`]), so it reads no disk. To add a service, preset, feature
+//! or OpenStack release, add a YAML file to the catalogue. The module [`file`] is the schema of these files.
 
 mod added;
 mod check;
@@ -41,12 +41,12 @@ use crate::drift::ToleratedChanges;
 use osdpl_values::expr::Expression;
 use osdpl_values::{Path, Values};
 
-/// An (application, component) pair as upstream labels its workloads.
+/// A component: the pair of labels that upstream's charts give to all pods and workloads of one program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Component {
-    /// The label `application`.
+    /// The label `application`, such as `nova`.
     pub application: String,
-    /// The label `component`.
+    /// The label `component`, such as `compute`.
     pub component: String,
 }
 
@@ -57,7 +57,7 @@ impl std::fmt::Display for Component {
 }
 
 impl Component {
-    /// Reads `application/component`.
+    /// Parses `application/component`; `None` if the text has another form.
     pub fn parse(text: &str) -> Option<Self> {
         let (application, component) = text.split_once('/')?;
         let is_valid = !application.is_empty() && !component.is_empty() && !component.contains('/');
@@ -76,229 +76,233 @@ pub struct Catalog {
     pub features: BTreeMap<String, Feature>,
     /// OpenStack releases by name, such as `2026.1`.
     pub openstack: BTreeMap<String, OpenStackRelease>,
-    /// Fragments for many charts at once: endpoints, shared credentials.
+    /// The fragments of `values/shared/`, which set values in many charts at once, such as endpoints and credentials.
     pub shared: Vec<Fragment>,
-    /// The chart lock.
+    /// The chart lock (`values/lock.yaml`): the pinned version of each chart, by the chart's name.
     pub lock: BTreeMap<String, file::Pin>,
     release_index: Arc<ReleaseIndex>,
     /// The service and release that provide each component.
     providers: BTreeMap<Component, (String, String)>,
-    /// Field managers and fields whose changes are not drift.
+    /// The changes to objects of releases that are not drift (`values/drift.yaml`): field managers and fields.
     pub tolerated: ToleratedChanges,
-    /// The roles of nodes, by name.
+    /// The built-in roles of nodes, by name (`values/nodes.yaml`).
     pub roles: BTreeMap<String, Role>,
-    /// The releases whose `OnDelete` `DaemonSets` the operator rolls out in batches, in this order.
+    /// The releases whose `OnDelete` `DaemonSets` the operator rolls out in batches, in the order of their rollouts.
     pub rollout: Vec<String>,
-    /// The checks across the values of releases.
+    /// The checks that compare values of several releases (`values/couplings.yaml` and `values/rules.yaml`).
     pub cross_checks: CrossChecks,
-    /// The files that users added (see [`extend_catalog`]), each with its source: `ConfigMap openstack/edge, key
-    /// presets.edge.yaml`.
+    /// The files that users added (see [`extend_catalog`]): maps the path of each file to its source, such as
+    /// `ConfigMap openstack/edge, key presets.edge.yaml`.
     pub added: BTreeMap<String, String>,
 }
 
-/// One service.
+/// An OpenStack or infrastructure service, and the releases that it consists of.
 #[derive(Debug)]
 pub struct Service {
-    /// The file it was read from.
+    /// The path of the file that declares the service, such as `values/services/nova.yaml`.
     pub file: String,
-    /// A one-line description.
+    /// A one-line description of the service, for people.
     pub description: String,
-    /// The group whose common values apply to it.
+    /// The group of the service: `spec.common` and shared fragments can set values for all releases of a group.
     pub group: Group,
-    /// Its releases by name. Names are unique across all services.
+    /// The releases of the service, by name. A name is unique across all services.
     pub releases: BTreeMap<String, Release>,
-    /// The credentials it owns, by name.
+    /// The passwords and keys that the service owns, by name. osdpl generates each one that the user does not provide.
     pub credentials: BTreeMap<String, file::Credential>,
-    /// The connection data if the service can run outside the cluster.
+    /// How pods reach the service outside of the cluster; `None` if the service can't be external.
     pub external: Option<file::External>,
 }
 
 /// One helm release of a service.
 #[derive(Debug)]
 pub struct Release {
-    /// The chart's name.
+    /// The name of the chart that helm installs.
     pub chart: String,
-    /// The namespace that it is usually installed in; that of the custom resource if `None`.
+    /// The default namespace of the release; that of the custom resource if `None`.
     pub namespace: Option<String>,
-    /// The condition under which the release is part of the service.
+    /// The condition under which the release is part of the service; always if `None`.
     pub when: Option<Expression>,
-    /// The components that must be available before the release may be installed.
+    /// The components that must be available before helm installs the release.
     pub needs: Vec<Need>,
-    /// The components that its own pods wait for.
+    /// The components that the release's own pods wait for, in init containers. Helm does not wait for them.
     pub waits_for: Vec<Need>,
-    /// The components without which the release does not work. They may start in any order.
+    /// The components without which the release does not work. Helm may install the release before or after them.
     pub alongside: Vec<Need>,
-    /// The components it provides.
+    /// The components that the release provides, each with the kind of its workload.
     pub components: BTreeMap<Component, WorkloadKind>,
-    /// Its API, which is probed.
+    /// The HTTP API of the release, which the operator probes; `None` if the release has none.
     pub endpoint: Option<Endpoint>,
     /// Components of which more than half of the pods must be ready.
     pub quorum: Vec<Component>,
-    /// The `CronJobs` that are tests, each with the location of its results.
+    /// The components whose `CronJobs` run tests, each with the location of the tests' results.
     pub tests: BTreeMap<Component, String>,
-    /// The component whose nodes its API lists as hypervisors.
+    /// The nodes that the API of the release lists as hypervisors (Nova); `None` for other releases.
     pub hosts: Option<file::Hosts>,
-    /// The `DaemonSets` that accept values for some nodes, by their name in the chart's overrides without the chart's
-    /// own name.
+    /// The `DaemonSets` that accept values for some nodes only.
+    ///
+    /// The key is the `DaemonSet`'s name in the chart's overrides without the chart's own name: `ovs-agent` for
+    /// `neutron_ovs-agent`.
     pub daemonsets: BTreeMap<String, DaemonSet>,
-    /// Jobs that are not hooks. They are immutable and deleted before an upgrade.
+    /// The names of Jobs that are not hooks. The operator deletes them before an upgrade, because a Job is immutable.
     pub plain_jobs: Vec<String>,
-    /// The `ConfigMap` in which the release's own Job records what it created.
+    /// The name of the `ConfigMap` in which a Job of the release records what it created.
     pub facts: Option<String>,
-    /// Secrets that an uninstall leaves behind. Only Purge removes them.
+    /// The names of Secrets that helm leaves behind on uninstall. Only the deletion policy `Purge` removes them.
     pub kept_secrets: Vec<String>,
-    /// An expression for a digest of the settings that running instances depend on. An upgrade that changes the digest
-    /// waits for approval.
+    /// An expression for the digest of the settings that running instances depend on. An upgrade that changes the
+    /// digest waits for approval.
     pub instance_digest: Option<Expression>,
-    /// Helm's `--timeout`, per hook, in seconds.
+    /// Helm's `--timeout` for each single hook, in seconds.
     pub timeout: u32,
-    /// Helm 4's `--server-side`.
+    /// Whether helm 4 uses server-side apply (`--server-side`).
     pub server_side: bool,
-    /// Its base values.
+    /// The values that the release always gets, below all fragments.
     pub base: Body,
-    /// Values that fix known errors of the chart or depend on conditions, each with the reason.
+    /// Further values of the release, such as fixes of chart errors. Each fragment has a reason and may have a
+    /// condition.
     pub fragments: Vec<Fragment>,
 }
 
-/// The API of a release.
+/// The HTTP API of a release, which the operator probes.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// The component that serves the API.
+    /// The component whose pods serve the API.
     pub component: Component,
-    /// Its name below the charts' `endpoints`, which is the service type in Keystone's catalogue.
+    /// The key of the API below the charts' `endpoints`, such as `compute`. It equals the service type in Keystone's
+    /// catalogue.
     pub endpoint: String,
-    /// The name of the Service in the chart.
+    /// The name of the Kubernetes Service that the chart creates for the API.
     pub service: String,
-    /// The port's name below `endpoints.<endpoint>.port`.
+    /// The key of the port below `endpoints.<endpoint>.port`, such as `api`.
     pub port_name: String,
-    /// The TCP port of the internal endpoint in the chart.
+    /// The TCP port of the internal endpoint according to the chart's defaults.
     pub port: u16,
-    /// The path of the probe.
+    /// The path of the URL that the probe requests.
     pub path: String,
-    /// The accepted HTTP status codes.
+    /// The HTTP status codes with which a probe succeeds.
     pub accept: Vec<u16>,
-    /// Whether it is Keystone.
+    /// Whether the API is Keystone's. The probe then also reads Keystone's versions and service catalogue.
     pub keystone: bool,
 }
 
-/// A `DaemonSet` that accepts values for some nodes.
+/// A `DaemonSet` whose chart accepts values that apply to some nodes only.
 #[derive(Debug)]
 pub struct DaemonSet {
-    /// The format in which its chart accepts them.
+    /// The format in which the chart accepts the values for some nodes.
     pub form: Form,
-    /// The component of its pods.
+    /// The component of the `DaemonSet`'s pods.
     pub component: Component,
-    /// The condition under which it is part of the cloud.
+    /// The condition under which the chart creates the `DaemonSet`; always if `None`.
     pub when: Option<Expression>,
-    /// Paths whose values can't differ between nodes.
+    /// The paths whose values must be equal on all nodes, because they end up in objects that all nodes share.
     pub shared: Vec<Path>,
 }
 
-/// A component that must be available before a release may be installed.
+/// A reference from a release to a component that it needs, waits for, or works with.
 #[derive(Debug)]
 pub struct Need {
-    /// The component.
+    /// The required component.
     pub component: Component,
-    /// The condition under which it is needed.
+    /// The condition under which the component is required; always if `None`.
     pub when: Option<Expression>,
 }
 
 /// A preset: a named set of services, features and values.
 #[derive(Debug)]
 pub struct Preset {
-    /// The file it was read from.
+    /// The path of the file that declares the preset, such as `presets/ha.yaml`.
     pub file: String,
-    /// A one-line description.
+    /// A one-line description of the preset, for people.
     pub description: String,
-    /// The services it enables.
+    /// The names of the services that the preset enables.
     pub services: Vec<String>,
-    /// The feature defaults that it changes.
+    /// The defaults of features that the preset changes, by the feature's name.
     pub features: Values,
-    /// The values it sets.
+    /// The values that the preset sets in releases.
     pub fragments: Vec<Fragment>,
-    /// Presets that can't be combined with it, each with the reason and the remedy.
+    /// The presets that can't be combined with this one. Each has a message with the reason and the remedy.
     pub excludes: BTreeMap<String, String>,
-    /// Further checks of the spec.
+    /// The checks of a spec that uses the preset.
     pub checks: Vec<Check>,
 }
 
 /// A feature that can be enabled and configured.
 #[derive(Debug)]
 pub struct Feature {
-    /// The file it was read from.
+    /// The path of the file that declares the feature, such as `values/features/storage.yaml`.
     pub file: String,
-    /// A one-line description.
+    /// A one-line description of the feature, for people.
     pub description: String,
     /// The JSON schema of `spec.features.<name>`, without defaults.
     pub schema: LazyTree,
-    /// The value if neither the spec nor the presets set one.
+    /// The value of the feature if neither the spec nor a preset sets one.
     pub default: Value,
-    /// The values it sets.
+    /// The values that the feature sets in releases.
     pub fragments: Vec<Fragment>,
-    /// The certificates that pods take from Secrets.
+    /// The Secrets with certificates that the feature requires.
     pub certificates: Vec<Certificates>,
-    /// Checks of the spec.
+    /// The checks of the spec that belong to the feature.
     pub checks: Vec<Check>,
 }
 
-/// Secrets with certificates of one kind, and the requirements for them.
+/// A list of Secrets with certificates, and the requirements that osdpl checks them against.
 #[derive(Debug)]
 pub struct Certificates {
-    /// The condition; unconditional if `None`.
+    /// The condition under which the feature requires the Secrets; always if `None`.
     pub when: Option<Expression>,
-    /// The field of the spec to report.
+    /// The field of the spec that findings about these certificates name.
     pub field: String,
-    /// The Secrets, as a list with the key `secrets`.
+    /// The list of Secrets, stored as values under the key `secrets`, because it can contain expressions.
     pub secrets: Body,
-    /// The keys of the Secrets.
+    /// The keys of each Secret's data under which the certificate, its private key and its CA are stored.
     pub keys: CertificateKeys,
-    /// Whether users have to provide them.
+    /// Whether the user must create the Secrets. osdpl then reports a Secret that is missing.
     pub user_provided: bool,
 }
 
-/// One OpenStack release.
+/// An OpenStack release, such as 2026.1, with its values and upgrade paths.
 #[derive(Debug)]
 pub struct OpenStackRelease {
-    /// The file it was read from.
+    /// The path of the file that declares the OpenStack release, such as `values/openstack/2026.1.yaml`.
     pub file: String,
-    /// A one-line description.
+    /// A one-line description of the OpenStack release, for people.
     pub description: String,
-    /// The content of the variable `openstack` in expressions.
+    /// The content of the variable `openstack`, which expressions read, such as the tag of images.
     pub variables: Values,
-    /// The releases from which an upgrade is possible.
+    /// The names of the OpenStack releases from which a cloud can be upgraded to this one.
     pub upgrades_from: Vec<String>,
-    /// The values it sets.
+    /// The values that the OpenStack release sets in helm releases.
     pub fragments: Vec<Fragment>,
 }
 
-/// A rule over the whole spec: reports `message` if `when` holds.
+/// A check of the whole spec: osdpl reports `message` if `when` is true.
 #[derive(Debug)]
 pub struct Check {
-    /// The condition for the message.
+    /// The condition under which osdpl reports the message.
     pub when: Expression,
-    /// Whether the rule is an error or a warning.
+    /// The severity of the message: an error rejects the resource.
     pub level: Level,
-    /// The field of the spec to report.
+    /// The field of the spec that the message is about.
     pub field: String,
-    /// The problem and the remedy.
+    /// The text of the finding: the problem and the remedy.
     pub message: String,
 }
 
 impl Catalog {
-    /// Returns the paths in a release's values whose value is only a setting of Ceph.
+    /// Returns the paths in a release's values at which the catalogue sets nothing but a setting of Ceph.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()
     }
 
-    /// Returns the Secret keys that these features reference, in the order of their fields.
+    /// Returns the Secret keys that the values of these features reference, in the order of their fields.
     pub(crate) fn secret_references(&self, features: &Values) -> Vec<SecretField> {
         let known = features.iter().filter_map(|(name, value)| Some((name, &self.features.get(name)?.schema, value)));
         let marked = known.filter(|(_, schema, _)| schema.contains_text(SECRET_MARK));
         marked.flat_map(|(name, schema, value)| secrets::secrets(name, schema, value)).collect()
     }
 
-    /// Returns the known keys of the charts.
+    /// Returns the known keys of the charts' values.
     pub fn keys(&self) -> &Keys {
         &self.release_index.keys
     }

@@ -1,19 +1,19 @@
 //! Catalogue files that users add in `ConfigMap`s, without a new version of osdpl.
 //!
-//! A key is the file's path with dots instead of slashes, which keys of a `ConfigMap` can't have:
+//! A key of such a `ConfigMap` is the file's path with dots instead of slashes, which keys can't contain:
 //! `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`, `shared.topic.yaml`,
-//! `keys.chart.yaml` and `lock.yaml`. A `ConfigMap` with an error is rejected, together with those that depend on it.
-//! All others are loaded.
+//! `keys.chart.yaml` and `lock.yaml`. osdpl rejects a `ConfigMap` with an error, and the `ConfigMap`s that depend on
+//! it. It loads all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Catalog, Errors, Files, file};
 use osdpl_values::yaml;
 
-/// The label of such a `ConfigMap`; its value is `true`.
+/// The label by which osdpl finds `ConfigMap`s with catalogue files. Its value is `true`.
 pub const LABEL: &str = "osdpl.dev/catalog";
 
-/// The key prefixes of files that can be added, and their folders below the catalogue's root.
+/// The prefixes of keys in an addition, each with the folder of the catalogue that its files belong to.
 const FOLDERS: [(&str, &str); 6] = [
     ("services.", "values/services/"),
     ("presets.", "presets/"),
@@ -23,39 +23,39 @@ const FOLDERS: [(&str, &str); 6] = [
     ("keys.", "values/keys/"),
 ];
 
-/// The chart lock, to which entries can be added.
+/// The path of the chart lock. An addition can add entries to this file, but not replace it.
 const LOCK: &str = "values/lock.yaml";
 
-/// Files from one source.
+/// The catalogue files that one `ConfigMap` of a user adds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Addition {
-    /// The object that it is from, as messages name it: `ConfigMap openstack/edge`.
+    /// The `ConfigMap`, as messages name it: `ConfigMap openstack/edge`.
     pub source: String,
-    /// The keys with their texts.
+    /// The data of the `ConfigMap`: maps a key, such as `presets.edge.yaml`, to the file's text.
     pub data: BTreeMap<String, String>,
 }
 
-/// A rejected addition.
+/// An addition that osdpl does not load, because it or an addition that it depends on has errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedAddition {
-    /// The source.
+    /// The `ConfigMap` with the addition: `ConfigMap openstack/edge`.
     pub source: String,
-    /// The problems with key and line, and the remedies; one line per error.
+    /// The errors, one per line. Each names the key and usually the line of the text, and the remedy.
     pub message: String,
 }
 
-/// A catalogue with its additions.
+/// The catalogue with the accepted additions, and the additions that were rejected.
 #[derive(Debug)]
 pub struct ExtendedCatalog {
     /// The catalogue with the accepted additions.
     pub catalog: Catalog,
-    /// Its files.
+    /// The files of the catalogue, including those of the accepted additions.
     pub files: Files,
     /// The rejected additions.
     pub rejected: Vec<RejectedAddition>,
 }
 
-/// One file of an addition.
+/// One file of an addition, with its key in the `ConfigMap` and its path in the catalogue.
 struct AddedFile {
     source: String,
     key: String,
@@ -64,17 +64,19 @@ struct AddedFile {
 }
 
 impl AddedFile {
-    /// Returns the path in the catalogue and a description of the source.
+    /// Returns the path of the file in the catalogue, and its source: `ConfigMap openstack/edge, key
+    /// presets.edge.yaml`.
     fn location(&self) -> (String, String) {
         (self.path.clone(), format!("{}, key {}", self.source, self.key))
     }
 }
 
-/// Adds files to a catalogue. Additions are processed in the order of their sources. If two contain the same file, the
-/// first one wins.
+/// Adds the files of the additions to the catalogue `base`, and rejects additions with errors.
+///
+/// Additions are processed in the order of their sources. If two additions contain the same file, the first one wins.
 ///
 /// # Errors
-/// All errors of the base catalogue.
+/// All errors of `base`, if it has errors even without additions.
 pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCatalog, Errors> {
     let mut sorted: Vec<&Addition> = additions.iter().collect();
     sorted.sort();
@@ -98,7 +100,8 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let Some(last) = given.last() else { return Err(errors) };
         let mut errors_by_source = group_by_source(&errors, &given);
         if errors_by_source.is_empty() {
-            // For example a cycle of releases: reject the last addition, which closed it.
+            // The error about a cycle of needs between releases names no file. Reject the last addition, which may have
+            // closed it.
             errors_by_source.insert(last.source.clone(), errors.to_string());
         }
         given.retain(|given| !errors_by_source.contains_key(&given.source));
@@ -106,7 +109,7 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
     }
 }
 
-/// Returns the files of one addition, or the errors that are visible without loading the catalogue.
+/// Returns the files of one addition, or the errors that can be found without loading the catalogue.
 fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<AddedFile>, String> {
     let mut files = Vec::new();
     let mut errors = Vec::new();
@@ -135,7 +138,7 @@ fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<A
     if errors.is_empty() { Ok(files) } else { Err(errors.join("\n")) }
 }
 
-/// Returns the path of a key's file below the catalogue's root.
+/// Returns the path below the catalogue's root of the file under `key`; `None` if the key names no catalogue file.
 fn path(key: &str) -> Option<String> {
     if key == "lock.yaml" {
         return Some(LOCK.into());
@@ -146,20 +149,21 @@ fn path(key: &str) -> Option<String> {
     })
 }
 
-/// Returns the catalogue's own file of that name, with any extension.
+/// Returns the file of the catalogue `base` with the name of `path`, whether it ends in `.yaml` or `.json`.
 fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
     let name = path.strip_suffix(".yaml")?;
     let is_same = |own: &&String| own.strip_suffix(".yaml").or_else(|| own.strip_suffix(".json")) == Some(name);
     base.keys().find(is_same).map(String::as_str)
 }
 
-/// Returns the lock entries of the catalogue itself.
+/// Returns the chart pins in the lock of the catalogue `base`.
 fn own_pins(base: &Files) -> BTreeMap<String, file::Pin> {
     let lock = base.get(LOCK).and_then(|text| text.read::<file::Lock>(LOCK).ok());
     lock.map(|lock| lock.charts).unwrap_or_default()
 }
 
-/// Parses the lock entries of an addition. Only charts without an entry may be pinned.
+/// Parses the chart pins of an addition. An addition can pin only charts that neither the catalogue nor an earlier
+/// addition pins.
 fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<String, file::Pin>, String> {
     let read = |text: &str| yaml::parse::<file::Lock>(LOCK, text).map(|lock| lock.charts);
     let mut known: BTreeSet<String> = own_pins(base).into_keys().collect();
@@ -175,7 +179,7 @@ fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<Str
     }
 }
 
-/// Merges the files of the catalogue and the additions. All locks become one.
+/// Returns the files of the catalogue and the additions. The chart locks of all of them are merged into one.
 fn with(base: &Files, given: &[AddedFile]) -> Files {
     let mut files = base.clone();
     let mut pins: BTreeMap<String, file::Pin> = BTreeMap::new();
@@ -194,13 +198,13 @@ fn with(base: &Files, given: &[AddedFile]) -> Files {
     files
 }
 
-/// Groups errors by the addition that causes them. Each error names the key instead of the path.
+/// Groups errors by the addition that causes them. In each error, the key in the `ConfigMap` replaces the file's path.
 fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, String> {
     let mut errors_by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for error in &errors.0 {
         let text = error.to_string();
         let at = |given: &&AddedFile| text.starts_with(&format!("{}:", given.path));
-        // An error may name a file of the catalogue that the addition contradicts.
+        // If an addition contradicts a file of the catalogue, the error may start with that file's path instead.
         let named = given.iter().find(at).or_else(|| given.iter().find(|given| text.contains(&given.path)));
         if let Some(own) = named {
             let text = text.replace(&own.path, &format!("key {:?}", own.key));
@@ -248,7 +252,7 @@ mod tests {
         assert!(catalog.presets.contains_key("edge") && catalog.features.contains_key("shape"));
         assert!(catalog.openstack.contains_key("2026.2") && catalog.services.contains_key("back"));
         assert_eq!(catalog.lock["back"].repository.as_deref(), Some("https://charts.example.org"));
-        assert_eq!(catalog.lock["front"].version, "1.0.0", "existing entries are kept");
+        assert_eq!(catalog.lock["front"].version, "1.0.0", "the catalogue's own pins are kept");
         let location = catalog.added.get("presets/edge.yaml").map(String::as_str);
         assert!(location.is_some_and(|location| location.ends_with(", key presets.edge.yaml")), "{location:?}");
         assert!(!catalog.added.contains_key("presets/small.yaml"));
@@ -296,7 +300,10 @@ mod tests {
                 refused[0].starts_with(&format!("ConfigMap openstack/mine: {expected}")),
                 "{expected}\n{refused:?}"
             );
-            assert!(catalog.services.contains_key("back") && !catalog.presets.contains_key("edge"), "all or nothing");
+            assert!(
+                catalog.services.contains_key("back") && !catalog.presets.contains_key("edge"),
+                "osdpl rejects the whole ConfigMap, including its valid preset"
+            );
         }
     }
 

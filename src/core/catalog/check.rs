@@ -1,4 +1,4 @@
-//! Checks across the files of a catalogue: every name exists, and no release waits for itself.
+//! Checks across the files of a catalogue: that every name exists, and that releases do not need each other in a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::error::did_you_mean;
 use super::{Body, Catalog, Component, Error, Fragment, WorkloadKind};
 use osdpl_values::expr::{Expression, Template};
 
-/// Returns all errors between the files.
+/// Returns all errors that are visible only when the files of the catalogue are compared.
 pub fn check(catalog: &Catalog) -> Vec<Error> {
     let mut errors = Vec::new();
     owners(catalog, &mut errors);
@@ -34,7 +34,7 @@ fn unknown<'a>(
     Error::Unknown { file: file.into(), field, kind, name: name.into(), hint: did_you_mean(name, candidates) }
 }
 
-/// Checks that each release and component has one owner, and that fragments name existing releases.
+/// Checks that each release and component is declared once, and that fragments name existing releases.
 fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
     let mut releases: BTreeMap<&str, &str> = BTreeMap::new();
     let mut components: BTreeMap<&Component, &str> = BTreeMap::new();
@@ -72,7 +72,8 @@ fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
         .chain(catalog.openstack.values().flat_map(|release| &release.fragments))
 }
 
-/// Checks that no condition reads a secret, because the results of conditions are visible.
+/// Checks that no condition reads a secret: everybody can see the result of a condition, which tells something about
+/// the secret.
 fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     let fragments = fragments(catalog).filter_map(|fragment| Some((&fragment.file, fragment.when.as_ref()?)));
     let features = catalog.features.values().map(|feature| (&feature.file, &feature.checks));
@@ -91,7 +92,7 @@ fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Checks that each component that a release refers to exists.
+/// Checks that the components to which a release refers (`needs`, `awaits`, `alongside`, `quorum`, `hosts`) exist.
 fn needs(catalog: &Catalog, errors: &mut Vec<Error>) {
     let all: Vec<String> = catalog
         .services
@@ -121,7 +122,7 @@ fn needs(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Checks that each release with a batched rollout exists, is named once, and has a DaemonSet.
+/// Checks that each release in the list `rollout` of `values/nodes.yaml` exists, is named once, and has a `DaemonSet`.
 fn rollout(catalog: &Catalog, errors: &mut Vec<Error>) {
     let file = "values/nodes.yaml";
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
@@ -142,7 +143,7 @@ fn rollout(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Checks the names in presets, and the releases from which an upgrade is possible.
+/// Checks that the names in presets exist, and that no OpenStack release can be upgraded from itself.
 fn presets(catalog: &Catalog, errors: &mut Vec<Error>) {
     for preset in catalog.presets.values() {
         for name in preset.services.iter().filter(|name| !catalog.services.contains_key(*name)) {
@@ -166,7 +167,7 @@ fn presets(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns every `credentials.<service>.<name>` in a text.
+/// Returns every `credentials.<service>.<name>` in a text, as pairs of service and name.
 pub fn credentials_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split("credentials.").skip(1).filter_map(|rest| {
         let is_name = |character: char| character.is_alphanumeric() || character == '_';
@@ -176,7 +177,7 @@ pub fn credentials_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Checks that each credential in values exists.
+/// Checks that each credential which the catalogue's values use is declared by a service.
 fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     let known = |service: &str, name: &str| {
         catalog.services.get(service).is_some_and(|entry| entry.credentials.contains_key(name))
@@ -203,7 +204,7 @@ fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns the first cycle of needs between releases, as `nova → neutron → nova`.
+/// Returns the first cycle of needs between releases as text, such as `nova → neutron → nova`.
 fn cycle(catalog: &Catalog) -> Option<String> {
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
     let edges: BTreeMap<&str, Vec<&str>> = releases()
@@ -236,8 +237,10 @@ fn walk<'a>(
     found
 }
 
-/// Reports expressions that read facts before they are known, or facts of a release without any. Facts are known once
-/// the release is installed.
+/// Reports expressions that can't read facts, which the Job of a release records once the release is installed.
+///
+/// These are conditions that must be known before any release is installed, and expressions about a release that
+/// records no facts.
 fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
         let problem = format!(
@@ -274,16 +277,18 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns every expression in a body, one per line, at any place in texts and lists.
+/// Returns every expression in a body as text, one per line, including those inside of longer strings and of lists.
 fn expressions(body: &Body) -> String {
-    // Parsing the values again is slow.
+    // To find the expressions, the values must be parsed, which is slow. Only bodies that mention facts matter here.
     if !body.source.contains("facts") {
         return String::new();
     }
     Template::expressions(&body.values()).join("\n")
 }
 
-/// Returns the conditions that decide which releases exist and whether a spec is valid.
+/// Returns the conditions that must be known before any release is installed.
+///
+/// They decide which releases and components are part of the cloud, and whether a spec is valid.
 fn early_conditions(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expression)> {
     let services = catalog.services.values().flat_map(|service| {
         let releases = service.releases.values();

@@ -1,4 +1,4 @@
-//! Checks across the values of releases: `values/couplings.yaml` and `values/rules.yaml`.
+//! Loads the checks that compare values of several releases: `values/couplings.yaml` and `values/rules.yaml`.
 
 mod coupling;
 mod pool;
@@ -17,37 +17,38 @@ pub use rule::Rule;
 pub use separate_servers::SeparateServers;
 pub use shared::SharedClaim;
 
-/// The tables of checks.
+/// The checks that compare values of several releases, by the table of the file that contains them.
 #[derive(Debug, Default)]
 pub struct CrossChecks {
-    /// Settings that must be equal in several charts.
+    /// Settings that must be equal in several charts (`couplings`).
     pub couplings: Vec<EqualSetting>,
-    /// Conditions on values.
+    /// Conditions on the final values of releases (`rules`).
     pub rules: Vec<Rule>,
-    /// Pods that keep pools of connections to the database.
+    /// Components whose pods keep pools of connections to the database (`pools`).
     pub pools: Vec<ConnectionPool>,
-    /// Servers that must run on separate nodes.
+    /// Servers with a quorum, each of which must run on a node of its own (`apart`).
     pub separate_servers: Vec<SeparateServers>,
-    /// Volume claims that pods on several nodes mount at once.
+    /// Volume claims that pods on several nodes mount at once (`shared`).
     pub shared: Vec<SharedClaim>,
-    /// Suffixes of the names of provisioners whose volumes only one node can mount.
+    /// Suffixes of the names of provisioners whose volumes only one node can mount (`unshared`).
     pub unshared: Vec<String>,
 }
 
-/// The releases that the tables may name, and the errors found so far.
+/// The state while the tables are read: the services whose releases they may name, and the errors found so far.
 struct Reader<'a> {
     services: &'a BTreeMap<String, Service>,
     errors: &'a mut Vec<Error>,
 }
 
-/// Reads the tables. Errors are added to `errors`.
+/// Reads both files and adds their errors to `errors`. Entries with an error are left out.
 pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: &mut Vec<Error>) -> CrossChecks {
     let mut reader = Reader { services, errors };
     CrossChecks { couplings: coupling::read(files, &mut reader), ..rule::read(files, &mut reader) }
 }
 
 impl Reader<'_> {
-    /// Parses a path of this release's chart. Returns it if both are valid.
+    /// Parses a path in the values of `release`; `None`, with an error, if the path is malformed or the release is
+    /// unknown.
     fn path(&mut self, file: &str, field: &str, release: Option<&str>, text: &str) -> Option<Path> {
         let path = match Path::parse(text) {
             Ok(path) => path,
@@ -60,7 +61,7 @@ impl Reader<'_> {
         Some(path)
     }
 
-    /// Returns the chart of a release.
+    /// Returns the name of the chart of the release `name`; `None`, with an error, if the release is unknown.
     fn release(&mut self, file: &str, field: &str, name: &str) -> Option<String> {
         let releases = || self.services.values().flat_map(|service| &service.releases);
         if let Some((_, release)) = releases().find(|(known, _)| *known == name) {

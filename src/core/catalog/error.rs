@@ -1,4 +1,4 @@
-//! Errors of a catalogue.
+//! Errors in the files of a catalogue, and suggestions for misspelled names.
 
 use std::fmt;
 
@@ -7,64 +7,64 @@ use osdpl_values::expr;
 use osdpl_values::yaml;
 use strsim::osa_distance;
 
-/// An error and its location.
+/// An error in a file of the catalogue, with its location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A file is not valid YAML or does not match its schema.
+    /// A file is not valid YAML, or does not match its schema.
     #[error("{0}; correct the file")]
     Yaml(#[from] yaml::Error),
-    /// An expression is wrong.
+    /// A CEL expression can't be compiled.
     #[error("{file}:{line}: {field}: {error}")]
     Expression {
-        /// The file.
+        /// The path of the file, such as `values/services/nova.yaml`.
         file: String,
-        /// The line, from 1.
+        /// The line of the expression, from 1; 0 if it is not known.
         line: usize,
-        /// The field.
+        /// The field that contains the expression.
         field: String,
-        /// The problem.
+        /// The error of the compiler.
         error: expr::Error,
     },
-    /// A path is wrong.
+    /// The path of a value is malformed.
     #[error("{file}: {field}: {error}")]
     Path {
-        /// The file.
+        /// The path of the file, such as `values/services/nova.yaml`.
         file: String,
-        /// The field.
+        /// The field that contains the path.
         field: String,
-        /// The problem.
+        /// The reason why the path is malformed.
         error: values::PathError,
     },
-    /// An unknown name is used.
+    /// A file refers to a name that no other file declares.
     #[error("{file}: {field}: there is no {kind} {name:?}{hint}; correct the name or add its file")]
     Unknown {
-        /// The file.
+        /// The path of the file, such as `values/services/nova.yaml`.
         file: String,
-        /// The field.
+        /// The field that contains the unknown name.
         field: String,
-        /// The kind of the missing item.
+        /// What the name should refer to, for the message: `release`, `component`, `credential`.
         kind: &'static str,
         /// The unknown name.
         name: String,
-        /// `, did you mean …?`, or empty.
+        /// The suggestion of a similar name: `, did you mean …?`; empty if no name is similar.
         hint: String,
     },
-    /// Releases need each other in a cycle.
+    /// Releases need each other in a cycle, such as `nova → neutron → nova`.
     #[error(
-        "releases need each other in a circle: {0}; remove one of these needs; pods can wait for each other without them"
+        "releases need each other in a circle: {0}; remove one of these entries of `needs` or `awaits`, because the charts' pods wait for each other anyway"
     )]
     Cycle(String),
-    /// Anything else.
+    /// An error without a variant of its own.
     #[error("{file}: {problem}")]
     Other {
-        /// The file.
+        /// The path of the file, such as `values/services/nova.yaml`.
         file: String,
         /// The problem and the remedy.
         problem: String,
     },
 }
 
-/// All errors of a catalogue.
+/// All errors that were found in the files of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors(pub Vec<Error>);
 
@@ -79,19 +79,20 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// Returns `, did you mean "nova"?` for the candidate nearest to `name`, if one is near enough.
+/// Returns `, did you mean "nova"?` with the candidate that is most similar to `name`; empty if none is similar enough.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest_name(name, candidates).map(|candidate| format!(", did you mean {candidate:?}?")).unwrap_or_default()
 }
 
 #[cfg(debug_assertions)]
 thread_local! {
-    /// Counts the searches for a near name.
+    /// Counts the searches for a similar name, so that a test can limit their number.
     pub static SEARCHES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Returns the candidate nearest to `name`, if one is near enough: it differs in a letter or two, or it is the only one
-/// that shares all words.
+/// Returns the candidate that is most similar to `name`, if it is similar enough.
+///
+/// That is a candidate in which few letters differ. Without one, it is the only candidate that shares all words.
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     #[cfg(debug_assertions)]
     SEARCHES.set(SEARCHES.get() + 1);
@@ -100,7 +101,7 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         candidates.into_iter().map(|candidate| (osa_distance(&lower, &candidate.to_lowercase()), candidate)).collect();
     all.sort_unstable();
     all.dedup();
-    // If two numbers are equally near by their digits, prefer the one with the nearer value.
+    // Of several numbers that differ in as many digits, prefer the one with the nearest value.
     all.sort_by(|(one, left), (two, right)| {
         one.cmp(two).then_with(|| numeric_difference(name, left).total_cmp(&numeric_difference(name, right)))
     });
@@ -112,7 +113,7 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     near.or(only).map(|(_, candidate)| *candidate)
 }
 
-/// Splits a name into lower-case words: `node_selector_key`, `storageClass`, `barbican-api`.
+/// Splits a name such as `node_selector_key`, `storageClass` or `barbican-api` into its words in lower case.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for letter in name.chars() {
@@ -123,17 +124,17 @@ fn words(name: &str) -> Vec<String> {
             word.extend(letter.to_lowercase());
         }
     }
-    // Ignore single letters, and numbers, because years resemble each other.
+    // Ignore single letters and numbers. Names with years, such as OpenStack releases, would always share a word.
     words.retain(|word| word.len() > 1 && word.contains(char::is_alphabetic));
     words
 }
 
-/// Returns the difference of two numbers; 0 if either is not a number.
+/// Returns the difference between two texts that are numbers; 0 if either is not a number.
 fn numeric_difference(one: &str, two: &str) -> f64 {
     one.parse::<f64>().ok().zip(two.parse::<f64>().ok()).map_or(0.0, |(one, two)| (one - two).abs())
 }
 
-/// Whether one name has every word of the other, and not many more.
+/// Whether the name with fewer words has only words of the other, which has at most twice as many.
 fn share_words(one: &[String], two: &[String]) -> bool {
     let (fewer, more) = if one.len() <= two.len() { (one, two) } else { (two, one) };
     !fewer.is_empty() && more.len() <= 2 * fewer.len() && fewer.iter().all(|word| more.contains(word))
@@ -149,7 +150,7 @@ mod tests {
         for (name, expected) in [("2027.1", "2026.1"), ("2024.1", "2025.1"), ("2025.3", "2025.2")] {
             assert_eq!(did_you_mean(name, releases), format!(", did you mean {expected:?}?"), "{name}");
         }
-        assert_eq!(did_you_mean("secretKeyRef", ["key", "kind", "name"]), "", "one word of several is not enough");
+        assert_eq!(did_you_mean("secretKeyRef", ["key", "kind", "name"]), "", "one common word of three is not enough");
     }
 
     #[test]

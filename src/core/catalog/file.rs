@@ -14,11 +14,12 @@
 //! | `values/keys/<chart>.json` | [`super::KeyTree`] |
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
-//! `when` and `${…}` are CEL over `spec`, `features`, `openstack`, `services` and `releases`. Values may also use
-//! `credentials`, `ceph` (see [`crate::ceph::variables`]), `facts` (recorded by Jobs of releases, see
-//! [`Release::facts`]) and `release`. `osdpl_values::expr` adds functions to those of CEL. `secret(ref)`, only
-//! in values, reads a key of a Secret that the spec references in a field which the feature's schema marks with
-//! `x-osdpl-secret: true` (an object with the required strings `name` and `key`).
+//! Conditions (`when`) and expressions in values (`${…}`) are CEL over `spec`, `features`, `openstack`, `services` and
+//! `releases`. Values may also use `credentials`, `ceph` (see [`crate::ceph::variables`]), `facts` (recorded by Jobs of
+//! releases, see [`Release::facts`]) and `release`. `osdpl_values::expr` adds functions to those of CEL.
+//!
+//! The function `secret(ref)`, only in values, reads a key of a Secret. `ref` is a field of the spec with the required
+//! strings `name` and `key`; the feature's schema must mark this field with `x-osdpl-secret: true`.
 
 mod certificate;
 mod service;
@@ -35,143 +36,144 @@ pub use service::{
     Credential, CredentialKind, DaemonSet, Endpoint, External, Form, Group, Hosts, Need, Release, Service, WorkloadKind,
 };
 
-/// Conditional values, for some releases or for every chart that has the keys.
+/// A set of values with an optional condition, for named releases or for every chart that has the keys.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Fragment {
-    /// The reason for the values.
+    /// The reason why the catalogue sets the values, for people.
     #[serde(default)]
     pub why: String,
-    /// A CEL condition; unconditional if unset.
+    /// A CEL condition under which the values apply; always if unset.
     #[serde(default)]
     pub when: Option<String>,
-    /// Values for releases by name.
+    /// The values of single releases, by the release's name.
     #[serde(default)]
     pub releases: BTreeMap<String, Body>,
-    /// Values for every release. Keys that its chart does not have are dropped.
+    /// Values for every release. osdpl drops the keys that a release's chart does not have.
     #[serde(default)]
     pub every: Option<EveryRelease>,
 }
 
-/// Conditional values for one release.
+/// A set of values with an optional condition, for the release whose file contains it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OwnFragment {
-    /// The reason for the values.
+    /// The reason why the catalogue sets the values, for people.
     #[serde(default)]
     pub why: String,
-    /// A CEL condition; unconditional if unset.
+    /// A CEL condition under which the values apply; always if unset.
     #[serde(default)]
     pub when: Option<String>,
-    /// Helm values.
+    /// The helm values. Strings may contain expressions (`${…}`).
     #[serde(default)]
     pub values: Values,
-    /// Paths whose chart default is removed.
+    /// Paths whose default in the chart is removed.
     #[serde(default)]
     pub unset: Vec<String>,
 }
 
-/// Values and removals.
+/// The values that a fragment sets in one release, and the chart defaults that it removes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Body {
-    /// Helm values.
+    /// The helm values. Strings may contain expressions (`${…}`).
     #[serde(default)]
     pub values: Values,
-    /// Paths whose chart default is removed.
+    /// Paths whose default in the chart is removed.
     #[serde(default)]
     pub unset: Vec<String>,
 }
 
-/// Values for every release.
+/// Values that a fragment sets in every release, or in every release of one group.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EveryRelease {
-    /// The group of releases; all groups if unset.
+    /// The group whose releases get the values; all groups if unset.
     #[serde(default)]
     pub group: Option<Group>,
-    /// The releases to exclude.
+    /// The names of the releases that do not get the values.
     #[serde(default)]
     pub except: Vec<String>,
-    /// Helm values. A chart only gets the keys that it has.
+    /// The helm values. A release gets only the keys that its chart has.
     pub values: Values,
 }
 
-/// `values/shared/<topic>.yaml`.
+/// The content of `values/shared/<topic>.yaml`: values for many releases at once.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shared {
-    /// The topic, equal to the file name.
+    /// The name of the topic, equal to the file name without `.yaml`.
     pub shared: String,
-    /// A one-line description.
+    /// A one-line description of the topic, for people.
     pub description: String,
-    /// The values.
+    /// The values that the topic sets in releases.
     pub fragments: Vec<Fragment>,
 }
 
-/// `values/features/<feature>.yaml`.
+/// The content of `values/features/<feature>.yaml`: a switch of the spec, and the values that it sets.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Feature {
-    /// The name of the feature, equal to the file name.
+    /// The name of the feature, equal to the file name without `.yaml`.
     pub feature: String,
-    /// A one-line description.
+    /// A one-line description of the feature, for people.
     pub description: String,
-    /// The JSON schema of `spec.features.<name>`. It has no defaults, because the API server would write them into the
-    /// spec.
+    /// The JSON schema of `spec.features.<name>`. It must not contain defaults, because the API server would write them
+    /// into the spec.
     pub schema: Value,
-    /// The value if neither the spec nor the presets set one.
+    /// The value of the feature if neither the spec nor a preset sets one.
     pub default: Value,
-    /// The values it sets.
+    /// The values that the feature sets in releases.
     #[serde(default)]
     pub fragments: Vec<Fragment>,
-    /// The certificates that pods take from Secrets.
+    /// The Secrets with certificates that the feature requires.
     #[serde(default)]
     pub certificates: Vec<Certificates>,
-    /// Checks of the spec.
+    /// The checks of the spec that belong to the feature.
     #[serde(default)]
     pub checks: Vec<Check>,
 }
 
-/// `presets/<preset>.yaml`.
+/// The content of `presets/<preset>.yaml`: a named set of services, features and values.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
-    /// The name of the preset, equal to the file name.
+    /// The name of the preset, equal to the file name without `.yaml`.
     pub preset: String,
-    /// A one-line description.
+    /// A one-line description of the preset, for people.
     pub description: String,
-    /// The services it enables.
+    /// The names of the services that the preset enables.
     #[serde(default)]
     pub services: Vec<String>,
-    /// The feature defaults that it changes.
+    /// The defaults of features that the preset changes, by the feature's name.
     #[serde(default)]
     pub features: Values,
-    /// The values it sets.
+    /// The values that the preset sets in releases.
     #[serde(default)]
     pub fragments: Vec<Fragment>,
-    /// Presets that can't be combined with it, each with the reason and the remedy.
+    /// The presets that can't be combined with this one. Each has a message with the reason and the remedy.
     #[serde(default)]
     pub excludes: BTreeMap<String, String>,
-    /// For sizes: the maximum number of database connections of all services, as a sum.
+    /// The maximum number of database connections of all services together, written as a sum for people. Only presets
+    /// that set the size of a cloud have it. The reference documentation shows it.
     #[serde(default)]
     pub connections: String,
-    /// Further checks of the spec.
+    /// The checks of a spec that uses the preset.
     #[serde(default)]
     pub checks: Vec<Check>,
 }
 
-/// A rule over the whole spec.
+/// A check of the whole spec: osdpl reports `message` if `when` is true.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// A CEL condition for the message.
+    /// The CEL condition under which osdpl reports the message.
     pub when: String,
-    /// Whether the rule is an error or a warning.
+    /// The severity of the message: an error rejects the resource.
     pub level: Level,
-    /// The field of the spec to report.
+    /// The field of the spec that the message is about.
     pub field: String,
-    /// The problem and the remedy; `${…}` as in values, so that it can name the affected item.
+    /// The text of the finding: the problem and the remedy. It may contain `${…}`, for example to name the wrong item.
     pub message: String,
 }
 
@@ -179,16 +181,16 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// A remark, which is reported only on request.
+    /// A remark. osdpl reports it only on request.
     Note,
-    /// A problem that does not reject the resource.
+    /// A problem with which the operator still accepts the resource.
     Warning,
-    /// A problem that rejects the resource.
+    /// A problem because of which the operator refuses the resource.
     Error,
 }
 
 impl Level {
-    /// Returns the prefix of a message.
+    /// Returns the word with which messages show the severity.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -198,77 +200,77 @@ impl Level {
     }
 }
 
-/// `values/openstack/<release>.yaml`.
+/// The content of `values/openstack/<release>.yaml`: an OpenStack release, such as 2026.1.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OpenStackRelease {
-    /// The name of the release, equal to the file name.
+    /// The name of the OpenStack release, equal to the file name without `.yaml`.
     pub openstack_release: String,
-    /// A one-line description.
+    /// A one-line description of the OpenStack release, for people.
     pub description: String,
-    /// The content of the variable `openstack` in expressions, besides `openstack.release`.
+    /// The content of the variable `openstack` in expressions. osdpl adds `openstack.release`, the name.
     #[serde(default)]
     pub variables: Values,
-    /// The releases from which an upgrade is possible.
+    /// The names of the OpenStack releases from which a cloud can be upgraded to this one.
     #[serde(default)]
     pub upgrades_from: Vec<String>,
-    /// The values it sets.
+    /// The values that the OpenStack release sets in helm releases.
     #[serde(default)]
     pub fragments: Vec<Fragment>,
 }
 
-/// `values/drift.yaml`: deviations of the releases' objects that are tolerated, each with the reason.
+/// The content of `values/drift.yaml`: changes to objects of releases that do not count as drift.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drift {
-    /// Field managers, by their name in `managedFields`.
+    /// The field managers whose writes are tolerated: maps the name in `managedFields` to the reason.
     #[serde(default)]
     pub managers: BTreeMap<String, String>,
-    /// Field paths in the notation of [`crate::drift`].
+    /// The fields that anyone may write: maps the path, in the notation of [`crate::drift`], to the reason.
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
 }
 
-/// `values/nodes.yaml`: the roles of nodes, and the rollout of their `DaemonSets`.
+/// The content of `values/nodes.yaml`: the roles of nodes, and the order in which `DaemonSets` are rolled out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nodes {
-    /// Releases whose `DaemonSets` are rolled out in batches, in this order.
+    /// The releases whose `DaemonSets` the operator rolls out in batches, in the order of their rollouts.
     #[serde(default)]
     pub rollout: Vec<String>,
-    /// Roles by name.
+    /// The built-in roles of nodes, by name.
     #[serde(default)]
     pub roles: BTreeMap<String, Role>,
 }
 
-/// A role of nodes.
+/// A role of nodes: the labels by which upstream's charts select the nodes for their pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
-    /// A one-line description.
+    /// A one-line description of the role, for people.
     pub description: String,
-    /// The labels of nodes with this role.
+    /// The labels that the operator sets on nodes with this role.
     pub labels: BTreeMap<String, String>,
 }
 
-/// `values/lock.yaml`.
+/// The content of `values/lock.yaml`: the pinned version of each chart.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
-    /// Charts by name.
+    /// The pinned versions, by the chart's name.
     pub charts: BTreeMap<String, Pin>,
 }
 
-/// The pinned version of a chart.
+/// The version, digest and repository to which a chart is pinned.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {
-    /// The exact version.
+    /// The exact version of the chart, such as `2026.1.0`.
     pub version: String,
-    /// The digest over the archive's sorted entries, if known.
+    /// The digest over the sorted entries of the chart's archive; `None` if it is not known yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The repository; the default one if unset.
+    /// The URL of the chart's repository; the default repository if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
 }

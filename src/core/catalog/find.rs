@@ -1,4 +1,4 @@
-//! Lookups in the catalogue.
+//! Lookups in the catalogue by the name of a release, a component or a key.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use super::{Body, Catalog, Component, Fragment, Release, Service};
 use osdpl_values::{Digest, canonical, canonical_map};
 
 impl Catalog {
-    /// Returns the service and release with this release name.
+    /// Returns the release of this name, with the name of its service.
     pub fn release(&self, name: &str) -> Option<(&str, &Release)> {
         let (service, entry) = self.services.get_key_value(self.release_index.service(name)?)?;
         Some((service.as_str(), entry.releases.get(name)?))
     }
 
-    /// Returns the service and release that provide a component.
+    /// Returns the names of the service and the release that provide a component.
     pub fn provider(&self, component: &Component) -> Option<(&str, &str)> {
         self.providers.get(component).map(|(service, release)| (service.as_str(), release.as_str()))
     }
 
-    /// Returns every body that sets values of a release with some spec.
+    /// Returns every body of the catalogue that can set values of a release, whatever the spec and the conditions are.
     pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
         let own = self.release(release).map(|(_, entry)| entry);
         let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);
@@ -28,9 +28,9 @@ impl Catalog {
         own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.body(release)))
     }
 
-    /// Whether any values of the catalogue have a key of this name. Files that users added do not count.
+    /// Whether values of the catalogue contain a key of this name, in any release. Files that users added do not count.
     pub(crate) fn has_own_key(&self, key: &str) -> bool {
-        // Values are stored as canonical JSON, in which only a key matches this.
+        // Bodies store their values as canonical JSON. Only a key is followed by a colon there.
         let written = format!("{}:", canonical(&key.into()));
         let has = |body: &Body| body.source.contains(&written);
         let services = self.services.values().filter(|service| !self.added.contains_key(&service.file));
@@ -47,10 +47,11 @@ impl Catalog {
         own_fragments.any(any) || releases.map(|release| &release.base).any(has)
     }
 
-    /// Returns a digest over everything in the catalogue that may set values of a release. The caller can add more to
-    /// it.
+    /// Returns a digest of everything in the catalogue that may set values of a release. The caller can add more inputs
+    /// to it.
     ///
-    /// It changes with the catalogue, never with a spec.
+    /// The digest changes with a new version of osdpl, never with the spec. Therefore files that users added do not
+    /// count.
     pub(crate) fn release_digest(&self, release: &str) -> Digest {
         self.release_index.digest(release, || {
             let mut digest = Digest::default();
@@ -60,7 +61,7 @@ impl Catalog {
                 .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
                 .chain(self.presets.values().flat_map(|preset| &preset.fragments))
                 .chain(self.features.values().flat_map(|feature| &feature.fragments));
-            // Files that users added count as part of their spec.
+            // Files that users added count as part of the user's spec, not of the catalogue.
             let is_ours = |file: &str| !self.added.contains_key(file);
             let own_text = |fragment: &Fragment| {
                 if !is_ours(&fragment.file) {

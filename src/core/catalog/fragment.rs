@@ -1,5 +1,7 @@
-//! Conditional values. They are stored as texts and parsed when they are used, because a cloud uses only a part of
-//! them.
+//! Fragments: values with an optional condition.
+//!
+//! The catalogue keeps them as JSON texts and parses each text on first use, because a cloud uses only some of the
+//! fragments.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -10,31 +12,33 @@ use super::keys::Keys;
 use osdpl_values::expr::{self, Expression, Scope, Template};
 use osdpl_values::{Digest, Layer, Origin, Path, PathError, Values, canonical};
 
-/// Conditional values for some releases.
+/// A set of values for some releases, with an optional condition.
 #[derive(Debug)]
 pub struct Fragment {
-    /// The file it was read from.
+    /// The path of the file that contains the fragment.
     pub file: String,
-    /// The field in the file: `fragments[2]`.
+    /// The field of the file that contains the fragment, such as `fragments[2]`.
     pub field: String,
-    /// The reason.
+    /// The reason why the catalogue sets the values, for people.
     pub why: String,
-    /// The condition; unconditional if `None`.
+    /// The condition under which the values apply; always if `None`.
     pub when: Option<Expression>,
-    /// Values for the named releases.
+    /// The values of single releases, by the release's name.
     pub named: BTreeMap<String, Body>,
-    /// Values for every release.
+    /// The values for every release whose chart has their keys.
     pub every: Option<ValuesForEvery>,
 }
 
 impl Fragment {
-    /// Returns the values for a release.
+    /// Returns the values that the fragment sets in a release; `None` if it sets none.
     pub fn body(&self, release: &str) -> Option<&Body> {
         self.named.get(release).or_else(|| self.every.as_ref()?.body(release))
     }
 }
 
-/// The releases and charts that values for every release apply to.
+/// All releases of the catalogue, and the known keys of their charts.
+///
+/// Fragments for every release select their releases and keys with it.
 #[derive(Debug, Default)]
 pub struct ReleaseIndex {
     releases: BTreeMap<String, IndexedRelease>,
@@ -42,6 +46,7 @@ pub struct ReleaseIndex {
     pub keys: Keys,
 }
 
+/// A release of the catalogue, as far as fragments and lookups need it.
 #[derive(Debug)]
 struct IndexedRelease {
     position: usize,
@@ -52,7 +57,7 @@ struct IndexedRelease {
 }
 
 impl ReleaseIndex {
-    /// Collects the releases of all services.
+    /// Indexes the releases of all services.
     pub(super) fn new(services: &BTreeMap<String, Service>, keys: Keys) -> Self {
         let mut releases = BTreeMap::new();
         for (service, entry) in services {
@@ -65,12 +70,12 @@ impl ReleaseIndex {
         Self { releases, keys }
     }
 
-    /// Returns the service of a release.
+    /// Returns the name of the service that a release belongs to.
     pub(super) fn service(&self, release: &str) -> Option<&String> {
         Some(&self.releases.get(release)?.service)
     }
 
-    /// Returns the cached digest of a release. It is computed once.
+    /// Returns the digest of a release. `make` computes it on the first call.
     pub(super) fn digest(&self, release: &str, make: impl FnOnce() -> Digest) -> Digest {
         match self.releases.get(release) {
             Some(release) => release.digest.get_or_init(make).clone(),
@@ -79,20 +84,21 @@ impl ReleaseIndex {
     }
 }
 
-/// Values for every release, without the keys that its chart does not have.
+/// Values for every release, from which a release gets only the keys that its chart has.
 #[derive(Debug)]
 pub struct ValuesForEvery {
-    /// All values, unfiltered.
+    /// All values, before they are reduced to the keys of a chart.
     pub unfiltered: Body,
     group: Option<Group>,
     except: Vec<String>,
     release_index: Arc<ReleaseIndex>,
-    /// The filtered values per release index, computed on demand.
+    /// The values of each release, reduced to the keys of its chart; computed on first use. The index is
+    /// `IndexedRelease::position`.
     bodies: Box<[OnceLock<Option<Box<Body>>>]>,
 }
 
 impl ValuesForEvery {
-    /// Creates the values from a file's entry.
+    /// Creates the values from the entry `every` of a file.
     pub fn new(entry: file::EveryRelease, release_index: &Arc<ReleaseIndex>) -> Self {
         let file::EveryRelease { group, except, values } = entry;
         let bodies = release_index.releases.values().map(|_| OnceLock::new()).collect();
@@ -100,7 +106,7 @@ impl ValuesForEvery {
         Self { unfiltered, group, except, release_index: Arc::clone(release_index), bodies }
     }
 
-    /// Returns the values for a release; `None` if none are left.
+    /// Returns the values for a release; `None` if it is excluded or its chart has none of the keys.
     pub fn body(&self, release: &str) -> Option<&Body> {
         let IndexedRelease { position, chart, group, .. } = self.release_index.releases.get(release)?;
         if self.group.is_some_and(|wanted| wanted != *group) || self.except.iter().any(|other| other == release) {
@@ -115,42 +121,43 @@ impl ValuesForEvery {
     }
 }
 
-/// Values and removals for one release.
+/// The values that a fragment or a service sets in one release, and the chart defaults that it removes.
 #[derive(Debug)]
 pub struct Body {
-    /// Paths set to null.
+    /// The paths whose default in the chart is removed. The layer sets them to null.
     pub unset: Vec<Path>,
-    /// The values as canonical JSON, followed by the removed paths. Equal content gives equal text. Part of the
-    /// catalogue's digest.
+    /// The values as canonical JSON, followed by the paths to remove. Bodies with the same content have the same text,
+    /// so that the catalogue's digest can include it.
     pub source: Box<str>,
     template: OnceLock<Template>,
 }
 
 impl Body {
-    /// Creates a body. Expressions in the values are compiled when they are first evaluated.
+    /// Creates a body from its values and the paths to remove. Expressions in the values are compiled on their first
+    /// evaluation.
     pub fn new(values: &serde_json::Value, unset: Vec<(String, Path)>) -> Self {
         let (texts, unset): (Vec<String>, Vec<Path>) = unset.into_iter().unzip();
         Self { source: format!("{}{texts:?}", canonical(values)).into(), unset, template: OnceLock::new() }
     }
 
-    /// Returns the values as written, with expressions.
+    /// Returns the values as the file contains them, with expressions instead of their results.
     pub fn values(&self) -> Values {
-        // The text starts with a serialized map, followed by the removed paths.
+        // The text has the paths to remove after the JSON of the values. Only the first JSON document in it is read.
         serde_json::Deserializer::from_str(&self.source).into_iter().find_map(Result::ok).unwrap_or_default()
     }
 
-    /// Compiles every expression to check it, without keeping the result.
+    /// Compiles every expression to find errors, and drops the result to save memory.
     ///
     /// # Errors
-    /// For the first wrong expression, with its path.
+    /// The first expression that can't be compiled, with its path.
     pub(crate) fn check_expressions(&self) -> Result<(), (Path, expr::Error)> {
         Template::compile(self.values()).map(drop)
     }
 
-    /// Evaluates the body into a layer.
+    /// Evaluates the expressions of the body and returns the result as a layer.
     ///
     /// # Errors
-    /// For the first expression that is wrong or fails, with its path.
+    /// The first expression that can't be compiled or evaluated, with its path.
     pub fn layer(&self, origin: Origin, scope: &Scope<'_>) -> Result<Layer, (Path, expr::Error)> {
         let (values, secret) = self.template()?.evaluate(scope)?;
         Ok(Layer {
@@ -170,16 +177,17 @@ impl Body {
         Ok(self.template.get_or_init(|| template))
     }
 
-    /// Returns every expression that is a whole scalar, with its path. From such a path a credential can be read back.
+    /// Returns each expression that is a whole scalar, with its path. The release's value at such a path is the
+    /// expression's result, so that a credential can be read back from there.
     pub fn whole_scalar_expressions(&self) -> Vec<(Path, String)> {
         Template::whole_scalar_expressions(&self.values())
     }
 }
 
-/// Parses a list of paths and keeps each text.
+/// Parses a list of paths, and returns each with its text.
 ///
 /// # Errors
-/// For the first invalid path.
+/// The error of the first malformed path.
 pub(super) fn parse_paths(texts: Vec<String>) -> Result<Vec<(String, Path)>, PathError> {
     texts.into_iter().map(|text| Path::parse(&text).map(|path| (text, path))).collect()
 }

@@ -1,8 +1,8 @@
-//! The known keys of charts: a tree for each chart.
+//! The known keys of charts: for each chart, a tree of the keys that its `values.yaml` has or its templates read.
 //!
 //! OpenStack-Helm's charts have thirty thousand keys in thousands of small maps, and the operator keeps the trees of
-//! all charts it uses in memory. Therefore maps are sorted slices (a `BTreeMap` allocates eleven entries at once), and
-//! long defaults are replaced by their types.
+//! all charts that it uses in memory. To save memory, maps are sorted slices (a `BTreeMap` allocates space for eleven
+//! entries at once), and long defaults are replaced by their types.
 
 mod entry;
 mod read;
@@ -18,10 +18,11 @@ use super::Text;
 use osdpl_values::yaml;
 use osdpl_values::{Path, Values};
 
-/// The keys of charts. The tree of a chart is parsed on first use.
+/// The key trees of all charts, by the chart's name. A tree is parsed on first use.
 #[derive(Debug, Default)]
 pub struct Keys(BTreeMap<String, Chart>);
 
+/// The key tree of one chart, as text and, after the first use, parsed.
 #[derive(Debug)]
 struct Chart {
     text: Text,
@@ -29,32 +30,32 @@ struct Chart {
 }
 
 impl Keys {
-    /// Returns the keys of a chart, if they are known.
+    /// Returns the key tree of a chart; `None` if the catalogue has none for this chart.
     pub fn get(&self, chart: &str) -> Option<&KeyTree> {
         self.0.get(chart)?.tree()
     }
 
-    /// Whether the keys of a chart are known.
+    /// Whether the catalogue has a key tree for a chart.
     pub fn contains(&self, chart: &str) -> bool {
         self.0.contains_key(chart)
     }
 
-    /// Returns the charts whose keys are known.
+    /// Returns the names of the charts that have a key tree.
     pub fn charts(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether `holds` is true for the keys of any chart. Trees that are already parsed are checked first.
+    /// Whether `holds` is true for the key tree of any chart. Trees that are already parsed are tried first.
     pub fn any(&self, holds: impl Fn(&KeyTree) -> bool) -> bool {
         let read = self.0.values().filter_map(|chart| chart.tree.get()?.as_ref());
         let others = self.0.values().filter(|chart| chart.tree.get().is_none()).filter_map(Chart::tree);
         read.chain(others).any(holds)
     }
 
-    /// Adds the keys of a chart.
+    /// Adds the key tree of a chart from the file at `path`.
     ///
     /// # Errors
-    /// If a user provided the text and it is not a tree of keys.
+    /// If a user provided the text, and it is not a valid key tree. Built-in texts are not parsed here.
     pub(super) fn add(&mut self, chart: String, path: &str, text: &Text) -> Result<(), yaml::Error> {
         let entry = match text {
             Text::BuiltIn { .. } => Chart { text: text.clone(), tree: OnceLock::new() },
@@ -66,46 +67,50 @@ impl Keys {
 }
 
 impl Chart {
-    /// Returns the tree, which is parsed on first use. Tests verify the built-in trees; if one could not be parsed, the
-    /// chart's keys would count as unknown.
+    /// Returns the tree, which is parsed on first use.
+    ///
+    /// Tests verify that every built-in tree can be parsed. If one could not, the keys of its chart would count as
+    /// unknown.
     fn tree(&self) -> Option<&KeyTree> {
         self.tree.get_or_init(|| self.text.read("").ok()).as_ref()
     }
 }
 
-/// The keys of a chart. Leaves have a type.
+/// A node in the tree of a chart's keys: a map, or the default that the chart has for the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTree {
-    /// A default of this type that none of the following variants represents.
+    /// A default of this type whose value is not stored: null, an empty map or list, or a value that is too long or
+    /// secret.
     Leaf(KeyType),
-    /// A short string.
+    /// A default that is a short string.
     Text(Box<str>),
-    /// A number.
+    /// A default that is a number.
     Number(Number),
-    /// `true` or `false`.
+    /// A default that is a boolean.
     Boolean(bool),
-    /// A map with known keys, sorted by them.
+    /// A map of known keys, sorted by key.
     Map(Box<[(Box<str>, KeyTree)]>),
-    /// A list with entries, by their names ([`entry_name`]).
+    /// A default that is a list, with the names of its entries ([`entry_name`]).
     List(Box<[Box<str>]>),
-    /// A key without default that the templates read, with everything below it.
+    /// A key that the chart's templates read, and that has no default in `values.yaml`. The templates may read any key
+    /// below it.
     ReadOnly,
 }
 
 impl KeyTree {
-    /// Creates a map of known keys.
+    /// Creates a map from entries in any order.
     pub fn map(entries: impl IntoIterator<Item = (Box<str>, Self)>) -> Self {
         let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_by(|(one, _), (other, _)| one.cmp(other));
         Self::Map(entries.into())
     }
 
-    /// Whether the chart's `values.yaml` has exactly this path.
+    /// Whether the chart's `values.yaml` has a default at this path.
     pub fn has_path(&self, path: &Path) -> bool {
         self.find(path.keys()).is_some()
     }
 
-    /// Returns the type of the chart's default; `None` if there is none.
+    /// Returns the type of the chart's default; `None` if the key has no default.
     pub fn key_type(&self) -> Option<KeyType> {
         match self {
             Self::Leaf(kind) => Some(*kind),
@@ -118,7 +123,7 @@ impl KeyTree {
         }
     }
 
-    /// Returns the chart's default, if the tree has all of it.
+    /// Returns the chart's default; `None` if the tree does not contain all of it.
     pub fn default(&self) -> Option<Value> {
         self.is_complete().then(|| self.outline())
     }
@@ -132,8 +137,9 @@ impl KeyTree {
         }
     }
 
-    /// Returns the chart's default as far as the tree has it. Entries of lists are shown by name. Strings that are long
-    /// or secret are shown by type only (`<string>`).
+    /// Returns the chart's default as far as the tree contains it.
+    ///
+    /// A list contains the names of its entries. A string that is long or secret is replaced by its type, `<string>`.
     pub fn outline(&self) -> Value {
         match self {
             Self::Text(text) => Value::from(text.as_ref()),
@@ -151,12 +157,13 @@ impl KeyTree {
         }
     }
 
-    /// Returns the subtree at these keys, if the chart's `values.yaml` has it.
+    /// Returns the node at these keys; `None` if the chart's `values.yaml` has no default there.
     pub fn find(&self, keys: &[String]) -> Option<&Self> {
         keys.iter().try_fold(self, |tree, key| tree.child(key)).filter(|tree| tree.has_default())
     }
 
-    /// Returns the values whose paths the chart's `values.yaml` has. Maps that become empty are removed.
+    /// Returns the values at paths for which the chart's `values.yaml` has a default. Maps that become empty are
+    /// removed.
     pub(crate) fn filter_known(&self, values: &Values) -> Values {
         let known = values.iter().filter_map(|(key, value)| {
             let below = self.child(key)?;
@@ -171,14 +178,14 @@ impl KeyTree {
         known.collect()
     }
 
-    /// Returns the subtree below one key, whether it has a default or is only read.
+    /// Returns the node below one key, even if the key has no default and templates only read it.
     pub fn child(&self, key: &str) -> Option<&Self> {
         let Self::Map(map) = self else { return None };
         let position = map.binary_search_by(|(known, _)| known.as_ref().cmp(key));
         position.ok().map(|index| &map[index].1)
     }
 
-    /// Whether the chart's `values.yaml` has this key or something below it.
+    /// Whether the chart's `values.yaml` has a default for this node, or for a key below it.
     pub fn has_default(&self) -> bool {
         match self {
             Self::Leaf(_) | Self::Text(_) | Self::Number(_) | Self::Boolean(_) | Self::List(_) => true,
@@ -187,24 +194,24 @@ impl KeyTree {
         }
     }
 
-    /// Whether templates may read any key of this map.
+    /// Whether the chart's templates may read any key of this map, because they read the map as a whole.
     pub(crate) fn allows_any_key(&self) -> bool {
         self.child(ANY_KEY).is_some_and(|any| *any == Self::ReadOnly)
     }
 
-    /// Returns the keys of a map, including those that are only read.
+    /// Returns the keys of a map, including those without a default that templates read.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let map: &[(Box<str>, Self)] = if let Self::Map(map) = self { map } else { &[] };
         map.iter().map(|(key, _)| key.as_ref()).filter(|key| *key != ANY_KEY)
     }
 
-    /// Returns the short strings of a map, by their keys.
+    /// Returns the defaults of a map that are short strings, each with its key.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         let map: &[(Box<str>, Self)] = if let Self::Map(map) = self { map } else { &[] };
         map.iter().filter_map(|(key, tree)| if let Self::Text(text) = tree { Some((&**key, &**text)) } else { None })
     }
 
-    /// Whether any key in the tree has this name.
+    /// Whether the tree has a key of this name at any depth.
     pub(crate) fn has_key_anywhere(&self, name: &str) -> bool {
         let Self::Map(map) = self else { return false };
         map.iter().any(|(key, tree)| key.as_ref() == name || tree.has_key_anywhere(name))

@@ -1,4 +1,6 @@
-//! Loads a [`Catalog`] from texts: parses every file, checks the expressions in users' files, and collects every error.
+//! Loads a [`Catalog`] from the texts of its files.
+//!
+//! The loader parses every file, compiles the expressions in users' files to check them, and collects all errors.
 
 mod feature;
 mod service;
@@ -18,11 +20,13 @@ use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Template};
 
 impl Catalog {
-    /// Loads a whole catalogue.
+    /// Loads a whole catalogue from the texts of its files.
     ///
     /// # Errors
-    /// All errors of all files. Expressions in built-in files are not checked ([`super::Text::BuiltIn`]), nor are the
-    /// rules between files if all files are built in.
+    /// All errors of all files.
+    ///
+    /// Expressions in built-in files are not checked ([`super::Text::BuiltIn`]). References between files are not
+    /// checked if all files are built in.
     pub fn load(files: &Files) -> Result<Self, Errors> {
         let mut loader = Loader { files, errors: Vec::new(), is_user_provided: true, release_index: Arc::default() };
         let catalog = loader.load();
@@ -34,12 +38,13 @@ impl Catalog {
     }
 }
 
+/// The state while a catalogue is loaded.
 struct Loader<'a> {
     files: &'a Files,
     errors: Vec<Error>,
-    /// Whether the current file is provided by a user.
+    /// Whether a user provided the file that is being loaded. Only the content of such files is checked.
     is_user_provided: bool,
-    /// The releases and charts that fragments for every release apply to.
+    /// The releases and the keys of their charts. Fragments for every release select with it what they apply to.
     release_index: Arc<ReleaseIndex>,
 }
 
@@ -62,7 +67,8 @@ impl Loader<'_> {
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let mut rule_errors = Vec::new();
         let cross_checks = checks::read(self.files, &services, &mut rule_errors);
-        // Rules name releases. If a service could not be read, all rules about it would be reported as wrong.
+        // Rules name releases. If a service could not be read, its releases are unknown, and every rule about them
+        // would be reported as wrong.
         if services.len() == self.names("values/services/", &[".yaml"]).len() {
             self.errors.append(&mut rule_errors);
         }
@@ -92,8 +98,8 @@ impl Loader<'_> {
         keys
     }
 
-    /// Returns the files directly below a folder with one of these endings: the names without the ending, and the
-    /// paths.
+    /// Returns the files directly below a folder that have one of these endings, as pairs of name without ending and
+    /// path.
     fn names(&self, folder: &str, endings: &[&str]) -> Vec<(String, String)> {
         let named = |path: &String| {
             let name = path.strip_prefix(folder)?;
@@ -103,8 +109,9 @@ impl Loader<'_> {
         self.files.keys().filter_map(named).collect()
     }
 
-    /// Loads the files directly below a folder, by their names without `.yaml`. Files are loaded one after the other,
-    /// so that only one parsed file is in memory.
+    /// Loads the YAML files directly below a folder, and returns the results by the file's name without `.yaml`.
+    ///
+    /// Files are loaded one after the other, so that only one parsed file is in memory.
     fn folder<T: DeserializeOwned, U>(
         &mut self,
         folder: &str,
@@ -207,8 +214,10 @@ impl Loader<'_> {
         checks
     }
 
-    /// Checks the expressions in a check's message. The message is reported before anything of the cloud is known, and
-    /// everybody can read it.
+    /// Checks the expressions in the message of a check.
+    ///
+    /// They may read neither facts, which are unknown when the spec is checked, nor secrets, because everybody can read
+    /// the message.
     fn message(&mut self, path: &str, field: &str, message: &str) {
         let values = Values::from_iter([("message".to_owned(), message.into())]);
         if let Err((_, error)) = Template::compile(values.clone()) {
@@ -274,7 +283,7 @@ impl Loader<'_> {
         body
     }
 
-    /// Checks the expressions in values.
+    /// Compiles the expressions in values to report the first one with an error.
     fn expressions(&mut self, path: &str, field: &str, body: &Body) {
         if let Err((at, error)) = body.check_expressions() {
             let near = at.keys().last().map_or("", |key| key);

@@ -1,4 +1,4 @@
-//! Validates values against structural schemas, the part of JSON schema that custom resource definitions support.
+//! Validates values against structural schemas, the subset of JSON schema that CRDs support.
 
 mod messages;
 mod type_messages;
@@ -8,62 +8,63 @@ use serde_json::{Map, Value};
 pub use messages::{field_description, violation_message};
 pub use type_messages::parse_boolean_word;
 
-/// A violation of a schema.
+/// A value that violates a schema, or a required field that is missing.
 #[derive(Debug, PartialEq)]
 pub struct SchemaViolation<'a> {
-    /// The field.
+    /// The path of the value in the spec, such as `spec.features.tls.public.hosts[0]`.
     pub field: String,
-    /// The same field in the notation of `kubectl explain`: without indexes and keys of maps.
+    /// The same path for `kubectl explain`, which has no indexes of lists and no keys of maps.
     pub explained: String,
-    /// The value; null if it is missing.
+    /// The wrong value; null if a required field is missing.
     pub value: &'a Value,
-    /// The schema of the field itself; null if it has none.
+    /// The schema at this path; null for an unknown field, which has none.
     pub schema: &'a Value,
-    /// The kind of violation.
+    /// The requirement of the schema that the value violates.
     pub problem: ViolationKind<'a>,
 }
 
-/// A kind of schema violation.
+/// The requirement of a schema that a value violates, with its bound or the allowed values.
 #[derive(Debug, PartialEq)]
 pub enum ViolationKind<'a> {
-    /// The value is not of this type.
+    /// The value does not have this type.
     Type(&'a str),
-    /// The value is none of these.
+    /// The value is none of these allowed values.
     Enum(&'a [Value]),
-    /// The string has more characters than this.
+    /// The string has more than this number of characters.
     Longer(u64),
-    /// The string has fewer characters than this.
+    /// The string has fewer than this number of characters.
     Shorter(u64),
-    /// The string does not match this pattern.
+    /// The string does not match this regular expression.
     Pattern(&'a str),
     /// The string is not an RFC 3339 time.
     Time,
-    /// The number is smaller than this.
+    /// The number is smaller than this minimum.
     Below(f64),
-    /// The number is larger than this.
+    /// The number is larger than this maximum.
     Above(f64),
-    /// There are more items or properties than this.
+    /// The list or map has more than this number of entries.
     TooMany(u64),
-    /// There are fewer items than this.
+    /// The list has fewer than this number of entries.
     TooFewItems(u64),
-    /// There are fewer properties than this.
+    /// The map has fewer than this number of entries.
     TooFewProperties(u64),
-    /// The field is missing.
+    /// The required field is missing or null.
     Required,
-    /// The property is unknown: its name, and the known names.
+    /// The schema does not have a field of this name. The list contains the names that it has.
     Unknown(&'a str, Vec<&'a str>),
 }
 
-/// The treatment of nulls.
+/// How the validation treats nulls in maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
-    /// Nulls are dropped, as the API server does except in lists and free-form maps.
+    /// A null counts as a missing field, as it does for the API server outside of free-form maps.
     Dropped,
-    /// Nulls are kept, and match no type.
+    /// A null is a value, and matches no type.
     Kept,
 }
 
-/// Returns all violations of `schema` by `value`, which is at `field`.
+/// Returns all violations of `schema` by `value`. `field` is the path of the value, with which the paths of violations
+/// begin.
 pub fn validate<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nulls) -> Vec<SchemaViolation<'a>> {
     let mut walk = Validation { nulls, found: Vec::new() };
     if !walk.drops(value) {
@@ -72,17 +73,17 @@ pub fn validate<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nul
     walk.found
 }
 
-/// Returns the path of a field below another, quoted if its name contains dots.
+/// Returns the path of the field `key` below `field`. A key that contains dots is quoted.
 pub fn field_path(field: &str, key: &str) -> String {
     let dot = if field.is_empty() { "" } else { "." };
     if key.contains('.') { format!("{field}{dot}\"{key}\"") } else { format!("{field}{dot}{key}") }
 }
 
-/// The path of a value in the spec.
+/// The path of a value in the spec, in the two notations of a [`SchemaViolation`].
 struct Location {
-    /// With the indexes of lists and the keys of maps, as in `nodes[0].name`.
+    /// The path with the indexes of lists and the keys of maps, as in `nodes[0].name`.
     field: String,
-    /// Without them, in the notation of `kubectl explain`.
+    /// The path without indexes and keys, in the notation of `kubectl explain`.
     explained: String,
 }
 
@@ -202,7 +203,7 @@ fn fits(expected: &str, value: &Value) -> bool {
         "array" => value.is_array(),
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),
-        // The API server accepts 1.0 as an integer.
+        // The API server accepts 1.0 for an integer, so this validation accepts it too.
         "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
         "integer or string" => value.is_i64() || value.is_u64() || value.is_string(),
         "number" => value.is_number(),

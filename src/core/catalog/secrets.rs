@@ -1,28 +1,29 @@
-//! Secret references in features: fields in which a feature's schema lets the spec name a key of a Secret.
+//! References to Secrets in the values of features.
 //!
-//! Such a field is an object with the strings `name` and `key`, and its schema is marked with [`MARK`]. Only Secrets
-//! in marked fields are read from the cluster.
+//! A feature's schema marks the fields in which the spec may name a key of a Secret with [`MARK`]. Such a field is an
+//! object with the strings `name` and `key`. The operator reads only Secrets that marked fields name.
 
 use serde_json::Value;
 
 use super::Feature;
 
-/// Marks the schema of a reference to a key of a Secret. Not part of the CRD.
+/// The keyword that marks a field of a feature's schema as a reference to a key of a Secret. The CRD does not contain
+/// it.
 pub const MARK: &str = "x-osdpl-secret";
 
-/// A reference to a key of a Secret in a feature.
+/// A field of the spec that references a key of a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretField {
-    /// The field of the spec: `spec.features.identity.ldap[0].passwordSecret`.
+    /// The path of the field: `spec.features.identity.ldap[0].passwordSecret`.
     pub field: String,
-    /// The Secret's name.
+    /// The name of the Secret that the field references.
     pub name: String,
-    /// The key in its data.
+    /// The key of the Secret's data that the field references.
     pub key: String,
 }
 
-/// Returns the references in a feature's value, in the order of its fields. Values that do not match the schema hold
-/// none.
+/// Returns the references to Secrets in a feature's value, in the order of its fields. A marked field that is not an
+/// object with `name` and `key` is skipped.
 pub fn secrets(feature: &str, schema: &Value, value: &Value) -> Vec<SecretField> {
     let mut found = Vec::new();
     walk(schema, value, &format!("spec.features.{feature}"), &mut found);
@@ -45,7 +46,8 @@ fn walk(schema: &Value, value: &Value, field: &str, found: &mut Vec<SecretField>
     }
 }
 
-/// Returns the errors of the marks in a feature's schema, each with its location.
+/// Returns an error for each mark in a feature's schema that is not on an object with the required strings `name` and
+/// `key`.
 pub(super) fn check(feature: &Feature) -> Vec<String> {
     let mut wrong = Vec::new();
     if feature.schema.contains_text(MARK) {

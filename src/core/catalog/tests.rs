@@ -6,7 +6,7 @@ fn loads_and_filters_keys_by_chart() {
     let catalog = Catalog::load(&files(&[])).unwrap();
     let body = catalog.shared[0].body("front").unwrap();
     assert_eq!(&*body.source, r#"{"auth":{"admin":"${credentials.store.admin}"}}[]"#);
-    assert!(catalog.shared[0].body("store").is_none(), "the keys of store are unknown");
+    assert!(catalog.shared[0].body("store").is_none(), "the catalogue has no key tree of chart store");
     assert_eq!(catalog.provider(&Component::parse("front/api").unwrap()), Some(("front", "front")));
 }
 
@@ -102,7 +102,8 @@ fn reports_every_error_with_its_location() {
     }
 }
 
-/// Rules and couplings name releases. They must not be blamed for a service that can't be read.
+/// Rules and couplings name releases. If a service can't be read, rules about its releases must not be reported as
+/// errors.
 #[test]
 fn reports_only_the_unreadable_service() {
     let front = files(&[])["values/services/front.yaml"].as_written().replace("service: front", "servce: front");
@@ -112,7 +113,11 @@ fn reports_only_the_unreadable_service() {
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].to_string().ends_with("; correct the file"), "{errors:?}");
     let alone = files(&[("values/rules.yaml", &rules.replace("[front]", "[frnt]"))]);
-    assert_eq!(Catalog::load(&alone).unwrap_err().0.len(), 1, "rules are checked if all services can be read");
+    assert_eq!(
+        Catalog::load(&alone).unwrap_err().0.len(),
+        1,
+        "a rule with an unknown release is an error if all services can be read"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Texts of a catalogue, and trees that are stored as text.
+//! Texts of the catalogue's files, and JSON trees that are kept as text to save memory.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,31 +14,32 @@ use serde_json::Value;
 use osdpl_values::canonical;
 use osdpl_values::yaml;
 
-/// The files of a catalogue: maps the path below its root (`values/services/nova.yaml`) to the text.
+/// The files of a catalogue: maps the path below the catalogue's root (`values/services/nova.yaml`) to the text.
 pub type Files = BTreeMap<String, Text>;
 
-/// The text of a file.
+/// The text of one file of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// A file that is compiled into the program. Tests verify these files, so their expressions are compiled only when
-    /// they are used.
+    /// A file that is compiled into the program. Tests verify its content, so osdpl compiles its expressions only when
+    /// it uses them.
     BuiltIn {
-        /// The text as written, compressed (RFC 1951).
+        /// The file as written, compressed with DEFLATE (RFC 1951).
         deflated: &'static [u8],
-        /// The content as JSON, which is parsed several times as fast as YAML; `None` if the text is JSON.
+        /// The content of a YAML file as JSON, which is parsed several times as fast; `None` if the file itself is
+        /// JSON.
         json: Option<&'static str>,
     },
-    /// Provided by a user. Everything in it is checked when it is loaded.
+    /// A file that a user provided. osdpl checks its whole content when it loads the catalogue.
     UserProvided(String),
 }
 
 impl Text {
-    /// Returns the text as written.
+    /// Returns the file as written, decompressed if it is built in.
     pub fn as_written(&self) -> Cow<'_, str> {
         match self {
             Self::BuiltIn { deflated, .. } => {
                 let mut text = String::new();
-                // A test reads every built-in text, so decompression succeeds.
+                // A test reads every built-in text, so the decompression can't fail.
                 drop(DeflateDecoder::new(*deflated).read_to_string(&mut text));
                 text.into()
             }
@@ -46,17 +47,17 @@ impl Text {
         }
     }
 
-    /// Parses the text; `path` is used in errors.
+    /// Parses the text as a `T`; errors name `path` as the file.
     ///
     /// # Errors
-    /// If the text does not have the shape of `T`; with line and column.
+    /// If the text does not have the shape of `T`, with line and column.
     pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, yaml::Error> {
         let compiled = match self {
             Self::BuiltIn { json: Some(json), .. } => serde_json::from_str(json).ok(),
             Self::BuiltIn { json: None, .. } => serde_json::from_str(&self.as_written()).ok(),
             Self::UserProvided(_) => None,
         };
-        // If the JSON can't be parsed, parse the YAML again to get an error with a location.
+        // If the JSON does not match `T`, parse the YAML, because its error contains a line.
         compiled.map_or_else(|| yaml::parse(path, &self.as_written()), Ok)
     }
 }
@@ -73,26 +74,28 @@ impl From<String> for Text {
     }
 }
 
-/// A tree that is stored as text until it is used. Few are, and a tree takes ten times as much memory.
+/// A JSON tree that is kept as text until its first use.
+///
+/// A cloud uses few of the catalogue's trees, and a parsed tree takes ten times as much memory as its text.
 pub struct LazyTree {
     text: Box<str>,
     tree: OnceLock<Value>,
 }
 
 impl LazyTree {
-    /// Stores a tree as text.
+    /// Converts a tree to its text.
     pub fn new(tree: &Value) -> Self {
         Self { text: canonical(tree).into(), tree: OnceLock::new() }
     }
 
-    /// Whether the text contains this key or string. If not, the tree does not either.
+    /// Whether the text contains `name` anywhere. If it does not, the tree has no such key or string.
     pub(crate) fn contains_text(&self, name: &str) -> bool {
         self.text.contains(name)
     }
 
-    /// Parses the tree without caching it, for a single use.
+    /// Parses the text for a single use, without keeping the tree.
     pub fn read(&self) -> Value {
-        // The text was serialized from a tree, so it can be parsed.
+        // The text was written from a tree, so it can always be parsed.
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 }

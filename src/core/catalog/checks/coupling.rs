@@ -8,36 +8,38 @@ use super::Reader;
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
 
-/// The path of the table.
+/// The path of the file in the catalogue.
 const FILE: &str = "values/couplings.yaml";
 
 /// A setting that must be equal in several charts.
 #[derive(Debug)]
 pub struct EqualSetting {
-    /// A name for messages: `the Keystone region`.
+    /// The name of the setting in messages: `the Keystone region`.
     pub what: String,
-    /// The reason why it must be equal.
+    /// The reason why the charts must agree on the setting.
     pub why: String,
-    /// A step to take in addition to making the values equal; empty if none.
+    /// A further step of the remedy besides making the values equal, such as `set spec.region instead`; empty if none.
     pub remedy: String,
-    /// Upstream's default. If it is unknown, paths without a value are ignored.
+    /// The default in upstream's charts. If it is `None`, paths that no layer sets are not compared.
     pub default: Option<Value>,
-    /// The expected value, if it is known.
+    /// An expression for the value that every path should have, such as `spec.region`; `None` if any common value is
+    /// right.
     pub expected: Option<Expression>,
-    /// The release with the server that all releases share, except those with a server of their own: `rabbitmq`, while
-    /// nova may use `rabbitmq-nova`. The values must be equal between a server and its clients, but not between two
-    /// servers.
+    /// The release with the server that other releases share, such as `rabbitmq`.
+    ///
+    /// A release may have a server of its own, such as `rabbitmq-nova` for nova. The values must be equal between a
+    /// server and its clients, but not between two servers.
     pub server: Option<String>,
-    /// The paths of the setting.
+    /// The paths at which charts have the setting.
     pub paths: Vec<SettingPath>,
 }
 
-/// A path of the setting in one or more charts.
+/// A path at which one chart, or several, have the setting.
 #[derive(Debug)]
 pub struct SettingPath {
-    /// The release; if unset, every release whose chart has the key.
+    /// The release with the path; if `None`, every release whose chart has the path.
     pub release: Option<String>,
-    /// The path; a key `*` matches any key.
+    /// The path in the release's values; a key `*` matches any key.
     pub path: Path,
 }
 

@@ -1,4 +1,4 @@
-//! `values/rules.yaml`: pods whose processes keep pools of database connections.
+//! The table `pools` of `values/rules.yaml`: pods whose processes keep pools of database connections.
 
 use serde::Deserialize;
 
@@ -8,24 +8,25 @@ use osdpl_values::Path;
 
 /// The pods of one component, and how many database connections each of them may open.
 ///
-/// They open at most pods × (workers + other processes) × pools × (`max_pool_size` + `max_overflow`) connections.
+/// All pods together open at most pods × (workers + other processes) × pools × (`max_pool_size` + `max_overflow`)
+/// connections.
 #[derive(Debug)]
 pub struct ConnectionPool {
-    /// The release of the pods.
+    /// The release whose values the following paths refer to.
     pub release: String,
-    /// The path of the number of pods; 1 if unset.
+    /// The path of the number of pods. If it has no value, there is 1 pod.
     pub pods: Path,
-    /// The paths of the number of workers per pod. The value is a number, or a text with `processes=`. The first path
-    /// with a value wins.
+    /// The paths of the number of worker processes per pod. The first path with a value wins. The value is a number, or
+    /// a text that contains `processes=` and the number.
     pub workers: Vec<Path>,
-    /// The number of workers if no path has a value.
+    /// The number of worker processes per pod if none of the paths in `workers` has a value.
     pub processes: u64,
-    /// The number of processes besides the workers.
+    /// The number of further processes per pod that open connections.
     pub other_processes: u64,
-    /// The number of pools per process.
+    /// The number of connection pools in each process.
     pub pools: u64,
-    /// The section with `max_pool_size` and `max_overflow`. Without it, or without both options in it, a process counts
-    /// as one connection.
+    /// The path of the configuration section with `max_pool_size` and `max_overflow`. Without a section, or if the
+    /// section has neither option, each pool counts as one connection.
     pub section: Option<Path>,
 }
 

@@ -1,4 +1,4 @@
-//! `values/rules.yaml`: conditions on values.
+//! Reads `values/rules.yaml`: the table `rules` (conditions on values), and the tables of the sibling modules.
 
 use serde::Deserialize;
 
@@ -7,21 +7,22 @@ use super::{CrossChecks, Reader, pool, separate_servers, shared};
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
 
-/// The path of the table.
+/// The path of the file in the catalogue.
 pub(super) const FILE: &str = "values/rules.yaml";
 
-/// A rule over the final values of releases: reports `message` if `when` holds.
+/// A rule over the final values of releases: osdpl reports `message` if `when` is true.
 #[derive(Debug)]
 pub struct Rule {
-    /// The releases that it is about. It only applies if all of them are part of the cloud.
+    /// The releases whose values the rule compares. The rule applies only if all of them are part of the cloud.
     pub releases: Vec<String>,
-    /// The condition for the message. If it reads values that nobody sets, nothing is reported.
+    /// The condition under which osdpl reports the message. If it reads a value that no layer sets, osdpl reports
+    /// nothing.
     pub when: Expression,
-    /// Whether the rule is an error or a warning.
+    /// The severity of the message: an error rejects the resource.
     pub level: Level,
-    /// The path to report, in the first of `releases`.
+    /// The path that the finding names, in the values of the first of `releases`.
     pub path: Path,
-    /// The problem and the remedy.
+    /// The text of the finding: the problem and the remedy.
     pub message: String,
 }
 
@@ -50,7 +51,7 @@ struct Entry {
     message: String,
 }
 
-/// Reads the tables of the file.
+/// Reads all tables of the file. `couplings` stays empty, because another file contains it.
 pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> CrossChecks {
     let Some(text) = files.get(FILE) else { return CrossChecks::default() };
     let file: File = text.read(FILE).unwrap_or_else(|error| {

@@ -1,4 +1,4 @@
-//! `values/rules.yaml`: servers with a quorum, each of which needs a node of its own.
+//! The table `apart` of `values/rules.yaml`: servers with a quorum, each of which needs a node of its own.
 
 use serde::Deserialize;
 
@@ -7,21 +7,21 @@ use super::Reader;
 use super::rule::FILE;
 use osdpl_values::Path;
 
-/// Servers with a quorum, which must run on separate nodes.
+/// Servers with a quorum, each of which must run on a node of its own.
 #[derive(Debug)]
 pub struct SeparateServers {
-    /// The chart that runs them, in any release.
+    /// The name of the chart that runs the servers. The entry applies to every release of this chart.
     pub chart: String,
-    /// A name for messages: `database servers`.
+    /// The name of the servers in messages: `database servers`.
     pub what: String,
-    /// The path of the number of servers.
+    /// The path of the number of servers in the release's values.
     pub replicas: Path,
-    /// The end of the message about an even number, after `an even number of database servers`.
+    /// Why an even number of servers is a mistake. It ends the sentence `an even number of database servers …`.
     pub even: String,
-    /// The path of the node selector: `node_selector_key` and `node_selector_value` are below it. `labels.` and the
-    /// last key of `replicas` if unset.
+    /// The path of the map with `node_selector_key` and `node_selector_value`. If `None`, it is `labels.` and the last
+    /// key of `replicas`.
     pub labels: Option<Path>,
-    /// The chart's default for the key of the node label; that of the control plane if unset.
+    /// The key of the node label that the chart selects by default; that of the control plane if `None`.
     pub node: Option<String>,
 }
 

@@ -1,5 +1,4 @@
-//! `values/rules.yaml`: volume claims that pods on several nodes mount at once, and provisioners whose volumes do not
-//! support that.
+//! The table `shared` of `values/rules.yaml`: volume claims that pods on several nodes mount at once.
 
 use serde::Deserialize;
 
@@ -9,16 +8,17 @@ use super::rule::FILE;
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
 
-/// A shared claim (`ReadWriteMany`).
+/// A volume claim that pods on several nodes mount at once (`ReadWriteMany`).
 #[derive(Debug)]
 pub struct SharedClaim {
-    /// The release.
+    /// The release whose chart creates the claim.
     pub release: String,
-    /// The path of the claim's storage class.
+    /// The path of the claim's StorageClass in the release's values.
     pub class: Path,
-    /// The path of the value that disables the claim; the claim exists if it is unset.
+    /// The path of a boolean. If its value is `false`, the chart creates no claim.
     pub unless_false: Option<Path>,
-    /// The condition under which the claim is shared, with the variables of rules; unconditional if `None`.
+    /// The condition under which several nodes mount the claim, with the variables of [`super::Rule`]; always if
+    /// `None`.
     pub when: Option<Expression>,
 }
 

@@ -1,38 +1,38 @@
-//! The certificates of a feature: Secrets that pods or a Gateway use.
+//! The schema of a feature's certificates: Secrets that pods or a Gateway use.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Secrets of one kind, and the requirements for them.
+/// A list of Secrets with certificates, and the requirements that osdpl checks them against.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificates {
-    /// A CEL condition; unconditional if unset.
+    /// The CEL condition under which the feature requires the Secrets; always if unset.
     #[serde(default)]
     pub when: Option<String>,
-    /// The field of the spec to report.
+    /// The field of the spec that findings about these certificates name.
     pub field: String,
-    /// The Secrets: a list of maps with `name`, `namespace` and `hosts`; `${…}` as in values. `hosts` are the names
-    /// that clients verify in the certificate; none if they verify no name.
+    /// The Secrets: a list of maps with `name`, `namespace` and `hosts`, which may contain `${…}` as values do. `hosts`
+    /// are the names that clients expect in the certificate. Without `hosts`, no name is checked.
     pub secrets: Value,
-    /// The keys of the Secrets.
+    /// The keys of each Secret's data under which the certificate, its private key and its CA are stored.
     pub keys: CertificateKeys,
-    /// Whether users must create the Secrets. If so, a missing one is reported.
+    /// Whether the user must create the Secrets. osdpl then reports a Secret that is missing.
     #[serde(default, rename = "brought")]
     pub user_provided: bool,
 }
 
-/// The keys of a Secret. Content without a key here is not checked.
+/// The keys of a Secret's data that osdpl checks. A key that is `None` is not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateKeys {
-    /// The certificate and its chain.
+    /// The key with the certificate and its chain, such as `tls.crt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
-    /// Its private key.
+    /// The key with the certificate's private key, such as `tls.key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The CA certificates that clients trust.
+    /// The key with the CA certificates that clients trust, such as `ca.crt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authority: Option<String>,
 }

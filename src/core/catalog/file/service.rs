@@ -1,4 +1,4 @@
-//! `values/services/<service>.yaml`.
+//! The schema of `values/services/<service>.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use super::OwnFragment;
 use crate::catalog::Component;
 use osdpl_values::Values;
 
-/// `values/services/<service>.yaml`.
+/// The content of `values/services/<service>.yaml`: a service and the helm releases that it consists of.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Service {
-    /// The name of the service, equal to the file name.
+    /// The name of the service, equal to the file name without `.yaml`.
     pub service: String,
-    /// A one-line description.
+    /// A one-line description of the service, for people.
     pub description: String,
-    /// The group of common values that it takes.
+    /// The group of the service. Values can be set for all releases of a group.
     pub group: Group,
-    /// Its releases by name. Names are unique across all services.
+    /// The releases of the service, by name. A name is unique across all services.
     pub releases: BTreeMap<String, Release>,
-    /// The credentials it owns. Expressions read them as `credentials.<service>.<name>`.
+    /// The passwords and keys that the service owns. Expressions read them as `credentials.<service>.<name>`.
     #[serde(default)]
     pub credentials: BTreeMap<String, Credential>,
-    /// The connection data if the service can run outside the cluster.
+    /// How pods reach the service outside of the cluster; unset if the service can't be external.
     #[serde(default)]
     pub external: Option<External>,
 }
@@ -33,13 +33,13 @@ pub struct Service {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
-    /// Databases, message brokers, caches, node networking.
+    /// Databases, message brokers, caches, and the networking of nodes.
     Infra,
     /// OpenStack services.
     Openstack,
 }
 
-/// One release of a service.
+/// A helm release of a service: its chart, its values, and what the operator must know about them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Release {
@@ -50,81 +50,89 @@ pub struct Release {
     /// resource if unset. A namespace in the spec takes precedence.
     #[serde(default)]
     pub namespace: Option<String>,
-    /// A CEL condition over the features; if unset, the release is always part of the service.
+    /// A CEL condition over the features under which the release is part of the service; always if unset.
     #[serde(default)]
     pub when: Option<String>,
-    /// Components that must be available before the release may be installed. The services that provide them become
-    /// part of the cloud.
+    /// Components that must be available before helm installs the release. The services that provide them become part
+    /// of the cloud.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// Components that its own pods wait for, in upstream's init containers. The release does not wait for them, but
-    /// the services that provide them become part of the cloud, and start first if not all can start at once.
+    /// Components that the release's own pods wait for, in upstream's init containers. The operator does not wait for
+    /// them before it starts helm. The services that provide them become part of the cloud, and start first if the
+    /// operator can't run helm for all releases at once.
     #[serde(default)]
     pub awaits: Vec<Need>,
-    /// Components without which the release does not work. They may start in any order, because pods of both may wait
-    /// for each other. The services that provide them become part of the cloud. If the spec disables one, osdpl warns.
+    /// Components without which the release does not work. The operator may install them in any order, because the pods
+    /// of both sides may wait for each other. The services that provide them become part of the cloud. If the spec
+    /// disables such a service, osdpl warns.
     #[serde(default)]
     pub alongside: Vec<Need>,
-    /// Maps `application/component` to the kind of its workload.
+    /// The components that the release provides: maps `application/component` to the kind of the workload.
     #[serde(default)]
     pub components: BTreeMap<String, WorkloadKind>,
-    /// Its API, which is probed.
+    /// The HTTP API of the release, which the operator probes; unset if the release has none.
     #[serde(default)]
     pub endpoint: Option<Endpoint>,
-    /// Components of which more than half of the pods must be ready. A drain that would leave fewer is refused.
+    /// Components of which more than half of the pods must be ready. The operator does not declare a node ready to be
+    /// drained if fewer pods would remain.
     #[serde(default)]
     pub quorum: Vec<String>,
-    /// The `CronJobs` that are tests, by `application/component`, each with the location of its results. The
-    /// status reports the result of the last run.
+    /// The `CronJobs` that run tests: maps `application/component` to the location of the results. The status of the
+    /// cloud reports the result of the last run.
     #[serde(default)]
     pub tests: BTreeMap<String, String>,
-    /// The component whose nodes its API lists as hypervisors.
+    /// The nodes that the API of the release lists as hypervisors (Nova); unset for other releases.
     #[serde(default)]
     pub hosts: Option<Hosts>,
-    /// The `DaemonSets` that accept values for some nodes, by their name in the chart's overrides without the chart's
-    /// own name.
+    /// The `DaemonSets` that accept values for some nodes only.
+    ///
+    /// The key is the `DaemonSet`'s name in the chart's overrides without the chart's own name: `ovs-agent` for
+    /// `neutron_ovs-agent`.
     #[serde(default)]
     pub daemonsets: BTreeMap<String, DaemonSet>,
-    /// The names of Jobs that are not hooks.
+    /// The names of Jobs that are not hooks. The operator deletes them before an upgrade, because a Job is immutable.
     #[serde(default)]
     pub plain_jobs: Vec<String>,
-    /// The `ConfigMap`, in the release's namespace, in which a Job of the release records what it created. Expressions
-    /// read each key as the text `facts.<release>.<key>`. The key is missing until it is recorded.
+    /// The `ConfigMap`, in the release's namespace, in which a Job of the release records what it created.
+    ///
+    /// Expressions read each key of its data as the text `facts.<release>.<key>`. Before the Job has recorded a key,
+    /// expressions do not have it.
     #[serde(default)]
     pub facts: Option<String>,
-    /// Secrets that an uninstall leaves behind (upstream's pre-install hooks with `resource-policy: keep`). Only Purge
-    /// removes them.
+    /// Secrets that helm leaves behind on uninstall, because upstream's charts create them in hooks with
+    /// `resource-policy: keep`. Only the deletion policy `Purge` removes them.
     #[serde(default)]
     pub kept_secrets: Vec<String>,
-    /// A CEL expression for a digest of the settings that running instances depend on; `none` if there are none. An
-    /// upgrade that changes the digest waits for approval.
+    /// A CEL expression for a digest of the settings that running instances depend on; `none` if there are no such
+    /// settings. An upgrade that changes the digest waits for approval.
     #[serde(default, rename = "guests")]
     pub instance_digest: Option<String>,
-    /// Helm's `--timeout`, per hook, in seconds.
+    /// Helm's `--timeout` for each single hook, in seconds.
     #[serde(default = "default_timeout")]
     pub timeout: u32,
-    /// Helm 4's `--server-side`.
+    /// Whether helm 4 uses server-side apply (`--server-side`).
     #[serde(default = "default_server_side")]
     pub server_side: bool,
-    /// Base values.
+    /// The values that the release always gets, below all fragments.
     #[serde(default)]
     pub values: Values,
-    /// Paths whose chart default is removed.
+    /// Paths whose default in the chart is removed.
     #[serde(default)]
     pub unset: Vec<String>,
-    /// Fixes and conditional values of this release. `releases` and `every` are not allowed in them.
+    /// Further values of this release, such as fixes of chart errors, each with a reason and an optional condition.
+    /// They may not contain `releases` and `every`.
     #[serde(default)]
     pub fragments: Vec<OwnFragment>,
 }
 
-/// The nodes that an API lists as hypervisors.
+/// How the operator finds the nodes that the API of a release lists as hypervisors.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Hosts {
-    /// The component whose pods run on them: `application/component`.
+    /// The component whose pods run on the hypervisors: `application/component`.
     #[serde(deserialize_with = "component")]
     pub component: Component,
-    /// The `CronJob` that registers new hosts. The operator also runs it at once when a node was added.
+    /// The `CronJob` that registers new hosts. The operator also runs it at once when a new node has joined.
     pub discovered_by: String,
 }
 
@@ -134,27 +142,29 @@ fn component<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Component, D:
     Component::parse(&text).ok_or_else(invalid).map_err(D::Error::custom)
 }
 
-/// The API of a release.
+/// The HTTP API of a release, which the operator probes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Endpoint {
     /// The component that serves the API: `application/component`.
     pub component: String,
-    /// Its name below the charts' `endpoints`, which is the service type in Keystone's catalogue.
+    /// The key of the API below the charts' `endpoints`, such as `compute`. It equals the service type in Keystone's
+    /// catalogue.
     pub endpoint: String,
-    /// The name of the Service in the chart.
+    /// The name of the Kubernetes Service that the chart creates for the API.
     pub service: String,
-    /// The port's name below `endpoints.<endpoint>.port`.
+    /// The key of the port below `endpoints.<endpoint>.port`, such as `api`.
     #[serde(default = "default_port_name")]
     pub port_name: String,
-    /// The TCP port of the internal endpoint in the chart.
+    /// The TCP port of the internal endpoint according to the chart's defaults.
     pub port: u16,
-    /// The path of the probe. The API must respond there without a token.
+    /// The path of the URL that the probe requests. The API must respond there without a token.
     pub path: String,
-    /// The accepted HTTP status codes. OpenStack APIs return 300 to list several versions.
+    /// The HTTP status codes with which a probe succeeds. OpenStack APIs return 300 if they list several versions.
     #[serde(default = "default_accept")]
     pub accept: Vec<u16>,
-    /// Whether it is Keystone. Its versions are read, and its catalogue with the administrator's token.
+    /// Whether the API is Keystone's. The operator then also reads its versions and, as the administrator, its
+    /// catalogue.
     #[serde(default)]
     pub keystone: bool,
 }
@@ -175,13 +185,14 @@ fn default_server_side() -> bool {
     true
 }
 
-/// A required component.
+/// A reference from a release to a component that it needs, waits for, or works with.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Need {
-    /// `application/component`.
+    /// The required component: `application/component`.
     pub component: String,
-    /// A CEL condition over `spec`, `features`, `openstack`, `services` and `releases`.
+    /// The CEL condition under which the component is required; always if unset. It may use `spec`, `features`,
+    /// `openstack`, `services` and `releases`.
     #[serde(default)]
     pub when: Option<String>,
 }
@@ -193,56 +204,58 @@ pub enum WorkloadKind {
     Deployment,
     /// apps/v1 `StatefulSet`.
     StatefulSet,
-    /// apps/v1 `DaemonSet`: it needs nodes with its label.
+    /// apps/v1 `DaemonSet`. It runs only on nodes with the label that its chart selects.
     DaemonSet,
 }
 
-/// A `DaemonSet` that accepts values for some nodes.
+/// A `DaemonSet` whose chart accepts values that apply to some nodes only.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DaemonSet {
-    /// The format in which its chart accepts them.
+    /// The format in which the chart accepts the values for some nodes.
     pub form: Form,
     /// The component of its pods: `application/component`.
     pub component: String,
-    /// A CEL condition under which it is part of the cloud.
+    /// The CEL condition under which the chart creates the `DaemonSet`; always if unset.
     #[serde(default)]
     pub when: Option<String>,
-    /// Paths whose values can't differ between nodes, because they end up in objects that all nodes share (scripts, pod
-    /// specs).
+    /// Paths whose values must be equal on all nodes, because they end up in objects that all nodes share (scripts, pod
+    /// templates).
     #[serde(default)]
     pub shared: Vec<String>,
 }
 
-/// The format of values for some nodes (helm-toolkit's `daemonset_overrides` and `daemonset_overrides_root`).
+/// The format in which a chart accepts values for some nodes.
+///
+/// helm-toolkit implements them as `daemonset_overrides` (`Conf`) and `daemonset_overrides_root` (`Root`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// `conf.overrides.<chart>_<daemonset>.{labels,hosts}`: only values below `conf`. Of several entries that match a
-    /// node, the last one by label wins, and one by name wins over all of them.
+    /// `conf.overrides.<chart>_<daemonset>.{labels,hosts}`: only values below `conf`. If several entries match a node
+    /// by label, the last one wins; an entry by the node's name wins over all of them.
     Conf,
-    /// `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`: any value. A node that matches two entries gets
-    /// no pod at all.
+    /// `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`: any value. A node that matches two entries runs
+    /// no pod of the `DaemonSet` at all.
     Root,
 }
 
-/// A credential that a service owns.
+/// A password or key that a service owns, and how osdpl generates it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Credential {
     /// The format of the credential.
     #[serde(default)]
     pub kind: CredentialKind,
-    /// The number of characters (bytes for `base64`).
+    /// The length of the generated text in characters; for `base64`, the number of random bytes.
     #[serde(default = "default_length")]
     pub length: usize,
-    /// A one-line description.
+    /// A one-line description of the credential, for people.
     #[serde(default)]
     pub description: String,
-    /// Steps that a rotation needs besides an upgrade; empty if none.
+    /// What a person must do, besides the upgrade, when the credential is replaced; empty if nothing.
     #[serde(default)]
     pub rotation: String,
-    /// Whether the user must provide it if the service is external.
+    /// Whether the user must provide the credential if the service is external.
     #[serde(default)]
     pub external: bool,
 }
@@ -255,7 +268,7 @@ fn default_length() -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CredentialKind {
-    /// `[A-Za-z0-9]`, because upstream's scripts split URIs naively.
+    /// Letters and digits only, because upstream's scripts do not expect escaped characters when they split URIs.
     #[default]
     Password,
     /// Hexadecimal digits.
@@ -266,14 +279,14 @@ pub enum CredentialKind {
     Base64,
 }
 
-/// The connection data of a service outside the cluster.
+/// How pods reach a service that runs outside of the cluster.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct External {
-    /// The name of the Service that upstream's pods wait for.
+    /// The name of the Service that upstream's pods wait for. The operator creates it for the external address.
     pub service: String,
-    /// The name of the port.
+    /// The name of the Service's port.
     pub port_name: String,
-    /// The usual TCP port.
+    /// The TCP port of the service if the spec sets none.
     pub port: u16,
 }

@@ -1,19 +1,19 @@
-//! The notation of key trees: types, names of list entries, and markers.
+//! The notation of key trees in `values/keys/`: names of types, names of list entries, and markers.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The marker of a key that templates read and `values.yaml` does not have.
+/// The text of a key that templates read and that has no default in `values.yaml`.
 pub const READ_MARKER: &str = "read";
 
-/// The map key which states that any other key may be read.
+/// The key of a map whose presence means: templates may read any key of this map.
 pub const ANY_KEY: &str = "*";
 
-/// The type of a chart's default.
+/// The type of the default that a chart has for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum KeyType {
-    /// A map that is empty in the chart, so that it takes any keys.
+    /// An empty map in `values.yaml`. Users may set any keys in it.
     Map,
     /// A list.
     List,
@@ -27,25 +27,27 @@ pub enum KeyType {
     Null,
 }
 
-/// The prefix of a default that is a short string.
+/// The character before a default that is a short string, which distinguishes it from the name of a type.
 pub const TEXT_PREFIX: char = '=';
 
-/// The maximum length of a string in a tree, in characters.
+/// The maximum length of a default that is stored in a tree, in characters.
 const MAX_LENGTH: usize = 60;
 
-/// Whether a string is short enough for a tree, as settings are and scripts are not.
+/// Whether a string is short enough to be stored in a tree. Scripts and configuration files are not.
 pub fn is_short(text: &str) -> bool {
     text.chars().count() <= MAX_LENGTH && !text.contains('\n')
 }
 
-/// Returns the name of a list entry in a tree and in messages: a short one is written out, as JSON if it is not a
-/// string; a long one is described by its size.
+/// Returns the name of a list entry in key trees and in messages.
+///
+/// The name of a short entry is the entry itself (as JSON if it is not a string). The name of a long one describes its
+/// size.
 pub fn entry_name(entry: &Value) -> String {
     let text = entry.as_str().map_or_else(|| entry.to_string(), str::to_owned);
     if is_short(&text) { text } else { entry_shape(entry) }
 }
 
-/// Describes a list entry without its content.
+/// Describes a list entry by its keys or its size, without its content.
 pub fn entry_shape(entry: &Value) -> String {
     match entry {
         Value::Object(map) => format!("a map of {}", map.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
@@ -55,7 +57,7 @@ pub fn entry_shape(entry: &Value) -> String {
 }
 
 impl KeyType {
-    /// Returns the name used in `values/keys`.
+    /// Returns the name of the type in `values/keys/`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Map => "map",

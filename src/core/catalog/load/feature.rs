@@ -1,4 +1,4 @@
-//! Checks the schema and the default of a user's feature.
+//! Checks the schema and the default of a feature that a user added to the catalogue.
 
 use serde_json::Value;
 
@@ -6,8 +6,11 @@ use super::super::did_you_mean;
 use super::super::schema::{Nulls, field_path, validate};
 use osdpl_values::expr;
 
-/// The supported keywords of schemas. Some only describe, such as `title`; a nested `default` has no effect either,
-/// because a feature has its own default. Keywords that begin with `x-` are Kubernetes' extensions or our marks.
+/// The keywords that a feature's schema may contain, besides those that begin with `x-` (Kubernetes' extensions and
+/// osdpl's own).
+///
+/// `title`, `description`, `example` and `externalDocs` only describe. A nested `default` has no effect, because a
+/// feature has a default of its own.
 const KEYWORDS: [&str; 22] = [
     "additionalProperties",
     "default",
@@ -33,10 +36,11 @@ const KEYWORDS: [&str; 22] = [
     "type",
 ];
 
-/// The supported types.
+/// The types that a feature's schema may contain.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// Returns the errors of the schema or, if there are none, of the default.
+/// Returns the errors of a feature's schema. If there are none, returns the violations of the schema by the feature's
+/// default.
 pub(super) fn problems(schema: &Value, default: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     check_schema(schema, "schema", &mut wrong);
@@ -93,7 +97,7 @@ mod tests {
     use crate::catalog::Catalog;
     use crate::testing::files;
 
-    /// Returns the errors of a feature with this schema, default and check message.
+    /// Loads a catalogue with a feature that has this schema, default and check message, and returns the errors.
     fn load_errors(schema: &str, default: &str, message: &str) -> String {
         let text = format!(
             "feature: colour\ndescription: x\nschema: {schema}\ndefault: {default}\n\

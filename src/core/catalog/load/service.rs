@@ -1,4 +1,4 @@
-//! Services and their releases.
+//! Loads services and their releases from `values/services/`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Messages for schema violations: the value, the expectation, and the remedy.
+//! Messages for schema violations: what the value is, what the schema expects, and the remedy.
 
 use serde_json::{Map, Value};
 
@@ -6,12 +6,15 @@ use super::super::did_you_mean;
 use super::type_messages::type_message;
 use super::{SchemaViolation, ViolationKind};
 
-/// The maximum length of a value that is quoted.
+/// The maximum length of a value that a message quotes, in characters.
 pub(super) const SHOWN: usize = 80;
-/// The maximum number of keys that are listed.
+/// The maximum number of known keys that a message lists.
 pub(super) const KEYS: usize = 12;
 
-/// Describes a violation and the remedy. Callers must redact passwords in URLs.
+/// Returns the message for a violation: the problem and the remedy.
+///
+/// `described` is the description of the field in the schema. The message can quote the value, so callers must redact
+/// passwords in URLs.
 pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -> String {
     let SchemaViolation { value, schema, problem, .. } = fault;
     match problem {
@@ -53,10 +56,12 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
     }
 }
 
-/// Returns the description of a field in a schema.
+/// Returns the description of the field `explained` (in the notation of `kubectl explain`). `above` is the path of
+/// `schema` itself.
 pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
     let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
-    // Items and entries are not among the names. They share the description of their list or map.
+    // `explained` contains no indexes and no keys of maps. Items of a list and entries of a map share the description
+    // of the list or map.
     let inner = |mut schema: &'a Value| {
         let mut description = schema["description"].as_str();
         while let Some(below) = ["items", "additionalProperties"].iter().find_map(|word| schema.get(word)) {
@@ -72,7 +77,7 @@ pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) ->
     at.1
 }
 
-/// Describes how to set a missing field.
+/// Returns the remedy for a missing field: how to set it.
 fn missing(schema: &Value, described: Option<&str>) -> String {
     if let Some(allowed) = schema["enum"].as_array() {
         return format!("set it to one of {}", list(allowed));
@@ -88,14 +93,14 @@ fn missing(schema: &Value, described: Option<&str>) -> String {
     format!("set it to {kind}{}", example(schema, described))
 }
 
-/// Returns the description of a field as a suffix of the remedy.
+/// Returns the first sentence of a field's description as a suffix of the remedy, such as `: The name of a Secret`.
 fn example(schema: &Value, described: Option<&str>) -> String {
     let described = schema["description"].as_str().or(described);
     let first = described.map(|text| text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.'));
     first.map(|first| format!(": {}", one_line(first))).unwrap_or_default()
 }
 
-/// Joins the lines of a description: doc comments of Rust types wrap.
+/// Joins the lines of a description, because descriptions come from doc comments of Rust types, which wrap.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -119,7 +124,7 @@ fn range(least: &Value, most: &Value) -> String {
     }
 }
 
-/// Formats a bound: schemas derived from Rust types have 1.0 for 1.
+/// Formats a bound without decimals, because schemas derived from Rust types contain 1.0 for 1.
 fn format_bound(bound: &Value) -> String {
     bound.as_f64().map_or_else(|| bound.to_string(), |bound| bound.to_string())
 }
@@ -136,7 +141,7 @@ fn count(value: &Value) -> usize {
     value.as_array().map_or_else(|| value.as_object().map_or(0, Map::len), Vec::len)
 }
 
-/// Returns a value as written, if it is short enough to quote.
+/// Returns a value as written, or `this value` if it is too long to quote.
 pub(super) fn quote(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().count() > SHOWN || text.contains('\n') => "this value".to_owned(),

@@ -1,17 +1,17 @@
-//! Messages for values of a wrong type.
+//! Messages for values that do not have the type that the schema requires.
 
 use serde_json::Value;
 
 use super::messages::{KEYS, SHOWN, list, names, number, quote};
 use super::{Nulls, validate};
 
-/// Describes the value, the expected type, and the remedy.
+/// Returns the message for a value of a wrong type: what was found, the expected type, and the remedy.
 pub(super) fn type_message(expected: &str, value: &Value, schema: &Value) -> String {
     let found = match value {
         Value::Null => "found null".to_owned(),
         Value::Bool(_) => format!("YAML reads this as {value}"),
         Value::Number(_) => format!("{value} is a number"),
-        // The text may be a whole block of secrets under a key that takes a map or a list.
+        // Don't quote the text. Under a key that takes a map or a list, it may be a whole block that contains secrets.
         Value::String(_) if !["array", "object"].contains(&expected) => format!("{} is a string", quote(value)),
         Value::String(_) => "found a string".to_owned(),
         Value::Array(_) => "found a list".to_owned(),
@@ -28,7 +28,7 @@ pub(super) fn type_message(expected: &str, value: &Value, schema: &Value) -> Str
     format!("{found}, but {what} is expected; {}", remedy(expected, value, schema))
 }
 
-/// Describes what to write instead of the value.
+/// Returns the remedy: what to write instead of the value.
 fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
     match (expected, value) {
         ("string", Value::Bool(is)) => {
@@ -69,12 +69,12 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
     }
 }
 
-/// Whether the schema accepts the value that the user most likely intended.
+/// Whether the schema accepts a corrected value, so that the remedy can suggest it.
 fn accepts(schema: &Value, intended: &Value) -> bool {
     validate(schema, intended, "", Nulls::Kept).is_empty()
 }
 
-/// Joins a list of strings with commas, if the schema's pattern accepts the result.
+/// Joins a list of strings with commas; `None` if the schema's pattern does not accept the result.
 fn joined_by_commas(items: &[Value], schema: &Value) -> Option<String> {
     let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
     let text = texts?.join(",");
@@ -91,7 +91,7 @@ pub fn parse_boolean_word(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a text is a plain name.
+/// Whether a text is a short name of letters, digits, `-`, `_` and `.`, so that the remedy can repeat it.
 fn is_word(text: &str) -> bool {
     text.len() <= SHOWN / 2 && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
 }
