@@ -1,4 +1,4 @@
-//! Root causes: follows the dependencies of objects that are not ready.
+//! Finds the root cause of a component or Job that is not ready: follows what each object waits for to the last one.
 //!
 //! ```text
 //! nova/compute waits for neutron/neutron-ovs-agent on n3 ← openvswitch/server on n3: ImagePullBackOff quay.io/…
@@ -8,7 +8,8 @@
 //! follow  from an affected object to its root cause                    roots   each root cause once
 //! ```
 //!
-//! Pure module (no I/O). Messages contain no ages and counts, so that a repeated failure does not change the status.
+//! Pure module (no I/O). Messages contain no ages and no counts, so that a failure that repeats does not change the
+//! status.
 
 mod claim;
 mod facts;
@@ -27,64 +28,65 @@ use crate::catalog::WorkloadKind;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{ObservedJob, ReleaseKey, Workload};
 
-/// Separates an object from its dependency.
+/// The text between an object and the object that it waits for, in the display form of a chain.
 const ARROW: &str = " ← ";
 
-/// The owner of pods: its namespace, kind and name.
+/// The workload or Job that owns pods: its namespace, kind and name.
 pub type OwnerRef<'a> = (&'a str, OwnerKind, &'a str);
 
-/// The pods of each owner that are not ready, most relevant first.
+/// The pods that are not ready, by owner. The most severe cause comes first.
 pub type Pods<'a> = BTreeMap<OwnerRef<'a>, Vec<&'a UnreadyPod>>;
 
-/// The selector of each Service, by namespace and name.
+/// The selectors of all Services, by the Service's namespace and name.
 pub type Services<'a> = BTreeMap<(&'a str, &'a str), &'a BTreeMap<String, String>>;
 
-/// The input of the search for causes.
+/// The observed objects in which root causes are searched.
 pub struct Input<'a> {
-    /// Deployments, `StatefulSets` and `DaemonSets` of releases.
+    /// The Deployments, `StatefulSets` and `DaemonSets` of releases.
     pub workloads: Vec<&'a Workload>,
-    /// Jobs of releases.
+    /// The Jobs of releases.
     pub jobs: Vec<&'a ObservedJob>,
-    /// The pods that are not ready.
+    /// The pods that are not ready, by owner.
     pub pods: &'a Pods<'a>,
-    /// All Services; `None` if they cannot be read.
+    /// The selectors of all Services; `None` if the operator can't read Services.
     pub services: Option<Services<'a>>,
-    /// Further cluster state.
+    /// Cluster state that explains why pods are not ready: claims, nodes, logs.
     pub facts: &'a Facts<'a>,
 }
 
-/// An object in a chain.
+/// One object in a chain of objects that wait for each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
-    /// Its display name: `neutron/neutron-ovs-agent on n3`, `Job nova-db-sync`.
+    /// The name of the object in messages, such as `neutron/neutron-ovs-agent on n3` or `Job nova-db-sync`.
     pub label: String,
-    /// The object to inspect.
+    /// The reference to the Kubernetes object that a person should inspect.
     pub object: CauseObject,
 }
 
-/// The path from an affected object to its root cause, which may be the same object.
+/// The path from an affected object to its root cause. Both can be the same object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// The affected object first, the root cause last; never empty.
+    /// The objects of the path: the affected object first, the root cause last; never empty.
     pub links: Vec<Link>,
-    /// The reason of the root cause, if it is known.
+    /// The reason why the root cause is not ready; `None` if it is not known.
     pub why: Option<String>,
-    /// Whether the root cause cannot recover without help.
+    /// Whether the root cause stays as it is until a person fixes it.
     pub stuck: bool,
-    /// Further objects to inspect: the pod of the root cause, its claim, its node.
+    /// Further objects that a person should inspect, such as the root cause's pod, its volume claim, or its node.
     pub inspect: Vec<CauseObject>,
-    /// The release of the root cause, if any.
+    /// The release that the root cause belongs to; `None` for a node or an object of no release.
     pub release: Option<ReleaseKey>,
 }
 
 impl Chain {
-    /// Describes the root cause with its reason. The text is the same for all affected objects.
+    /// Describes the root cause with its reason. All objects with this root cause get the same text, so that it groups
+    /// them.
     pub fn root(&self) -> String {
         let label = self.links.last().map(|link| link.label.as_str()).unwrap_or_default();
         self.why.as_ref().map_or_else(|| format!("{label} is not ready yet"), |why| format!("{label}: {why}"))
     }
 
-    /// Whether the object waits for something else.
+    /// Whether the affected object waits for another object, and is not the root cause itself.
     pub fn is_affected(&self) -> bool {
         self.links.len() > 1
     }

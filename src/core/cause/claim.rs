@@ -1,23 +1,24 @@
-//! Volume claims without a volume: the reason and the fix.
+//! Explains volume claims that have no volume: the reason, and the commands that fix it.
 
 use super::Facts;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{Claim, ClaimPhase};
 
-/// A claim that blocks a pod.
+/// A volume claim without a volume that keeps a pod from being scheduled.
 pub(super) struct Waiting<'a> {
     pub(super) claim: &'a str,
     pub(super) message: String,
     pub(super) stuck: bool,
 }
 
-/// Returns the first unbound claim of a pod that keeps the pod from being scheduled.
+/// Returns the first claim without a volume that keeps the pod from being scheduled.
 pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) -> Option<Waiting<'a>> {
     let scheduler = pod.cause.as_ref().map(|cause| cause.message.as_str()).unwrap_or_default();
     pod.claims.iter().find_map(|name| {
         let claim = *facts.claims.get(&(namespace, name.as_str()))?;
         let (why, stuck) = why(facts, claim)?;
-        // With volumeBindingMode WaitForFirstConsumer the claim waits for its pod, which waits for something else.
+        // With volumeBindingMode WaitForFirstConsumer, a claim gets its volume only after its pod is scheduled. Such a
+        // claim is the cause only if its provisioner reports an error or the scheduler's message is about volumes.
         let has_error = facts.provisioners.contains_key(&(namespace, name.as_str()));
         if !stuck && !has_error && !is_about_volumes(scheduler) {
             return None;
@@ -33,7 +34,7 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) 
     })
 }
 
-/// Whether the scheduler's message, of any plugin, is about volumes (Kubernetes:
+/// Whether the scheduler's message is about volumes, whichever of its plugins wrote the message (Kubernetes:
 /// `pkg/scheduler/framework/plugins/volumebinding`).
 fn is_about_volumes(scheduler: &str) -> bool {
     let message = scheduler.to_lowercase();
@@ -42,6 +43,7 @@ fn is_about_volumes(scheduler: &str) -> bool {
         .any(|word| message.contains(word))
 }
 
+/// Returns why a claim has no volume, and whether it stays so until a person fixes it; `None` if it has one.
 fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     match claim.phase {
         ClaimPhase::Bound => return None,
@@ -66,7 +68,8 @@ fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     })
 }
 
-/// Returns the commands that delete a claim which cannot be bound.
+/// Returns the commands that delete a claim which can never get a volume, and the objects that would recreate it
+/// unchanged.
 fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     let set = (pod.owner.kind == OwnerKind::StatefulSet).then_some(pod.owner.name.as_str());
     match set.filter(|set| pod_of(claim, set).is_some()) {
@@ -75,10 +78,10 @@ fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     }
 }
 
-/// Returns the commands that delete a `StatefulSet` and its pending claims, because neither the class of a claim nor
-/// claim templates can be changed.
+/// Returns the commands that delete a `StatefulSet` and those of its claims that have no volume.
 ///
-/// Pods with bound claims keep running.
+/// Both must be recreated, because neither a claim's StorageClass nor a `StatefulSet`'s claim templates can be changed.
+/// Pods whose claims have a volume keep running.
 pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace: &str, set: &str) -> String {
     let own = claims.filter(|claim| claim.namespace == namespace);
     let own: Vec<(&str, &str, bool)> = own
@@ -100,7 +103,9 @@ pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace:
     format!("{set}; {kubectl} pvc {claims} --wait=false; {kubectl} pod {}", pods.join(" "))
 }
 
-/// Returns the pod of a `StatefulSet` that a claim belongs to: the claim's name is `<template>-<set>-<ordinal>`.
+/// Returns the name of the pod of `StatefulSet` `set` that a claim belongs to; `None` if it belongs to none.
+///
+/// Kubernetes names such a claim `<template>-<set>-<ordinal>`, and the pod `<set>-<ordinal>`.
 fn pod_of<'a>(claim: &'a Claim, set: &str) -> Option<&'a str> {
     let ordinal = claim.name.rsplit_once('-').map(|(_, ordinal)| ordinal)?;
     let is_number = !ordinal.is_empty() && ordinal.bytes().all(|byte| byte.is_ascii_digit());

@@ -7,49 +7,51 @@ use crate::api::CauseObject;
 use crate::health::pod::{Mount, UnreadyPod};
 use crate::observed::{Claim, Class, Issue};
 
-/// Cluster state besides workloads and pods.
+/// Cluster state besides workloads, Jobs and pods that explains why pods are not ready.
 #[derive(Default)]
 pub struct Facts<'a> {
-    /// Volume claims by namespace and name: those of releases, and all pending ones.
+    /// The volume claims by namespace and name: all claims of releases, and every pending claim in the cluster.
     pub claims: BTreeMap<(&'a str, &'a str), &'a Claim>,
-    /// `StorageClasses` by name; `None` if they cannot be read.
+    /// The `StorageClasses` by name; `None` if the operator can't read them.
     pub classes: Option<BTreeMap<&'a str, &'a Class>>,
-    /// Whether each node is ready or may recover soon, by name; `None` if nodes cannot be read.
+    /// The nodes by name. `true` means that the node is ready, or not ready for so short a time that it may recover;
+    /// `None` if the operator can't read nodes.
     pub nodes: Option<BTreeMap<&'a str, bool>>,
-    /// The nodes that may recover soon. Their pods count as running.
+    /// The names of nodes that are not ready for so short a time that they may recover. Pods of `DaemonSets` on them
+    /// count as ready.
     pub recovering_nodes: BTreeSet<&'a str>,
-    /// Missing mounted objects by the pod's uid.
+    /// The Secrets and `ConfigMaps` that a pod mounts and that do not exist, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
-    /// Why the pods of a workload or Job cannot be created, according to its controller.
+    /// Why the pods of a workload or Job can't be created, according to the controller that creates them.
     pub rejections: BTreeMap<OwnerRef<'a>, &'a str>,
-    /// Errors of provisioners, by the claim's namespace and name.
+    /// The errors with which provisioners failed to create a volume, by the claim's namespace and name.
     pub provisioners: BTreeMap<(&'a str, &'a str), &'a str>,
-    /// The last log lines of failed containers, without secrets, by the pod's uid.
+    /// The last lines of the logs of failed containers, with secrets redacted, by the pod's uid.
     pub logs: BTreeMap<&'a str, &'a str>,
 }
 
-/// Why a pod is not ready, and the objects to inspect.
+/// Why a pod is not ready, and the objects that a person should inspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The reason.
+    /// The reason why the pod is not ready, and whether a person must fix it.
     pub trouble: Issue,
-    /// The objects to inspect, the pod first.
+    /// The objects that a person should inspect; the pod comes first.
     pub inspect: Vec<CauseObject>,
 }
 
 impl Facts<'_> {
-    /// Returns the node of a pod, if that node is not ready.
+    /// Returns the name of the pod's node, if that node is not ready and not expected to recover soon.
     pub fn lost_node<'p>(&self, pod: &'p UnreadyPod) -> Option<&'p str> {
         let node = pod.node.as_deref()?;
         (self.nodes.as_ref()?.get(node) == Some(&false)).then_some(node)
     }
 
-    /// Whether a pod is on a node that may recover soon.
+    /// Whether the pod's node is not ready for so short a time that it may recover.
     pub fn is_on_recovering_node(&self, pod: &UnreadyPod) -> bool {
         pod.node.as_deref().is_some_and(|node| self.recovering_nodes.contains(node))
     }
 
-    /// Returns why a pod is not ready, if it is known.
+    /// Explains why a pod is not ready; `None` if the reason is not known.
     pub fn explain(&self, namespace: &str, pod: &UnreadyPod) -> Option<Explanation> {
         let inspect = vec![object("Pod", namespace, &pod.name)];
         let mut explanation = Explanation { trouble: pod.trouble()?, inspect };

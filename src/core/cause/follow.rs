@@ -1,4 +1,4 @@
-//! Follows the dependencies of an affected object to its root cause, pod by pod.
+//! Follows what an affected object waits for, from pod to pod, to the root cause.
 
 use std::collections::BTreeMap;
 
@@ -10,42 +10,45 @@ use crate::health::pod::{Dependency, OwnerKind, UnreadyPod};
 use crate::health::{assess, has_no_nodes};
 use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 
-/// The reason of a dependency that was never created.
+/// The reason of a dependency that does not exist, and of which nothing shows that it ever did.
 const NOT_FOUND: &str = "it does not exist";
 
-/// The reason of a dependency that helm created and that does not exist any more.
+/// The reason of a workload that helm created and that does not exist any more.
 const DELETED: &str = "it was deleted";
 
 /// The reason of a node that is not ready.
 const NOT_READY: &str = "NotReady";
 
-/// An object in the search for a root cause.
+/// The current object in the search for a root cause: the root cause, unless it waits for another object.
 #[derive(Clone, Copy)]
 enum Suspect<'a> {
+    /// A workload. With a node's name, only its pod on this node counts.
     Workload(&'a Workload, Option<&'a str>),
+    /// A Job that is not complete.
     Job(&'a ObservedJob),
-    /// An object that does not exist or belongs to no release.
+    /// An object of this kind, namespace and name that does not exist, or that no release contains.
     Absent(&'static str, &'a str, &'a str),
-    /// A node that is not ready.
+    /// A node of this name that is not ready.
     Node(&'a str),
-    /// A deleted workload of the release that waits for it, by the labels of its pods.
+    /// A deleted workload in this namespace whose pods would have these labels. It belonged to the release of the
+    /// waiting pod.
     Gone(&'a str, &'a BTreeMap<String, String>),
 }
 
 impl<'a> Input<'a> {
-    /// Returns why a workload is not ready, if it has unready pods or its pods cannot be created.
+    /// Returns the path from a workload to its root cause; `None` if it has no unready pod and its pods can be created.
     pub fn workload_chain(&self, workload: &'a Workload) -> Option<Chain> {
         self.has_reason(&owner_of_workload(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
     }
 
-    /// Returns a chain to each lost node that has a pod of the workload.
+    /// Returns, for each pod of a workload on a node that is not ready, the path from the workload to this node.
     pub fn lost_node_chains(&self, workload: &'a Workload) -> Vec<Chain> {
         let lost = self.pods.get(&owner_of_workload(workload)).into_iter().flatten();
         let lost = lost.filter(|pod| pod.node.as_ref().is_some_and(|node| workload.lost_nodes.contains(node)));
         lost.map(|pod| self.follow(Suspect::Workload(workload, None), Some(pod))).collect()
     }
 
-    /// Returns why a Job is not complete, if it has an unready pod or its pod cannot be created.
+    /// Returns the path from a Job to its root cause; `None` if it has no unready pod and its pod can be created.
     pub fn job_chain(&self, job: &'a ObservedJob) -> Option<Chain> {
         self.has_reason(&owner_of_job(job)).then(|| self.follow(Suspect::Job(job), None))
     }
@@ -54,7 +57,7 @@ impl<'a> Input<'a> {
         self.facts.rejections.contains_key(owner) || self.pods.get(owner).is_some_and(|pods| !pods.is_empty())
     }
 
-    /// Returns why a pod is not ready; `None` if it is ready or its owner is unknown.
+    /// Returns the path from a pod to its root cause; `None` if the pod is ready or its owner is unknown.
     pub fn pod_chain(&self, namespace: &str, name: &str) -> Option<Chain> {
         let is_in_namespace = |owner: &OwnerRef<'_>| owner.0 == namespace;
         let mut all = self.pods.iter().filter(|(owner, _)| is_in_namespace(owner));
@@ -67,7 +70,8 @@ impl<'a> Input<'a> {
         Some(self.follow(suspect, Some(pod)))
     }
 
-    /// Follows the dependencies, starting with pod `given` instead of the most relevant one if it is set.
+    /// Follows what an object waits for to the root cause. The search starts with pod `given` or, if it is `None`, with
+    /// the pod whose cause is the most severe.
     fn follow(&self, affected_object: Suspect<'a>, given: Option<&'a UnreadyPod>) -> Chain {
         let mut links = vec![link(affected_object)];
         let (mut suspect, mut pod) = (affected_object, given.or_else(|| self.pod(affected_object)));
@@ -96,7 +100,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns the dependency that a pod waits for. A lost node comes first.
+    /// Returns the object that a pod waits for. If the pod's node is not ready, it is the node.
     fn next(&self, suspect: Suspect<'a>, pod: &'a UnreadyPod) -> Option<Suspect<'a>> {
         let node = self.facts.lost_node(pod).map(Suspect::Node);
         node.or_else(|| {
@@ -104,7 +108,8 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Returns the most relevant pod, limited to the node if one is given.
+    /// Returns the unready pod of a workload or Job whose cause is the most severe. If the suspect names a node, only
+    /// pods on it count.
     fn pod(&self, suspect: Suspect<'a>) -> Option<&'a UnreadyPod> {
         let (owner, node) = match suspect {
             Suspect::Workload(workload, node) => (owner_of_workload(workload), node),
@@ -115,7 +120,8 @@ impl<'a> Input<'a> {
         pods.iter().copied().find(|pod| node.is_none() || pod.node.as_deref() == node)
     }
 
-    /// Returns the object behind an unmet dependency. Dependencies without any information count as met.
+    /// Returns the object that keeps a pod's dependency from being met; `None` if the dependency is met, or nothing is
+    /// known about it.
     fn unmet_dependency(
         &self,
         affected_object: Suspect<'a>,
@@ -155,7 +161,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns the running Job of the release: helm creates hooks one after the other, so a missing Job waits for it.
+    /// Returns the incomplete Job of the same release. Helm creates hooks one after the other, so a Job that does not
+    /// exist yet waits for this one.
     fn running_hook(&self, affected_object: Suspect<'a>) -> Option<Suspect<'a>> {
         let own = release(affected_object)?;
         let runs = |job: &&&ObservedJob| !job.complete && job.namespace == own.namespace && job.release == own.name;
@@ -164,7 +171,8 @@ impl<'a> Input<'a> {
         others.next()
     }
 
-    /// Returns the workload whose pods have these labels, by upstream's three labels.
+    /// Returns the workload whose pods have these labels, according to upstream's labels `application`, `component` and
+    /// `release_group`.
     fn labelled(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Option<&'a Workload> {
         let component =
             Component { application: labels.get("application")?.clone(), component: labels.get("component")?.clone() };
@@ -174,10 +182,10 @@ impl<'a> Input<'a> {
         found.find(|workload| release.is_none_or(|release| workload.release == *release))
     }
 
-    /// Returns the reason of a root cause.
+    /// Returns why the root cause is not ready, and the objects to inspect.
     ///
-    /// The stored reason of a workload or Job belongs to its most relevant pod. If the caller chose another pod
-    /// (`given`), the reason is taken from that pod.
+    /// A reason that is stored with the workload or Job belongs to the pod whose cause is the most severe. If the
+    /// caller chose another pod (`given`), the reason comes from that pod instead.
     fn root_reason(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> RootReason {
         let namespace = link(suspect).object.namespace;
         let own = pod.and_then(|pod| self.facts.explain(&namespace, pod));
@@ -200,7 +208,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The reason of a root cause, and the objects to inspect.
+/// Why a root cause is not ready, and the objects that a person should inspect.
 struct RootReason {
     trouble: Option<Issue>,
     inspect: Vec<CauseObject>,
@@ -219,10 +227,10 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
     }
 }
 
-/// Returns the deleted workload with these pod labels, if it belongs to the release itself: helm created it before
-/// anything could wait for it.
+/// Returns the deleted workload whose pods have these labels, if the affected object's release contained it.
 ///
-/// Nothing is known about pods of other releases, because anyone may have created them.
+/// The release's own workload must have existed: helm creates it before the pods and hooks that wait for it. Nothing is
+/// known about pods of other releases, because anyone may have created them.
 fn gone<'a>(
     affected_object: Suspect<'a>,
     namespace: &'a str,

@@ -1,4 +1,4 @@
-//! Groups affected objects by root cause.
+//! Groups affected objects by their root cause.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,17 +7,18 @@ use super::Chain;
 use crate::api::CauseObject;
 use crate::observed::{Cause, ReleaseKey};
 
-/// An object that is not ready, and the path to its root cause.
+/// An object that is not ready, with the path to its root cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffectedObject {
-    /// Its release.
+    /// The release that the affected object belongs to.
     pub release: ReleaseKey,
-    /// The path to its root cause.
+    /// The path from the affected object to its root cause.
     pub chain: Chain,
 }
 
-/// Returns the root causes, each once. Causes that cannot recover come first, then those with the most affected
-/// objects.
+/// Returns each root cause once, with the objects that it affects.
+///
+/// Root causes that a person must fix come first, then those that affect the most objects.
 pub fn group_by_root_cause<'a>(affected: impl IntoIterator<Item = &'a AffectedObject>) -> Vec<Cause> {
     let mut roots: BTreeMap<String, Cause> = BTreeMap::new();
     for AffectedObject { release, chain } in affected {
@@ -43,7 +44,7 @@ pub fn group_by_root_cause<'a>(affected: impl IntoIterator<Item = &'a AffectedOb
     causes
 }
 
-/// Returns the root cause itself and further objects to inspect.
+/// Returns the objects that a person should inspect: the root cause, then those related to it.
 fn objects(chain: &Chain) -> Vec<CauseObject> {
     chain.links.last().map(|link| link.object.clone()).into_iter().chain(chain.inspect.iter().cloned()).collect()
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::health::{job, pod, storage, workload};
 use crate::observed::{Claim, ClaimPhase, Class};
 
-/// Builds workloads, Jobs and unready pods.
+/// A cluster for the tests: workloads, Jobs, unready pods, and what explains them.
 #[derive(Default)]
 struct Cluster {
     workloads: Vec<Workload>,
@@ -50,7 +50,7 @@ impl Cluster {
         self
     }
 
-    /// Adds a pod in its init container with these dependencies.
+    /// Adds a pod whose init container waits for the dependencies in these environment variables.
     fn waits(self, kind: &str, owner: &str, node: &str, environment: &Value) -> Self {
         let mut all = json!({"DEPENDENCY_SERVICE": ""});
         all.as_object_mut().unwrap().extend(environment.as_object().unwrap().clone());
@@ -82,7 +82,7 @@ impl Cluster {
         self
     }
 
-    /// Adds an unscheduled pod with these claims and this message of the scheduler.
+    /// Adds a pod that mounts these claims, and that the scheduler refused with this message.
     fn unschedulable(self, kind: &str, owner: &str, claims: &[&str], scheduler: &str) -> Self {
         let volumes: Vec<_> = claims.iter().map(|name| json!({"persistentVolumeClaim": {"claimName": name}})).collect();
         let condition =
@@ -90,12 +90,12 @@ impl Cluster {
         self.pod(kind, owner, "", &json!({"volumes": volumes}), &json!({"conditions": [condition]}))
     }
 
-    /// Returns the cause of the first workload, and whether it cannot recover.
+    /// Returns the text of the first workload's root cause, and whether a person must fix it.
     fn workload_cause(&self) -> (String, bool) {
         self.cause(|scene| scene.workload_chain(scene.workloads[0]))
     }
 
-    /// Returns the cause of the first Job, and whether it cannot recover.
+    /// Returns the text of the first Job's root cause, and whether a person must fix it.
     fn job_cause(&self) -> (String, bool) {
         self.cause(|scene| scene.job_chain(scene.jobs[0]))
     }

@@ -1,4 +1,4 @@
-//! Claims without a volume.
+//! Tests of pods that wait for a volume claim without a volume.
 
 use super::*;
 
