@@ -1,8 +1,10 @@
-//! Adoption of releases that osdpl did not install: how they compare with the desired state, and the spec that
-//! describes such a cloud.
+//! Adoption of clouds whose releases osdpl did not install.
 //!
-//! Pure module (no I/O). A revision made by hand, by Ansible or by another operator equals the desired state if an
-//! upgrade would change nothing: the chart is the same, and so are the values, including the chart's defaults.
+//! It compares the installed releases with the desired state, and builds the spec that describes such a cloud. A
+//! release that someone installed by hand, with Ansible or with another operator equals the desired state if an upgrade
+//! would change nothing: the chart is the same, and so are the values, including the chart's defaults.
+//!
+//! Pure module (no I/O).
 
 mod candidates;
 mod ceph;

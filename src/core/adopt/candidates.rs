@@ -1,5 +1,6 @@
-//! Candidate values for the fields of a spec that describes a cloud: found in the releases' values, or allowed by
-//! schemas.
+//! Candidate values for the fields of the spec that describes a running cloud.
+//!
+//! They come from the values of the cloud's releases, or from the schemas of features.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +9,11 @@ use serde_json::{Map, Value};
 use super::describe::CloudInventory;
 use osdpl_values::{Path, get};
 
-/// A field of the spec, with the values that releases have for it.
+/// A field of the spec, with the values that the cloud's releases have where the catalogue inserts this field.
 pub(super) type FieldCandidates = (Path, Vec<Value>);
 
-/// Collects the values that releases have where the catalogue inserts a field of the spec; the most frequent come
-/// first.
+/// Returns the candidates for the fields of the spec that the catalogue inserts into releases' values; the most
+/// frequent value of each field first.
 pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidates> {
     let mut counts: BTreeMap<Path, BTreeMap<String, (usize, Value)>> = BTreeMap::new();
     for (name, found) in &cloud.known.releases {
@@ -33,8 +34,8 @@ pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidate
     counts.into_iter().map(|(field, values)| (field, ordered(values))).collect()
 }
 
-/// Returns the field of the spec if an expression consists of only that field: `features.network.tunnelInterface`,
-/// `spec.region`.
+/// Returns the path of the field in the spec, if an expression consists of only that field, such as
+/// `features.network.tunnelInterface` or `spec.region`.
 fn field(source: &str) -> Option<Path> {
     let plain =
         source.split('.').all(|key| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
@@ -48,10 +49,10 @@ fn field(source: &str) -> Option<Path> {
     }
 }
 
-/// The fields of `spec` that can be derived from a running cloud.
+/// The fields directly below `spec` that can be derived from a running cloud.
 const FIELDS: [&str; 3] = ["region", "storageClass", "publicDomain"];
 
-/// Returns every field of a schema that is an enumeration or boolean, with its possible values.
+/// Returns every field below a schema that is an enumeration or a boolean, with all its possible values.
 pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let mut found = Vec::new();
     let properties = schema["properties"].as_object().cloned().unwrap_or_else(Map::new);
@@ -68,7 +69,7 @@ pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> 
     found
 }
 
-/// Returns every field of a schema that is a set of enumerated members, with the possible members.
+/// Returns every field below a schema that is a list of enumerated members, with all possible members.
 pub(super) fn sets(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let found = properties.flat_map(|(name, property)| match property["items"]["enum"].as_array() {

@@ -1,5 +1,4 @@
-//! The Ceph that a running cloud uses, according to the values of its releases, and the part of the spec that declares
-//! it.
+//! Finds the Ceph cluster that the releases of a running cloud use, and builds the part of the spec that declares it.
 
 use std::collections::BTreeMap;
 
@@ -10,51 +9,53 @@ use super::identify::{IdentifiedReleases, InstalledRelease};
 use crate::ceph::{CONFIG_MAP, Consumer, DeclaredCeph, read_declared_ceph, setting};
 use osdpl_values::{Path, get};
 
-/// The Ceph usage of one service, according to its values.
+/// How one service of a running cloud uses Ceph, according to the values of its release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CephUse {
-    /// Its Ceph user, without `client.`.
+    /// The Ceph user of the service, without the prefix `client.`.
     pub user: String,
-    /// Its pool or file system.
+    /// The Ceph pool in which the service stores its data; for manila, the file system.
     pub pool: String,
-    /// The Secret that it mounts its key from, as namespace and name; `None` if it shares cinder's user.
+    /// The namespace and name of the Secret with the user's key; `None` if the service shares cinder's user.
     pub keyring: Option<(String, String)>,
 }
 
-/// The Ceph usage of all services.
+/// How all services of a running cloud use Ceph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CephUses {
-    /// The uses by Ceph client.
+    /// The services that use Ceph, each with its user and pool.
     pub consumers: BTreeMap<Consumer, CephUse>,
-    /// The ConfigMap that they mount `ceph.conf` from, as namespace and name.
+    /// The namespace and name of the `ConfigMap` from which the services mount `ceph.conf`.
     pub configuration: (String, String),
 }
 
-/// The state of Ceph in the cluster. Contains secrets.
+/// What the caller has read from the cluster about Ceph. Contains secrets.
 #[derive(Default)]
 pub struct CephState {
-    /// The content of `ceph.conf`; `None` if its ConfigMap does not exist.
+    /// The text of `ceph.conf`; `None` if its `ConfigMap` does not exist.
     pub configuration: Option<String>,
-    /// The keys in use, as far as their Secrets exist.
+    /// The keys of the services' Ceph users, as far as their Secrets exist.
     pub keys: BTreeMap<Consumer, String>,
-    /// The `CephCluster`s of Rook in this cluster, as `namespace/name`, each with its fsid if Rook reports it.
+    /// Rook's `CephCluster`s in this Kubernetes cluster: maps `namespace/name` to the fsid, which is `None` if Rook
+    /// does not report it.
     pub clusters: BTreeMap<String, Option<String>>,
 }
 
-/// The part of a spec that declares a Ceph.
+/// The part of a spec that declares an external Ceph, with the Secret that describes it.
 #[derive(Clone)]
 pub struct CephDeclaration {
-    /// `features.storage`.
+    /// The value of `spec.features.storage`.
     pub feature: Value,
-    /// The Secret that describes it: its name and contents.
+    /// The name and the contents of the Secret that describes the Ceph.
     pub secret: (String, BTreeMap<String, SecretContent>),
-    /// The Ceph that this Secret declares.
+    /// The Ceph as the operator reads it from this Secret.
     pub declared: DeclaredCeph,
-    /// The `CephCluster` whose fsid is used because `ceph.conf` has none.
+    /// The only `CephCluster` in this Kubernetes cluster, `namespace/name`, if the fsid was taken from it because
+    /// `ceph.conf` has none. It is a guess that the cloud uses this one.
     pub guessed: Option<String>,
 }
 
-/// Returns how the releases use Ceph; `None` if they do not.
+/// Returns how the releases use Ceph; `None` if no release uses it.
 pub fn find_ceph_uses(known: &IdentifiedReleases<'_>) -> Option<CephUses> {
     let mut consumers = BTreeMap::new();
     for (name, found) in &known.releases {
@@ -73,7 +74,7 @@ pub fn find_ceph_uses(known: &IdentifiedReleases<'_>) -> Option<CephUses> {
     Some(CephUses { configuration: (first.key.namespace.clone(), map.to_owned()), consumers })
 }
 
-/// Returns how one release uses Ceph, according to the switches of upstream's charts.
+/// Returns how the release `name` uses Ceph, according to the settings of its upstream chart.
 fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephUse)> {
     let section = |consumer: Consumer, (section, pool, user): (&str, &str, &str), keyring: &str| {
         let field = |key: &str| text(found, &format!("{section}.{key}")).unwrap_or_default().to_owned();
@@ -110,7 +111,10 @@ fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephU
     }
 }
 
-/// Returns how nova uses Ceph. Even if its disks are not in Ceph, it attaches volumes, and its values name a pool.
+/// Returns how nova uses Ceph; `None` if it does not.
+///
+/// `volumes` is cinder's Ceph user. Even if the disks of instances are not in Ceph, nova attaches cinder's volumes, and
+/// its values name a pool.
 fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> {
     let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
     if !on_ceph && volumes.is_none() {
@@ -122,7 +126,7 @@ fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> 
     Some(CephUse { user: user.to_owned(), pool, keyring: own })
 }
 
-/// Returns the path of the first enabled section with this driver.
+/// Returns the path of the first section below `sections` that the value at `enabled` names and that uses `driver`.
 fn backend(found: &InstalledRelease, sections: &str, enabled: &str, driver: &str) -> Option<String> {
     let enabled = text(found, enabled)?.split(',').map(str::trim);
     let is_of = |path: &String| {
@@ -141,12 +145,13 @@ fn text<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a str> {
 }
 
 impl CephUses {
-    /// Builds the part of the spec that declares this Ceph, with a Secret `name` in `namespace` and the keys in use.
+    /// Builds the part of the spec that declares this Ceph, with a Secret `name` in `namespace` that contains the keys
+    /// in use.
     ///
-    /// `releases` are catalogue names.
+    /// `releases` are the names of the cloud's releases in the catalogue.
     ///
     /// # Errors
-    /// Returns a message for everything that can't be determined.
+    /// A message for each input that the cluster does not have.
     pub fn storage<'a>(
         &self,
         state: &CephState,
@@ -156,7 +161,7 @@ impl CephUses {
         let conf = |option| state.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
         let reported: Vec<_> =
             state.clusters.iter().filter_map(|(cluster, fsid)| Some((cluster, fsid.clone()?))).collect();
-        // With several Ceph clusters it is unclear which one is used.
+        // With several Ceph clusters it is not known which one the cloud uses.
         let guess =
             || if let [(cluster, fsid)] = &reported[..] { Some(((*cluster).clone(), fsid.clone())) } else { None };
         let guess = if conf("fsid").is_none() { guess() } else { None };
@@ -190,7 +195,7 @@ impl CephUses {
         }
     }
 
-    /// Returns a message for each missing input.
+    /// Returns a message for each input without which the Ceph can't be described.
     fn missing_inputs(&self, state: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
         let (namespace, map) = &self.configuration;
         let mut missing = Vec::new();
@@ -198,7 +203,7 @@ impl CephUses {
             missing.push(format!("ConfigMap {namespace}/{map} has no ceph.conf with mon_host"));
         }
         if !has_fsid {
-            missing.push("its fsid is unknown (`ceph fsid` prints it)".to_owned());
+            missing.push("the fsid of this Ceph is unknown (`ceph fsid` prints it)".to_owned());
         }
         for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !state.keys.contains_key(consumer)) {
             if let Some((namespace, secret)) = &own.keyring {
@@ -209,12 +214,12 @@ impl CephUses {
         missing
     }
 
-    /// Lists the Ceph clients for messages.
+    /// Lists the services that use Ceph, for messages: `glance, cinder`.
     pub fn who(&self) -> String {
         self.consumers.keys().map(|consumer| consumer.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Lists the keys of a Secret that describes this Ceph, for messages.
+    /// Lists the keys that a Secret must have to describe this Ceph, for messages.
     pub fn keys(&self) -> String {
         let keys_of = |(consumer, own): (&Consumer, &CephUse)| {
             let fields = if own.keyring.is_some() { &["key", "pool", "user"][..] } else { &["pool"] };
@@ -234,7 +239,7 @@ mod tests {
     use crate::observed::{ComparisonResult, ReleaseKey};
     use crate::release::{Chart, RevisionSource};
 
-    /// Has the form of the output of `ceph auth print-key`; it is not a real key.
+    /// A key in the format that `ceph auth print-key` prints. It belongs to no Ceph.
     const KEY: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
     const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 
@@ -246,7 +251,7 @@ mod tests {
         InstalledRelease::new(ReleaseKey::new("openstack", name), 1, source)
     }
 
-    /// Releases with images, volumes, backups and disks on Ceph, in the form of upstream's charts.
+    /// Returns releases with images, volumes, backups and disks of instances on Ceph, in the form of upstream's charts.
     fn cloud() -> Vec<InstalledRelease> {
         let rbd = json!({"rbd_store_pool": "glance.images", "rbd_store_user": "glance"});
         let glance =
@@ -294,7 +299,7 @@ mod tests {
         assert_eq!(
             volumes.keyring,
             Some(("openstack".to_owned(), "their-keyring".to_owned())),
-            "the actual name of the Secret"
+            "the Secret that the values of cinder name, not the default"
         );
 
         let storage = storage(&cloud(), &answers()).unwrap();
@@ -331,7 +336,7 @@ mod tests {
             found("nova", json!({"conf": {"ceph": {"enabled": true}, "nova": {"libvirt": {"images_type": "qcow2"}}}})),
         ];
         assert_eq!(used(&elsewhere), None);
-        // With nova's disks elsewhere, nova still attaches volumes.
+        // Even if the disks of instances are not in Ceph, nova attaches volumes from it.
         let mut mixed = cloud();
         mixed[2] =
             found("nova", json!({"conf": {"nova": {"libvirt": {"images_rbd_pool": "vms", "rbd_user": "cinder"}}}}));
@@ -351,7 +356,7 @@ mod tests {
             messages,
             [
                 "ConfigMap openstack/ceph-etc has no ceph.conf with mon_host".to_owned(),
-                "its fsid is unknown (`ceph fsid` prints it)".to_owned(),
+                "the fsid of this Ceph is unknown (`ceph fsid` prints it)".to_owned(),
                 missing("images-rbd-keyring", "glance's user glance"),
                 missing("their-keyring", "cinder's user cinder"),
                 missing("cinder-backup-rbd-keyring", "cinder-backup's user cinderbackup"),
@@ -372,7 +377,7 @@ mod tests {
         assert_eq!(known.guessed.as_deref(), Some("rook-ceph/main"));
         assert_eq!(known.secret.1["fsid"].text(), FSID);
         bare.clusters.insert("rook-ceph/other".into(), Some(FSID.replace('6', "7")));
-        assert!(storage(&cloud(), &bare).is_err(), "either of two may be in use");
+        assert!(storage(&cloud(), &bare).is_err(), "the cloud may use either of the two CephClusters");
         bare.configuration = answers().configuration;
         assert_eq!(storage(&cloud(), &bare).unwrap().guessed, None);
     }
@@ -393,6 +398,9 @@ mod tests {
             assert_eq!(compared.result, ComparisonResult::Same, "{name}");
         }
         let glance = serde_json::to_string(&spec.services["glance"]).unwrap();
-        assert!(!glance.contains("rbd_store_pool"), "the value comes from the declaration: {glance}");
+        assert!(
+            !glance.contains("rbd_store_pool"),
+            "the pool comes from the declared Ceph and needs no override: {glance}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Compares one revision with one desired release.
+//! Compares the newest revision of a release with the desired release.
 
 use serde_json::Value;
 
@@ -7,21 +7,21 @@ use crate::observed::ComparisonResult;
 use crate::release::RevisionSource;
 use osdpl_values::{Values, changed_paths, coalesce, normalize_numbers, remove_nulls};
 
-/// A revision and the desired release. Contains secrets.
+/// The values of a release before and after an upgrade to the desired state. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct Comparison {
-    /// The values that templates of the revision read.
+    /// The values that the templates of the installed revision read: the chart's defaults and the overrides.
     pub before: Values,
-    /// The values that templates would read after an upgrade.
+    /// The values that the templates would read after an upgrade to the desired release.
     pub after: Values,
-    /// The result of the comparison.
+    /// Whether chart and values are the same, or which of them an upgrade would change.
     pub result: ComparisonResult,
 }
 
-/// Compares the source of a revision with the desired release.
+/// Compares the source of a revision (its chart and values) with the desired release.
 ///
-/// Both sides use the defaults of the recorded chart. If that is not the desired chart, the result names this
-/// difference first.
+/// Both sides use the defaults of the chart in the record. If the desired chart is another one, the result names that
+/// first.
 pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Comparison {
     let mut before = coalesce(&source.defaults, &source.config);
     let mut after = coalesce(&source.defaults, &release.values);
@@ -37,10 +37,10 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
     Comparison { before, after, result }
 }
 
-/// Empties maps that contain only nulls on both sides.
+/// Empties each map that contains only nulls on both sides.
 ///
-/// A removed null default leaves an empty map and an unchanged one leaves a map with a null, but templates treat both
-/// the same.
+/// An override that removes a null default leaves an empty map, and without an override the map keeps the null.
+/// Templates see no difference between the two.
 fn clear_null_maps(one: &mut Values, other: &mut Values) {
     for (key, value) in one {
         let (Value::Object(value), Some(Value::Object(counterpart))) = (value, other.get_mut(key)) else { continue };
@@ -53,7 +53,9 @@ fn clear_null_maps(one: &mut Values, other: &mut Values) {
     }
 }
 
-/// Returns how the recorded chart differs from the desired one. Unknown properties are ignored.
+/// Returns how the chart in the record differs from the desired chart; `None` if both are the same.
+///
+/// A version or fingerprint that is not known is not compared.
 fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<String> {
     let recorded = &source.chart;
     if recorded.name != release.chart {
@@ -129,7 +131,10 @@ mod tests {
         let forked = result(json!({}), json!({}), |release| release.fingerprint = Some("other".into()));
         assert!(forked.starts_with("it would change the chart, which has other templates or defaults"), "{forked}");
         let unknown = result(json!({}), json!({}), |release| (release.version, release.fingerprint) = (None, None));
-        assert_eq!(unknown, "nothing would change", "an unknown desired chart counts as equal");
+        assert_eq!(
+            unknown, "nothing would change",
+            "a desired chart of unknown version and fingerprint counts as the same chart"
+        );
         let many = (0..9).map(|n| (format!("k{n}"), json!(n))).collect::<Values>();
         assert!(result(Value::Object(many), json!({}), |_| {}).ends_with("k4, k5 and 3 more"));
     }

@@ -1,4 +1,5 @@
-//! Default passwords of upstream's charts that a running cloud uses. They are public.
+//! Finds credentials of a running cloud that are still the default passwords of upstream's charts, which everybody
+//! knows.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,9 @@ use crate::catalog::{Body, Catalog, CredentialKind};
 use crate::credentials::Name;
 use osdpl_values::{Path, get};
 
-/// Values that OpenStack-Helm's documentation and charts use as passwords (`values.yaml` of the charts as of 2026.1).
-/// The defaults of the recorded chart count in addition.
+/// Passwords in the documentation and the charts (`values.yaml`, as of 2026.1) of OpenStack-Helm.
+///
+/// The defaults of the chart in a release's record count as well.
 const WORDS: [&str; 11] = [
     "password",
     "insecure",
@@ -24,13 +26,14 @@ const WORDS: [&str; 11] = [
     "changemeplease",
 ];
 
-/// Credentials that still have an upstream default, by service and name, with the release's catalogue name and the path
-/// in its values.
+/// The credentials that still have a default of upstream: maps service and name of each to the release (by its
+/// catalogue name) that uses it and the path in the release's values.
 pub type DefaultCredentials = BTreeMap<Name, (String, Path)>;
 
-/// Finds credentials with an upstream default.
+/// Finds the credentials that still have a default of upstream.
 ///
-/// If several releases use a credential, the entry names the release of the service that owns it, or else the first.
+/// If several releases use the same credential, the result names the release of the service that owns it, else the
+/// first release.
 pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DefaultCredentials {
     let mut all = DefaultCredentials::new();
     for (release, found) in &known.releases {
@@ -52,13 +55,13 @@ pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalo
     all
 }
 
-/// Whether a credential is only an identifier that grants nothing.
+/// Whether a credential only identifies something, such as a UUID, and gives nobody access.
 fn is_identifier(catalog: &Catalog, (service, name): (&str, &str)) -> bool {
     let credential = catalog.services.get(service).and_then(|service| service.credentials.get(name));
     credential.is_some_and(|credential| credential.kind == CredentialKind::Uuid)
 }
 
-/// Whether the value at a path is the chart's own default or a known default of upstream.
+/// Whether the release's value at a path is the chart's own default, or a well-known password of upstream.
 fn is_default(found: &InstalledRelease, path: &Path) -> bool {
     let Some(text) =
         get(&found.effective_values, path).and_then(|value| value.as_str()).filter(|text| !text.is_empty())

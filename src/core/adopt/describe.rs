@@ -1,5 +1,5 @@
-//! Builds the spec that describes a running cloud: the presets and features that fit, and overrides for everything
-//! else.
+//! Builds the spec that describes a running cloud: the presets and features that fit, and overrides for the values that
+//! still differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,25 +20,26 @@ use crate::desired::{
 use osdpl_values::yaml;
 use osdpl_values::{Values, get};
 
-/// The key of Secrets that contain values.
+/// The key under which a Secret stores helm values.
 const VALUES_KEY: &str = "values.yaml";
 
-/// The Secrets that the spec refers to, by name and key.
+/// The Secrets to which the spec refers: maps the Secret's name and the key of its data to the content.
 pub type Secrets = BTreeMap<String, BTreeMap<String, SecretContent>>;
 
-/// The content of one key of such a Secret. Contains secrets.
+/// The content of one key of a Secret to which the spec refers. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub enum SecretContent {
-    /// A credential.
+    /// A credential as text.
     Text(String),
-    /// A setting that is stored with credentials but is not secret: a user, an address.
+    /// A setting that is not secret, such as a user name or an address, but is stored in the same Secret as
+    /// credentials.
     Open(String),
-    /// Values of a release, to be stored as YAML.
+    /// Helm values of a release, which the Secret stores as YAML.
     Values(Values),
 }
 
 impl SecretContent {
-    /// Returns the content as it is stored.
+    /// Returns the content as the text that the Secret stores.
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) | Self::Open(text) => text.clone(),
@@ -47,26 +48,29 @@ impl SecretContent {
     }
 }
 
-/// The description of a cloud.
+/// The spec and the Secrets that describe a running cloud, and what its adoption would change.
 pub struct Description {
-    /// The spec, paused.
+    /// The spec that describes the cloud. It has `paused` set, so that the operator changes nothing at first.
     pub spec: OpenStackDeploymentSpec,
-    /// The Secrets that it refers to.
+    /// The Secrets to which the spec refers, which a person must create with it.
     pub secrets: Secrets,
-    /// The changes that adopting each release would make, by catalogue name.
+    /// What the first upgrade after the adoption would change in each running release, by catalogue name.
     pub compared: BTreeMap<String, Comparison>,
-    /// The desired releases of the spec, by catalogue name.
+    /// The desired releases that the spec resolves to, by catalogue name.
     pub wanted: BTreeMap<String, DesiredRelease>,
-    /// Releases that others need but that do not run. The spec pauses them.
+    /// The catalogue names of releases that running releases need, but that do not run. The spec pauses them.
     pub installs: Vec<String>,
-    /// Problems and remarks about the spec.
+    /// Errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,
 }
 
-/// Provides placeholders for facts that are unknown, such as the credentials of releases that were not found.
+/// A function that returns facts for a selection of releases.
+///
+/// Facts that the description does not find in the cloud, such as credentials of releases that do not run, are
+/// placeholders.
 pub type FactProvider<'a> = &'a dyn Fn(&Selection) -> Facts;
 
-/// The inputs of a description: the running releases, and the name and namespace of the resource to describe.
+/// What a description is built from: the running releases, and the name and namespace of the resource to create.
 pub struct CloudInventory<'a> {
     name: &'a str,
     pub(super) namespace: &'a str,
@@ -78,7 +82,7 @@ pub struct CloudInventory<'a> {
 }
 
 impl<'a> CloudInventory<'a> {
-    /// Creates the inputs for resource `namespace/name`.
+    /// Creates the inventory for the resource `namespace/name`.
     pub fn new(
         (namespace, name): (&'a str, &'a str),
         known: &'a IdentifiedReleases<'a>,
@@ -96,13 +100,13 @@ impl<'a> CloudInventory<'a> {
         }
     }
 
-    /// Sets the Ceph that the spec declares.
+    /// Sets the Ceph that the spec declares; `None` if it declares none.
     #[must_use]
     pub fn with_storage(self, storage: Option<&'a CephDeclaration>) -> Self {
         Self { storage, ..self }
     }
 
-    /// Builds the description. It is deterministic.
+    /// Builds the description. The same inventory always gives the same description.
     pub fn describe(&self) -> Description {
         let mut fit = Fit::new(self);
         fit.presets();
@@ -130,7 +134,8 @@ impl<'a> CloudInventory<'a> {
         }
         let installs: Vec<String> =
             desired.releases.keys().filter(|name| !self.known.releases.contains_key(*name)).cloned().collect();
-        // A missing dependency may run elsewhere. Pause it, so that nothing is installed before a person has checked.
+        // A release that others need may run outside of this inventory. Pause it, so that the operator does not install
+        // it before a person has checked.
         for name in &installs {
             let service = desired.releases[name].service.clone();
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;
@@ -161,12 +166,14 @@ impl<'a> CloudInventory<'a> {
         resolve_with_layers(spec, self.catalog, &self.selected(spec), facts)
     }
 
-    /// Returns the facts: credentials as the releases have them, placeholders for the rest.
+    /// Returns the facts for a selection of releases: credentials as the running releases have them, and placeholders
+    /// for the rest.
     ///
-    /// Credentials of services outside of the cloud are left out; a release that uses one keeps it in its own values.
+    /// Credentials of services that are not part of the cloud are not included. A release that uses such a credential
+    /// keeps it in its own values.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.provide_facts)(selection);
-        // Without a declared Ceph, no feature that needs one is tried.
+        // Without a declared Ceph, the search tries no choice of a feature that needs one.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
         for ((service, name), value) in self.usable_credentials(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
@@ -174,13 +181,14 @@ impl<'a> CloudInventory<'a> {
         facts
     }
 
-    /// Returns the credentials that the spec can refer to: those of services that are part of the cloud.
+    /// Returns the running releases' credentials to which the spec can refer: those of services that are part of the
+    /// cloud.
     fn usable_credentials(&self, selection: &Selection) -> impl Iterator<Item = (&credentials::Name, &String)> {
         let enabled: BTreeSet<String> = selection.services.iter().chain(selection.external.keys()).cloned().collect();
         self.adopted_credentials.iter().filter(move |((service, _), _)| enabled.contains(service))
     }
 
-    /// Adds all adopted credentials to the spec and to one Secret per service.
+    /// Adds the credentials of the running releases to the spec, and to one Secret per service.
     fn credentials(&self, spec: &mut OpenStackDeploymentSpec, selection: &Selection, secrets: &mut Secrets) {
         for ((service, name), value) in self.usable_credentials(selection) {
             let secret = format!("{}-adopted-credentials-{}", self.name, service.replace('_', "-"));
@@ -191,7 +199,10 @@ impl<'a> CloudInventory<'a> {
     }
 }
 
-/// Returns the value of each credential: from the release of its own service, else the most frequent value.
+/// Returns the value of each credential in the running releases.
+///
+/// If releases have different values for one credential, the release of the service that owns it decides, else the most
+/// frequent value.
 fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
     let mut counts: BTreeMap<credentials::Name, BTreeMap<&str, usize>> = BTreeMap::new();
     for (release, found) in &known.releases {
@@ -212,19 +223,20 @@ fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTr
     counts.into_iter().filter_map(|(name, texts)| Some((name, most(texts)?))).collect()
 }
 
-/// Returns service and name if an expression consists of only one credential: `credentials.keystone.admin`.
+/// Returns service and name of the credential, if an expression consists of only one, such as
+/// `credentials.keystone.admin`.
 pub(super) fn credential(expression: &str) -> Option<(&str, &str)> {
     let (service, name) = expression.strip_prefix("credentials.")?.split_once('.')?;
     let is_plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     (is_plain(service) && is_plain(name)).then_some((service, name))
 }
 
-/// Whether a text can be stored as a credential: one non-empty line.
+/// Whether a text can be a credential: exactly one line, not empty.
 fn is_single_line(text: &str) -> bool {
     !text.is_empty() && !text.contains(['\n', '\r', '\0'])
 }
 
-/// Removes empty overrides.
+/// Removes releases and services without any setting from the spec.
 fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     for service in spec.services.values_mut() {
         service.releases.retain(|_, release| *release != crate::api::ReleaseOverrides::default());
@@ -232,7 +244,8 @@ fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     spec.services.retain(|_, service| *service != crate::api::ServiceOverrides::default());
 }
 
-/// Returns how much the releases of a spec differ from the running ones; fewer is better.
+/// Returns a score for how much the releases of a spec differ from the running ones; a lower score is better. `None` if
+/// the spec would block a running release.
 pub(super) fn distance(cloud: &CloudInventory<'_>, spec: &OpenStackDeploymentSpec) -> Option<usize> {
     let selection = cloud.selected(spec);
     let facts = cloud.facts(&selection);

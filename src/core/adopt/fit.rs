@@ -1,5 +1,5 @@
-//! Finds the presets and features that fit: those that leave the fewest values to override, tried in the catalogue's
-//! order.
+//! Finds the presets and features that describe a running cloud best: those with which the spec needs the fewest
+//! overrides.
 
 use std::collections::BTreeSet;
 
@@ -13,34 +13,37 @@ use crate::catalog::Level;
 use crate::desired::{Facts, Selection, resolve};
 use osdpl_values::{Path, changed_paths, coalesce, get, normalize_numbers, set};
 
-/// The feature with the storage backend.
+/// The name of the feature with the storage backend.
 const STORAGE: &str = "storage";
 
-/// The score of a refused spec; higher than the score of all values together.
+/// The penalty for each error of a spec. It exceeds the score of all values together, so a spec without errors always
+/// wins.
 const REFUSED: usize = 10_000;
 
-/// The result of a trial.
+/// The result of trying a change of the spec.
 #[derive(PartialEq, Eq)]
 enum Outcome {
-    /// The spec has been changed.
+    /// The change improves the score, or the spec already has it. The spec now contains it.
     Kept,
-    /// The change does not help.
+    /// The change does not improve the score. The spec is as before.
     Worse,
-    /// The spec would be refused.
+    /// With the change, the operator would refuse the spec or block a running release. The spec is as before.
     Refused,
 }
 
-/// A spec that is fitted to a running cloud.
+/// The search for the spec that fits a running cloud best.
 pub(super) struct Fit<'a> {
     cloud: &'a CloudInventory<'a>,
-    /// The best spec so far.
+    /// The spec with the lowest score so far.
     pub(super) spec: OpenStackDeploymentSpec,
+    /// The score of `spec`; lower is better.
     best: usize,
 }
 
 impl<'a> Fit<'a> {
-    /// Starts with the parts that are certain: the OpenStack release, and the names, namespaces and versions of the
-    /// releases.
+    /// Starts with a spec that sets only what the cloud shows for certain.
+    ///
+    /// This is the OpenStack release, the Ceph in use, and the names, namespaces and chart versions of the releases.
     pub(super) fn new(cloud: &'a CloudInventory<'a>) -> Self {
         let mut spec = OpenStackDeploymentSpec {
             openstack_release: detect_openstack_release(cloud.known, cloud.catalog).name,
@@ -66,7 +69,8 @@ impl<'a> Fit<'a> {
         fit
     }
 
-    /// Adds the presets that help: first those that install services, then sizes; of each kind the best one first.
+    /// Adds presets as long as one improves the score: first presets that enable services, then those that only set
+    /// values, such as sizes. In each round the best preset is added.
     pub(super) fn presets(&mut self) {
         for installs in [true, false] {
             while let Some(better) = self.with_best_preset(installs) {
@@ -75,7 +79,9 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Returns the fit with the one more preset that helps most.
+    /// Returns the fit with the one more preset that improves the score most; `None` if none does.
+    ///
+    /// `installs` selects the presets that enable services, or else those that do not.
     fn with_best_preset(&self, installs: bool) -> Option<Self> {
         let presets = self.cloud.catalog.presets.iter();
         let presets = presets.filter(|(_, preset)| preset.services.is_empty() != installs);
@@ -87,7 +93,7 @@ impl<'a> Fit<'a> {
         fits.filter(|fit| fit.best < self.best).min_by_key(|fit| fit.best)
     }
 
-    /// Returns the fit with another spec; `None` if a running release would be blocked.
+    /// Returns the fit with another spec, and its score; `None` if that spec would block a running release.
     fn with(&self, spec: OpenStackDeploymentSpec) -> Option<Self> {
         let mut fit = Self { spec, ..*self };
         fit.services();
@@ -95,7 +101,8 @@ impl<'a> Fit<'a> {
         Some(fit)
     }
 
-    /// Tries the values found for each field of the spec, then each choice of each feature.
+    /// Tries the candidates for each field of the spec, then each choice and each set member that a feature's schema
+    /// allows.
     pub(super) fn features(&mut self) {
         let candidates = field_candidates(self.cloud);
         for (field, values) in &candidates {
@@ -122,8 +129,9 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Tries a choice that is refused alone together with a candidate for another field of its feature, such as
-    /// certificates together with an issuer.
+    /// Tries a choice that would be refused alone together with a candidate for another field of its feature.
+    ///
+    /// For example, certificates are refused without an issuer.
     fn attempt_with_another_field(&mut self, choice: (&Path, &Value), feature: &Path, candidates: &[FieldCandidates]) {
         let open = candidates.iter().filter(|(field, _)| feature.covers(field) && self.value(field).is_none());
         let others: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
@@ -134,9 +142,10 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Sets the fields and keeps them if the result is better.
+    /// Sets the fields of the spec, and keeps them if the score improves.
     fn attempt(&mut self, fields: &[(&Path, &Value)]) -> Outcome {
-        // `features.storage` describes the Ceph in use, so it is fixed, even if another choice needs fewer overrides.
+        // With a declared Ceph, `features.storage` describes the Ceph in use. It must not change, even if another
+        // choice needs fewer overrides.
         let is_storage = |field: &Path| field.keys().starts_with(&["features".into(), STORAGE.into()]);
         if self.cloud.storage.is_some() && fields.iter().any(|(field, _)| is_storage(field)) {
             return Outcome::Worse;
@@ -170,7 +179,7 @@ impl<'a> Fit<'a> {
         get(&self.tree()?, field).filter(|value| !value.is_null()).cloned()
     }
 
-    /// Sets `enabled` for each service where the presets do not match the running cloud.
+    /// Sets `enabled` of each service for which the presets do not give what the cloud runs.
     fn services(&mut self) {
         let running: BTreeSet<&str> =
             self.cloud.known.releases.keys().filter_map(|name| Some(self.cloud.catalog.release(name)?.0)).collect();
@@ -186,9 +195,11 @@ impl<'a> Fit<'a> {
     }
 }
 
-/// Returns the score of a spec: the number of values to override, and of services that the spec lists one by one.
+/// Returns the score of a spec: the number of values that need an override, and of services that the spec enables or
+/// disables.
 ///
-/// Errors and missing releases add a penalty. Returns `None` if a running release would be blocked.
+/// Errors, running releases that the spec does not have, and releases that do not run add penalties. Returns `None` if
+/// the spec would block a running release.
 pub(super) fn score(
     cloud: &CloudInventory<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -198,7 +209,7 @@ pub(super) fn score(
     let desired = resolve(spec, cloud.catalog, selection, facts);
     let errors = desired.findings.iter().filter(|finding| finding.level == Level::Error).count();
     let mut score = spec.services.values().filter(|service| service.enabled.is_some()).count();
-    // A refusal weighs more than any value, so an accepted choice always wins.
+    // An error weighs more than all values together, so a spec without errors always wins.
     score += errors * REFUSED;
     for (name, found) in &cloud.known.releases {
         match desired.releases.get(name) {
@@ -211,7 +222,7 @@ pub(super) fn score(
             }
         }
     }
-    // Each release that would be installed in addition is a penalty.
+    // Each release that the operator would install in addition is a penalty.
     score += desired.releases.keys().filter(|name| !cloud.known.releases.contains_key(*name)).count() * 100;
     Some(score)
 }

@@ -1,4 +1,4 @@
-//! Running releases, and the releases of the catalogue that they correspond to.
+//! Maps the releases that run in a cluster to the releases of the catalogue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,21 +7,22 @@ use crate::observed::ReleaseKey;
 use crate::release::RevisionSource;
 use osdpl_values::{Values, coalesce, normalize_numbers};
 
-/// A release that helm has deployed. Contains secrets.
+/// A release that helm has installed in the cluster. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct InstalledRelease {
-    /// Its identity.
+    /// The namespace and the helm name of the release.
     pub key: ReleaseKey,
-    /// Its newest revision.
+    /// The number of the newest revision.
     pub revision: u32,
-    /// The source of that revision.
+    /// The chart and the values of the newest revision.
     pub source: RevisionSource,
-    /// The values that its templates read: the chart's defaults, overridden by the values of the revision.
+    /// The values that the templates of the newest revision read: the chart's defaults, overridden by the revision's
+    /// values.
     pub effective_values: Values,
 }
 
 impl InstalledRelease {
-    /// Creates a release from its newest revision.
+    /// Creates a release from the source of its newest revision.
     pub fn new(key: ReleaseKey, revision: u32, source: RevisionSource) -> Self {
         let mut effective_values = coalesce(&source.defaults, &source.config);
         normalize_numbers(&mut effective_values);
@@ -29,28 +30,31 @@ impl InstalledRelease {
     }
 }
 
-/// The releases that the catalogue knows, and those that it does not.
+/// The running releases that the catalogue knows, and those that it does not know.
 #[derive(Default)]
 pub struct IdentifiedReleases<'a> {
-    /// The known releases, by their names in the catalogue.
+    /// The releases that the catalogue knows, by their names in the catalogue.
     pub releases: BTreeMap<String, &'a InstalledRelease>,
-    /// The other releases, each with the reason why the catalogue does not know it.
+    /// The releases that the catalogue does not know, each with the reason as a message.
     pub unknown: BTreeMap<ReleaseKey, String>,
 }
 
-/// Identifies the releases of the catalogue: by chart, and by name if several releases share a chart.
+/// Maps running releases to releases of the catalogue: by the chart, and by the release's name if several releases use
+/// this chart.
 pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -> IdentifiedReleases<'a> {
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);
     let mut ordered: Vec<&InstalledRelease> = found.iter().collect();
-    // Releases with a catalogue name come first, then those in the main namespace.
+    // A name in the catalogue goes to the first release that matches it. Releases that are named so come first, then
+    // those in the main namespace.
     let is_named = |one: &InstalledRelease| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
     ordered.sort_by_key(|one| (!is_named(one), Some(&one.key.namespace) != home.as_ref(), one.key.clone()));
     for one in ordered {
         let chart = &one.source.chart.name;
         let names = of_chart(catalog, chart);
         let free = |name: &&String| !known.releases.contains_key(*name);
-        // If several releases share a chart and no name matches, take the one that is named like the chart.
+        // If the release has no name of the catalogue, use the catalogue's release that is named like the chart, or its
+        // only release of the chart.
         let usual = names.get(chart).or_else(|| names.first().filter(|_| names.len() == 1));
         let name = names.get(&one.key.name).filter(free).or_else(|| usual.filter(free)).cloned();
         if let Some(name) = name {
@@ -59,14 +63,15 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
         }
         let why = names.first().map_or_else(
             || format!("the catalogue has no release of chart {chart}"),
-            |name| format!("the catalogue's releases of chart {chart} are taken, or have other names ({name})"),
+            |name| format!("the catalogue's releases of chart {chart} (such as {name}) have other names, or correspond to other running releases"),
         );
         known.unknown.insert(one.key.clone(), why);
     }
     known
 }
 
-/// Returns the namespace with most releases of known charts; on a tie the first one.
+/// Returns the namespace with the most releases of charts in the catalogue. Of several, the first by name; `None` if
+/// there are no such releases.
 pub fn main_namespace(found: &[InstalledRelease], catalog: &Catalog) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for one in found.iter().filter(|one| !of_chart(catalog, &one.source.chart.name).is_empty()) {
@@ -76,6 +81,7 @@ pub fn main_namespace(found: &[InstalledRelease], catalog: &Catalog) -> Option<S
     most.map(|(name, _)| (*name).to_owned())
 }
 
+/// Returns the names of the catalogue's releases that use a chart.
 fn of_chart(catalog: &Catalog, chart: &str) -> BTreeSet<String> {
     let releases = catalog.services.values().flat_map(|service| &service.releases);
     releases.filter(|(_, release)| release.chart == chart).map(|(name, _)| name.clone()).collect()

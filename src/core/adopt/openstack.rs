@@ -1,4 +1,4 @@
-//! Determines the OpenStack release of a cloud by its images.
+//! Detects the OpenStack release of a running cloud by the tags of its images.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use crate::catalog::{Catalog, Level, OpenStackRelease};
 use crate::desired::Finding;
 use osdpl_values::{Path, get};
 
-/// The field with the OpenStack release.
+/// The field of the spec that a warning names.
 const FIELD: &str = "spec.openstackRelease";
-/// The maximum number of tags in a message.
+/// The maximum number of image tags that a warning names.
 const NAMED: usize = 3;
 
 /// The OpenStack release that a cloud most likely runs.
 pub(super) struct DetectedRelease {
-    /// Its name.
+    /// The name of the OpenStack release, such as `2026.1`.
     pub name: String,
-    /// A warning if the release is only a guess.
+    /// A warning if no image tag belongs to a known OpenStack release, so that the name is a guess.
     pub warning: Option<Finding>,
 }
 
-/// Returns the OpenStack release of most images; the newest one if no image matches.
+/// Returns the OpenStack release to which most image tags belong; the newest of the catalogue if no tag belongs to any.
 pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DetectedRelease {
     let mut counts: BTreeMap<&String, usize> = catalog.openstack.keys().map(|name| (name, 0)).collect();
     let mut tags: BTreeMap<String, usize> = BTreeMap::new();
@@ -38,7 +38,7 @@ pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: 
     DetectedRelease { name, warning }
 }
 
-/// Returns the tags of all images; an image with only a digest has none.
+/// Returns the tags of all images of the releases. An image that is referenced by its digest only has no tag.
 fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let path: Path = ["images", "tags"].into_iter().collect();
     let images =
@@ -46,14 +46,16 @@ fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let images = images.flatten().filter_map(|(_, image)| image.as_str());
     let tag = |image: &str| {
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
-        // A colon before a slash is the port of a registry.
+        // A colon before a slash separates the host and the port of a registry.
         (!tag.is_empty() && !tag.contains('/')).then(|| tag.to_owned())
     };
     images.filter_map(tag).collect()
 }
 
-/// Whether a tag belongs to an OpenStack release: a tag of the catalogue, or one that contains the release's name, such
-/// as `2025.1-ubuntu_jammy`.
+/// Whether an image tag belongs to an OpenStack release.
+///
+/// That is a tag in the catalogue's variables for this release, or one that contains the release's name, such as
+/// `2025.1-ubuntu_jammy`.
 fn is_of(tag: &str, name: &str, release: &OpenStackRelease) -> bool {
     let is_own = release.variables.values().any(|variable| variable.as_str() == Some(tag));
     is_own || tag.split(|letter: char| !letter.is_ascii_digit() && letter != '.').any(|part| part == name)
@@ -84,7 +86,7 @@ mod tests {
     use crate::observed::ReleaseKey;
     use crate::release::{Chart, RevisionSource};
 
-    /// Returns the release determined for these images of a front, and the warning.
+    /// Returns the OpenStack release that is detected for a release with these images, and the warning.
     fn determined(images: &[&str]) -> (String, Option<String>) {
         let older = "openstackRelease: '2025.1'\ndescription: x\nvariables: {imageTag: t0}\n";
         let files = crate::testing::files(&[("values/openstack/2025.1.yaml", older)]);

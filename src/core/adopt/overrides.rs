@@ -1,4 +1,4 @@
-//! The overrides that a release needs to get its current values.
+//! Computes the overrides with which a desired release keeps the values that the running release has.
 
 use serde_json::Value;
 
@@ -6,25 +6,30 @@ use crate::api::Overrides;
 use crate::scrub::{find_secret_paths, is_secret_value};
 use osdpl_values::{Path, Values, coalesce, merge, normalize_numbers, set};
 
-/// The maximum number of rounds to add overrides. If a map replaces a scalar, the chart's defaults below it become
-/// effective, so one round may not be enough.
+/// The maximum number of rounds in which overrides are added.
+///
+/// If an override replaces a scalar by a map, the chart's defaults in this map become effective, and the next round
+/// must override them.
 const ROUNDS: usize = 4;
 
-/// The maximum number and length of paths in `unset` (`spec.services.*.releases.*.unset` in the CRD).
+/// The maximum number of paths in `unset`, as in the CRD.
 const MOST_UNSET: usize = 40;
+/// The maximum length of a path in `unset`, as in the CRD.
 const LONGEST_UNSET: usize = 128;
 
-/// Overrides of one release. Contains secrets.
+/// The overrides that one release needs, split by where they can be stored. Contains secrets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RemainingOverrides {
-    /// The overrides that may be in the spec.
+    /// The overrides without secrets, which the spec contains.
     pub plain: Overrides,
-    /// The values that must be in a Secret.
+    /// The values that contain secrets. A Secret must contain them, and the spec refers to it.
     pub secret: Values,
 }
 
-/// Returns the overrides with which templates read the same from `wanted` as from `given`, both on top of the chart's
-/// `defaults`.
+/// Returns the overrides with which templates read the same values from `wanted` as they do from `given`.
+///
+/// Both apply on top of the chart's `defaults`: `wanted` are the desired values without overrides, `given` those of the
+/// running release.
 pub(super) fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
     let effective = |values: &Values| {
         let mut values = coalesce(defaults, values);
@@ -45,7 +50,7 @@ pub(super) fn compute_overrides(defaults: &Values, wanted: &Values, given: &Valu
     split(overrides, &find_secret_paths(&target))
 }
 
-/// Adds the difference between `from` and `to` to `overrides`; a null removes a key.
+/// Adds what turns `from` into `to` to `overrides`. A null in the overrides removes a key.
 fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values) {
     for (key, value) in to {
         let path = parent.child(key);
@@ -60,8 +65,8 @@ fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values
     }
 }
 
-/// Splits the overrides into plain values and secrets. Nulls become `unset` paths, which survive tools that strip
-/// nulls.
+/// Splits overrides into secret and plain values. Nulls become `unset` paths, because some tools strip nulls from
+/// manifests.
 fn split(overrides: Values, secret_paths: &[Path]) -> RemainingOverrides {
     let mut remaining = RemainingOverrides::default();
     split_below(overrides, &Path::root(), secret_paths, &mut remaining);
@@ -82,6 +87,7 @@ fn split_below(values: Values, parent: &Path, secret_paths: &[Path], remaining: 
     }
 }
 
+/// Whether the CRD allows a further path in `unset`, and the path can be parsed back from its text.
 fn fits(path: &Path, unset: &[String]) -> bool {
     let text = path.to_string();
     unset.len() < MOST_UNSET && text.len() <= LONGEST_UNSET && Path::parse(&text).as_ref() == Ok(path)
@@ -98,8 +104,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// Returns the values that templates read with the overrides in the operator's order: the Secret, the values, then
-    /// `unset`.
+    /// Returns the values that templates read with the overrides, merged in the operator's order: the Secret, the plain
+    /// values, then `unset`.
     fn applied(defaults: &Values, wanted: &Values, remaining: &RemainingOverrides) -> Values {
         let mut values = wanted.clone();
         merge(&mut values, remaining.secret.clone());
@@ -136,7 +142,11 @@ mod tests {
         }
         let wanted = map(json!({"extraObjects": {"one": {"kind": "Secret", "data": {"tls.key": "bWluZQ=="}}}}));
         let remaining = compute_overrides(&Values::new(), &wanted, &map(json!({"extraObjects": {"one": one}})));
-        assert_eq!(remaining.plain, Overrides::default(), "the differing part has no kind");
+        assert_eq!(
+            remaining.plain,
+            Overrides::default(),
+            "the override contains the data of the Secret without its kind, and is secret nevertheless"
+        );
     }
 
     #[test]
@@ -167,7 +177,7 @@ mod tests {
         prop::collection::btree_map("[abc]", tree(), 0..4).prop_map(|m| m.into_iter().collect())
     }
 
-    /// Removes nulls that remove no default. Templates print nothing for them either way.
+    /// Removes all nulls. A null that removes no default of the chart makes no difference to templates.
     fn without_nulls(values: &mut Values) {
         values.retain(|_, value| !value.is_null());
         values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);

@@ -1,30 +1,36 @@
-//! Detects other controllers that manage a release; two controllers would revert each other's changes.
+//! Detects other controllers, such as Flux and Argo CD, that manage a release. osdpl and such a controller would revert
+//! each other's changes.
 
 use crate::observed::Labels;
 
-/// Flux labels every object of a release with the name of its `HelmRelease` (helm-controller,
+/// The label with which Flux marks every object of a release with the name of its `HelmRelease` (helm-controller,
 /// `postrender.OriginLabels`).
 const FLUX_NAME: &str = "helm.toolkit.fluxcd.io/name";
+/// The label with which Flux marks every object of a release with the namespace of its `HelmRelease`.
 const FLUX_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
-/// Argo CD tracks objects by an annotation or by a label that can be configured; this is the one default label that
-/// only Argo CD uses.
+/// A label with which Argo CD marks the objects that it manages.
+///
+/// The label can be configured. This is the only one of its defaults that no other program uses.
 const ARGO_LABEL: &str = "argocd.argoproj.io/instance";
+/// The annotation with which Argo CD marks the objects that it manages.
 const ARGO_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 
-/// Returns the controller of the release that `object` (`Deployment openstack/keystone-api`) belongs to, and what to
-/// do; `None` if there is none.
+/// Returns a message about the controller that manages a release, and what to do about it; `None` if there is none.
+///
+/// `object` is a workload of the release, such as `Deployment openstack/keystone-api`. `labels` and `annotations` are
+/// its own.
 pub fn find_other_controller(object: &str, labels: &Labels, annotations: &Labels) -> Option<String> {
     if let Some(name) = labels.get(FLUX_NAME) {
         let namespace = labels.get(FLUX_NAMESPACE).map_or("flux-system", String::as_str);
         return Some(format!(
-            "Flux manages it: {object} is labelled for HelmRelease {namespace}/{name}; suspend that (flux -n {namespace} suspend helmrelease {name}) and \
-             delete it (a suspended HelmRelease is not uninstalled), then remove the labels {FLUX_NAME} and {FLUX_NAMESPACE} from its workloads"
+            "Flux manages it: {object} is labelled for HelmRelease {namespace}/{name}; suspend that HelmRelease (flux -n {namespace} suspend helmrelease {name}) and \
+             delete it (Flux does not uninstall a suspended HelmRelease), then remove the labels {FLUX_NAME} and {FLUX_NAMESPACE} from its workloads"
         ));
     }
     let tracking = annotations.get(ARGO_ANNOTATION).map(|id| id.split(':').next().unwrap_or_default());
     let application = tracking.or_else(|| labels.get(ARGO_LABEL).map(String::as_str))?;
     Some(format!(
-        "Argo CD manages it: {object} is marked for Application {application}; delete that without its objects (argocd app delete {application} \
+        "Argo CD manages it: {object} is marked for Application {application}; delete the Application without its objects (argocd app delete {application} \
          --cascade=false), then remove the label {ARGO_LABEL} and the annotation {ARGO_ANNOTATION} from its workloads"
     ))
 }
@@ -45,7 +51,9 @@ mod tests {
         };
         let flux = message(&[(FLUX_NAME, "keystone"), (FLUX_NAMESPACE, "flux")], &[]);
         assert!(
-            flux.contains("HelmRelease flux/keystone; suspend that (flux -n flux suspend helmrelease keystone)"),
+            flux.contains(
+                "HelmRelease flux/keystone; suspend that HelmRelease (flux -n flux suspend helmrelease keystone)"
+            ),
             "{flux}"
         );
         let argo = message(&[], &[(ARGO_ANNOTATION, "cloud:apps/Deployment:openstack/keystone-api")]);

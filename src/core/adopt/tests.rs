@@ -17,7 +17,8 @@ fn found(name: &str, chart: &str, defaults: Value, config: Value) -> InstalledRe
     InstalledRelease::new(ReleaseKey::new("cloud", name), 3, source)
 }
 
-/// Returns a front and a store that a person installed.
+/// Returns releases that a person installed: a front and a store of the catalogue, and a blog that the catalogue does
+/// not know.
 fn by_hand() -> Vec<InstalledRelease> {
     let images = json!({"tags": {"api": "example.org/front:t1"}});
     let defaults = json!({"conf": {"region": "RegionOne", "debug": false, "old": 1}, "auth": {"admin": "password"}, "images": images});
@@ -66,9 +67,12 @@ fn describes_a_cloud_by_presets_and_overrides() {
         spec.as_object_mut().unwrap().remove(field);
     }
     assert_eq!(spec, expected);
-    assert!(compared.values().all(|compared| compared.result == ComparisonResult::Same), "no value is lost");
+    assert!(
+        compared.values().all(|compared| compared.result == ComparisonResult::Same),
+        "an upgrade after the adoption changes no value"
+    );
     let SecretContent::Text(admin) = &secrets["nimbus-adopted-credentials-store"]["admin"] else { panic!("no text") };
-    assert_eq!(admin, "s3cret", "the password in use");
+    assert_eq!(admin, "s3cret", "the Secret contains the password that the release uses");
     let SecretContent::Values(tls) = &secrets["nimbus-adopted-front"]["values.yaml"] else { panic!("no values") };
     assert_eq!(Value::Object(tls.clone()), json!({"tls": {"key": "-----BEGIN PRIVATE KEY-----"}}));
 }
@@ -77,7 +81,10 @@ fn describes_a_cloud_by_presets_and_overrides() {
 fn pauses_dependencies_that_do_not_run() {
     let Description { spec, installs, .. } = described(&by_hand()[..1]);
     assert_eq!(installs, ["store"]);
-    assert!(spec.services["store"].releases["store"].paused, "it may run elsewhere");
+    assert!(
+        spec.services["store"].releases["store"].paused,
+        "the store may run elsewhere, so a person must check before it is installed"
+    );
 }
 
 #[test]
@@ -136,9 +143,17 @@ fn finds_upstream_default_passwords() {
     };
     let store = |config: Value| found("db", "store", json!({"auth": {"admin": "a-default"}}), config);
     let admin = ["store admin: store auth.admin"];
-    assert_eq!(found_in(&[store(json!({}))]), admin, "the default applies");
-    assert_eq!(found_in(&[store(json!({"auth": {"admin": "a-default"}}))]), admin, "the default is written out");
-    assert_eq!(found_in(&[store(json!({"auth": {"admin": "changeme"}}))]), admin, "charts ship this word");
+    assert_eq!(found_in(&[store(json!({}))]), admin, "the chart's default applies");
+    assert_eq!(
+        found_in(&[store(json!({"auth": {"admin": "a-default"}}))]),
+        admin,
+        "the revision sets the same value as the chart's default"
+    );
+    assert_eq!(
+        found_in(&[store(json!({"auth": {"admin": "changeme"}}))]),
+        admin,
+        "charts of upstream use this word as a password"
+    );
     assert_eq!(found_in(&[store(json!({"auth": {"admin": "s3cret"}}))]), [""; 0]);
     let front = found("front", "front", json!({"auth": {"admin": "a-default"}}), json!({}));
     assert_eq!(found_in(std::slice::from_ref(&front)), ["store admin: front auth.admin"]);
