@@ -1,4 +1,5 @@
-//! Settings of a Ceph cluster, read from a Secret or from Rook, and the objects for the charts derived from them.
+//! Settings of a Ceph cluster, read from a Secret or from Rook, and the objects with these settings that the charts
+//! mount.
 //!
 //! Pure module (no I/O). Reading a Secret returns all settings or a [`SecretError`]. An error names the object and the
 //! key, and never quotes the value, because a person may have pasted a secret under the wrong key.
@@ -36,36 +37,36 @@ pub use variables::{uses_ceph, variables};
 
 use problem::SecretData;
 
-/// The ConfigMap that every chart mounts `ceph.conf` from; upstream's default of `ceph_client.configmap`.
+/// The `ConfigMap` from which every chart mounts `ceph.conf`; upstream's default of `ceph_client.configmap`.
 pub(crate) const CONFIG_MAP: &str = "ceph-etc";
 
 /// The Secret from which the charts' Jobs and init containers mount `client.admin`'s key; upstream's default of
 /// `ceph_client.user_secret_name`.
 pub(crate) const ADMIN_SECRET: &str = "pvc-ceph-client-key";
 
-/// A service that uses Ceph.
+/// A use of Ceph by a service, with a user and a pool of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consumer {
-    /// Images.
+    /// Images of instances.
     Glance,
-    /// Volumes. Libvirt attaches them with the same key.
+    /// Volumes. Libvirt attaches them to instances with the same key.
     Cinder,
-    /// Backups of volumes.
+    /// Backups of volumes, which cinder makes.
     CinderBackup,
     /// Disks of instances.
     Nova,
-    /// Shares.
+    /// Shared file systems.
     Manila,
-    /// Metrics.
+    /// Metrics of the cloud.
     Gnocchi,
 }
 
 impl Consumer {
-    /// All consumers.
+    /// All consumers, in the order in which messages list them.
     pub const ALL: [Self; 6] =
         [Self::Glance, Self::Cinder, Self::CinderBackup, Self::Nova, Self::Manila, Self::Gnocchi];
 
-    /// Returns the name in the keys of a Secret: `cinder-backup.key`.
+    /// Returns the prefix of the consumer's keys in a Secret: `cinder-backup` of `cinder-backup.key`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Glance => "glance",
@@ -77,7 +78,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the name in expressions: `ceph.backup.pool`.
+    /// Returns the name below `ceph` in expressions: `backup` of `ceph.backup.pool`.
     pub fn variable(self) -> &'static str {
         match self {
             Self::CinderBackup => "backup",
@@ -85,7 +86,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the role of its main pool in Mirantis' layout.
+    /// Returns the role by which Mirantis' layout marks the consumer's main pool.
     fn role(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -97,7 +98,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the default of its user: that of upstream's chart.
+    /// Returns the name of the consumer's Ceph user in upstream's chart, which applies if the description names none.
     pub fn user(self) -> &'static str {
         match self {
             Self::CinderBackup => "cinderbackup",
@@ -105,8 +106,10 @@ impl Consumer {
         }
     }
 
-    /// Returns the Secret that its chart mounts its key from: upstream's default (`secrets.rbd` of glance, cinder,
-    /// manila and gnocchi). Nova's chart has no such Secret, so the name is the operator's own.
+    /// Returns the name of the Secret from which the consumer's pods mount the key.
+    ///
+    /// It is upstream's default (`secrets.rbd` of glance, cinder, manila and gnocchi). Nova's chart has no such Secret,
+    /// so the operator has chosen the name.
     pub fn keyring(self) -> &'static str {
         match self {
             Self::Glance => "images-rbd-keyring",
@@ -119,105 +122,107 @@ impl Consumer {
     }
 }
 
-/// A pool.
+/// A pool of a Ceph cluster, as a description names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// Its name in Ceph.
+    /// The name of the pool in Ceph.
     pub name: String,
-    /// The role: `volumes`, `images`, `vms`, `backup`; `None` if the description does not contain it.
+    /// The role of the pool, such as `volumes`, `images`, `vms` or `backup`; `None` if the description does not contain
+    /// it.
     pub role: Option<String>,
-    /// The device class of its data; `None` if the description does not contain it.
+    /// The device class of the pool's data, such as `ssd`; `None` if the description does not contain it.
     pub device_class: Option<String>,
 }
 
-/// A Ceph user and its pools.
+/// A Ceph user of a consumer, with its key and pools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Its name, without `client.`.
+    /// The name of the user, without `client.`.
     pub name: String,
-    /// Its key.
+    /// The user's secret key.
     pub key: CephxKey,
-    /// Its pools, the main one first.
+    /// The pools that the user may access, the main one first.
     pub pools: Vec<Pool>,
 }
 
-/// The credentials and settings with which the charts create pools and users.
+/// The administrator's key, and the settings with which the charts create pools and users themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
-    /// The key of `client.admin`.
+    /// The secret key of `client.admin`.
     pub key: CephxKey,
-    /// The number of replicas in each consumer's pool.
+    /// The number of replicas of the data in each consumer's pool.
     pub replicas: BTreeMap<Consumer, i64>,
 }
 
-/// The format in which a Secret or Rook describes a Ceph cluster.
+/// The format of the objects that describe a Ceph cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// The documented layout of a Secret, see [`external()`].
+    /// A Secret in osdpl's documented layout, see [`external()`].
     Documented,
-    /// The layout of `openstack-ceph-keys`, see [`mirantis()`].
+    /// A Secret in the layout of Mirantis' `openstack-ceph-keys`, see [`mirantis()`].
     Mirantis,
-    /// Rook's own objects instead of one Secret, see [`RookSettings`].
+    /// Several objects that Rook creates, see [`RookSettings`].
     Rook,
 }
 
-/// The settings of a Ceph cluster.
+/// The settings with which the cloud's services use a Ceph cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ceph {
-    /// The object that describes it: `namespace/name`.
+    /// The object that describes the Ceph cluster: `namespace/name`.
     pub object: String,
-    /// The format of the description.
+    /// The format of this description.
     pub layout: Layout,
-    /// The addresses of its monitors.
+    /// The addresses of the cluster's monitors.
     pub monitors: Monitors,
-    /// Its UUID in lower case; `None` if the description does not contain it.
+    /// The cluster's UUID in lower case; `None` if the description does not contain it.
     pub fsid: Option<String>,
-    /// The users, by consumer.
+    /// The Ceph users, by consumer.
     pub users: BTreeMap<Consumer, User>,
-    /// `client.admin`, if the charts create pools and users themselves. `users` is empty then.
+    /// The administrator's key, if the charts create pools and users themselves. `users` is then empty.
     pub admin: Option<Admin>,
 }
 
 impl Ceph {
-    /// Returns `ceph.conf` for [`CONFIG_MAP`]. It contains no key.
+    /// Returns the text of `ceph.conf` for the `ConfigMap` [`CONFIG_MAP`]. It contains no key.
     pub fn configuration(&self) -> String {
         let fsid = self.fsid.as_ref().map(|fsid| format!("fsid = {fsid}\n")).unwrap_or_default();
         format!("[global]\n{fsid}mon_host = {}\n", self.monitors)
     }
 
-    /// Returns the description's object, for messages.
+    /// Returns kind and name of the object that describes the Ceph cluster, for messages.
     pub fn source(&self) -> String {
         let kind = if self.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
         format!("{kind} {}", self.object)
     }
 
-    /// Returns every key.
+    /// Returns the keys of all users and of the administrator.
     pub fn keys(&self) -> impl Iterator<Item = &CephxKey> {
         self.users.values().map(|user| &user.key).chain(self.admin.iter().map(|admin| &admin.key))
     }
 
-    /// Whether a consumer has a user, or its chart creates one.
+    /// Whether a consumer has a user, or its chart creates one with the administrator's key.
     pub(crate) fn has_user_for(&self, consumer: Consumer) -> bool {
         self.users.contains_key(&consumer) || self.admin.is_some()
     }
 
-    /// Returns a consumer's user. Nova uses cinder's user if it has none of its own.
+    /// Returns a consumer's user. For nova, it is cinder's user if nova has none of its own.
     pub fn user(&self, consumer: Consumer) -> Option<&User> {
         self.users.get(&consumer)
     }
 
-    /// Returns the consumer whose key libvirt uses for volumes. The connection data from cinder names cinder's user.
+    /// Returns the consumer whose key libvirt uses for volumes: cinder, whose user the connection data of a volume
+    /// names, else nova.
     pub(crate) fn volume_consumer(&self) -> Option<Consumer> {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
 
-    /// Whether disks of instances have another user than volumes, so that libvirt needs two keys.
+    /// Whether nova's user for disks of instances differs from the user for volumes, so that libvirt needs two keys.
     pub(crate) fn has_own_nova(&self) -> bool {
         let name = |consumer| self.users.get(&consumer).map(|user| user.name.as_str());
         name(Consumer::Nova).is_some() && self.volume_consumer().and_then(name) != name(Consumer::Nova)
     }
 
-    /// Returns the problem of a consumer without a user that a release needs.
+    /// Returns the error that the description lacks the user of a consumer. A release of the cloud needs this user.
     pub(crate) fn missing_user_error(&self, consumer: Consumer) -> SecretError {
         let key = match (self.layout, consumer) {
             (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),
@@ -227,7 +232,7 @@ impl Ceph {
         SecretError { object: self.object.clone(), key, error: ValueError::Missing }
     }
 
-    /// Checks that every user has only one key.
+    /// Checks that consumers with the same user have the same key.
     fn consistent(self) -> Result<Self, SecretError> {
         for (consumer, user) in &self.users {
             let differs = |other: &&User| other.name == user.name && other.key != user.key;
@@ -240,33 +245,37 @@ impl Ceph {
 }
 
 impl User {
-    /// Returns the pool for a consumer's own data: the first with its role, else the first.
+    /// Returns the name of the pool for a consumer's data: the user's first pool with the consumer's role, else its
+    /// first pool.
     pub fn pool(&self, consumer: Consumer) -> &str {
         let fits = |pool: &&Pool| pool.role.as_deref() == Some(consumer.role());
         self.pools.iter().find(fits).or(self.pools.first()).map_or("", |pool| pool.name.as_str())
     }
 }
 
-/// Returns the fsid in a `ceph.conf`.
+/// Returns the fsid that a `ceph.conf` contains.
 pub(crate) fn fsid_of(configuration: &str) -> Option<&str> {
     setting(configuration, "fsid")
 }
 
-/// Returns the value of an option in a `ceph.conf`, in any section. Ceph treats spaces and dashes in its name as
-/// underscores.
+/// Returns the value of an option in a `ceph.conf`, in any section; `option` is written with underscores.
+///
+/// Ceph treats spaces and dashes in the name of an option as underscores.
 pub fn setting<'a>(configuration: &'a str, option: &str) -> Option<&'a str> {
     let is_option = |name: &str| name.trim().replace([' ', '-'], "_") == option;
     let settings = configuration.lines().filter_map(|line| line.split_once('='));
     settings.filter(|(name, _)| is_option(name)).map(|(_, value)| value.trim()).find(|value| !value.is_empty())
 }
 
+/// Whether a text is a UUID in the form that `ceph fsid` prints.
 fn is_uuid(text: &str) -> bool {
     let lengths: Vec<usize> = text.split('-').map(str::len).collect();
     lengths == [8, 4, 4, 4, 12] && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }
 
-/// Names of users and pools are used in ini files and shell scripts of the charts, so fewer characters are allowed than
-/// in Ceph.
+/// Whether a text can be the name of a user or pool.
+///
+/// The charts use these names in ini files and shell scripts, so fewer characters are allowed than in Ceph.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }

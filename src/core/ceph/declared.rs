@@ -1,28 +1,31 @@
-//! The Ceph that the spec declares, and whether it is ready.
+//! The Ceph that the spec declares, and the reasons why the cloud can't use it yet.
 
 use std::collections::BTreeMap;
 
 use super::{Ceph, Cluster, Consumer, Gateway, ObjectStore, SecretError, external, mirantis, variables};
 use osdpl_values::Values;
 
-/// The Ceph that the spec declares.
+/// The Ceph that the spec declares, as far as the operator could read it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredCeph {
-    /// The settings, or the reason why they can't be read.
+    /// The settings of the Ceph cluster, or the reason why they can't be read.
     pub settings: Result<Ceph, NotReady>,
-    /// The status of the `CephCluster`, if Rook runs it and it is known.
+    /// The status of the `CephCluster`, if Rook runs Ceph and has created it.
     pub cluster: Option<Cluster>,
-    /// The gateways of the object store, or the reason why they are unknown; `None` if the spec has no object store.
+    /// The gateways of the object store, or the reason why their addresses are unknown; `None` if the spec has no
+    /// object store.
     pub gateway: Option<Result<Gateway, NotReady>>,
-    /// Users that desired releases need and the Secret lacks, in the order of [`Consumer::ALL`].
+    /// An error for each user that a desired release needs and the Secret lacks, in the order of [`Consumer::ALL`].
     pub missing_users: Vec<SecretError>,
-    /// A problem that does not affect running releases.
+    /// A problem of Ceph that blocks no release, because the settings are valid, such as a `CephCluster` in
+    /// `HEALTH_ERR`.
     pub warning: Option<NotReady>,
-    /// Every word of the Secret that may be a key, including malformed keys. They must never be shown.
+    /// Every word of the Secret that may be a key, even if it is malformed or stored under the wrong name. osdpl
+    /// redacts these words wherever they appear.
     pub secrets: Vec<Secret>,
 }
 
-/// A text that is redacted in debug output.
+/// A text that debug output redacts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -32,57 +35,58 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The reason why the declared Ceph can't be used.
+/// The reason why the cloud can't use the declared Ceph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
-    /// The Secret does not exist or can't be read.
+    /// The Secret that describes Ceph does not exist or can't be read.
     #[error("{0}")]
     Secret(String),
-    /// The Secret is malformed.
+    /// The Secret that describes Ceph is incomplete or malformed.
     #[error(transparent)]
     Malformed(#[from] SecretError),
-    /// Rook has not created the required objects yet, or can't.
+    /// Rook has not created an object that the cloud needs, or reports a problem.
     #[error("{0}")]
     Rook(String),
-    /// A foreign object has the name of one that the charts mount.
+    /// An object that osdpl did not create has the name of one that the charts mount.
     #[error("{0} was not created by osdpl, which needs to write it; delete or rename it")]
     Occupied(String),
-    /// It is not the Ceph that the charts use.
+    /// The Secret describes another Ceph than the one that contains the cloud's data.
     #[error(
         "the described Ceph is {found}, but the cloud's images, volumes and instances are in {in_use} (ConfigMap {map}): nothing is changed; correct the description, or delete that ConfigMap to start with an empty Ceph"
     )]
     OtherCeph {
-        /// The fsid in the description.
+        /// The fsid in the Secret that describes Ceph.
         found: String,
-        /// The fsid that the charts use.
+        /// The fsid in the `ConfigMap` that the charts mount.
         in_use: String,
-        /// The ConfigMap with the fsid that the charts use.
+        /// The `ConfigMap` that the charts mount: `namespace/name`.
         map: String,
     },
 }
 
 impl DeclaredCeph {
-    /// Creates a Ceph without gateways from its settings, or from the reason why they can't be read.
+    /// Creates a declared Ceph without gateways from the settings, or from the reason why they can't be read.
     pub fn of(settings: Result<Ceph, NotReady>) -> Self {
         let keys = settings.iter().flat_map(Ceph::keys);
         let secrets = keys.map(|key| Secret(key.reveal().to_owned())).collect();
         Self { settings, cluster: None, gateway: None, missing_users: Vec::new(), warning: None, secrets }
     }
 
-    /// Creates a Ceph from Rook's objects.
+    /// Creates a declared Ceph from Rook's objects, as [`super::RookSettings::read`] returns them.
     pub fn from_rook((read, cluster): (Result<Ceph, NotReady>, Option<Cluster>)) -> Self {
         let warning = cluster.as_ref().and_then(Cluster::not_ready_reason);
         Self { cluster, warning, ..Self::of(read) }
     }
 
-    /// Returns the most important reason why it is not ready for every release that needs it.
+    /// Returns the most important reason why some release can't use the declared Ceph; `None` if it is ready for all of
+    /// them.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let missing_users = || self.missing_users.first().cloned().map(NotReady::from);
         let gateway = || self.gateway.as_ref()?.as_ref().err().cloned();
         self.settings.as_ref().err().cloned().or_else(missing_users).or_else(|| self.warning.clone()).or_else(gateway)
     }
 
-    /// Sets the gateways.
+    /// Sets the gateways of the object store, or the reason why their addresses are unknown.
     #[must_use]
     pub fn with_gateway(self, gateway: Option<Result<Gateway, NotReady>>) -> Self {
         let key = match &gateway {
@@ -92,11 +96,15 @@ impl DeclaredCeph {
         Self { gateway, secrets: self.secrets.into_iter().chain(key).collect(), ..self }
     }
 
-    /// Returns the variable `ceph` of expressions, see [`variables()`].
+    /// Returns the content of the variable `ceph` in expressions, see [`variables()`].
     ///
-    /// With an object store there is `ceph.rgw`. Its `chart` is whether the chart runs the gateways. If so, it has
-    /// `monitors`, `fsid`, and `public` if the spec contains it, else `internal` and `public`. Both addresses have
-    /// `scheme`, `host` and `port`.
+    /// If the spec has an object store, it contains `ceph.rgw`:
+    ///
+    /// * `chart`: whether the chart ceph-rgw runs the gateways
+    /// * with `chart`: `monitors`, `fsid`, and `public` if the spec contains this address
+    /// * without `chart`: the addresses `internal` and `public`
+    ///
+    /// Each address has `scheme`, `host` and `port`.
     pub fn variables(&self) -> Values {
         let ceph = self.settings.as_ref().ok();
         let mut variables = ceph.map(variables).unwrap_or_default();
@@ -106,7 +114,7 @@ impl DeclaredCeph {
         variables
     }
 
-    /// Returns the reason why `ceph.<name>` is missing in expressions.
+    /// Returns the reason why expressions do not have `ceph.<name>`; `None` if it is not known.
     pub(crate) fn missing_reason(&self, name: &str) -> Option<String> {
         if let ("rgw", Some(gateway)) = (name, &self.gateway) {
             return gateway.as_ref().err().map(ToString::to_string);
@@ -121,10 +129,10 @@ impl DeclaredCeph {
     }
 }
 
-/// Reads the Secret that describes a Ceph, with the gateways of the object store if there is one.
+/// Reads the Secret that describes a Ceph, and the gateways of the object store if the spec has one.
 ///
-/// `object` is its `namespace/name`, `data` is its data or the reason why it can't be read, and `releases` are the
-/// catalogue's names of the desired releases.
+/// `object` is the Secret's `namespace/name`. `data` is its data, or the reason why it can't be read. `releases` are
+/// the names of the desired releases in the catalogue.
 pub fn read_declared_ceph<'a>(
     object: &str,
     data: Result<BTreeMap<String, Vec<u8>>, String>,
@@ -135,7 +143,7 @@ pub fn read_declared_ceph<'a>(
         Ok(data) => data,
         Err(problem) => return DeclaredCeph::of(Err(NotReady::Secret(problem))),
     };
-    // If a Secret has the keys of both layouts, the documented one has more information.
+    // If a Secret has the keys of both layouts, read the documented one, because it contains more settings.
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let missing_users = read.as_ref().map(|ceph| missing_users(ceph, releases)).unwrap_or_default();
@@ -144,6 +152,7 @@ pub fn read_declared_ceph<'a>(
         .with_gateway(gateway)
 }
 
+/// Returns an error for each user that one of the releases needs and the Ceph lacks.
 fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<SecretError> {
     let needed = releases.filter_map(|release| match release {
         "glance" => Some(Consumer::Glance),
@@ -161,7 +170,8 @@ fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Ve
         .collect()
 }
 
-/// Returns every word that is long enough to be a key or a large part of one, and that is not public.
+/// Returns every word of a Secret that is long enough to be a key or a large part of one. Addresses, the fsid, and
+/// names of pools and users are not secret.
 fn possible_keys(data: &BTreeMap<String, Vec<u8>>) -> Vec<Secret> {
     const MIN_LENGTH: usize = 16;
     const PUBLIC: [&str; 5] = ["mon_host", "mon_endpoints", "fsid", "rgw_internal", "rgw_external"];
@@ -172,7 +182,7 @@ fn possible_keys(data: &BTreeMap<String, Vec<u8>>) -> Vec<Secret> {
     let texts = secret_values.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
     let words = texts.flat_map(|text| {
         let words = text.split(|c: char| c.is_whitespace() || c == ';');
-        // Pools and users in Mirantis' layout.
+        // In Mirantis' layout, words with a colon are pools, and words that start with `client.` are users.
         let words = words.filter(|word| !word.contains(':') && !word.starts_with("client."));
         words.filter(|word| word.len() >= MIN_LENGTH).map(|word| Secret(word.to_owned())).collect::<Vec<_>>()
     });

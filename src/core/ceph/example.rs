@@ -1,10 +1,11 @@
-//! A placeholder Ceph, for commands without access to a cluster.
+//! A placeholder Ceph, for commands that resolve a spec without access to a cluster.
 
 use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Gateway, Layout, Monitors, Pool, Url, User};
 
-/// Returns a placeholder Ceph. Every name in it contains the word placeholder, so that a reader recognizes it.
+/// Returns a placeholder Ceph. The names of its users and pools contain the word placeholder, so that a reader of the
+/// values recognizes them.
 pub fn example() -> Ceph {
     let key = CephxKey::placeholder();
     let user = |consumer: Consumer| {
@@ -25,7 +26,7 @@ pub fn example() -> Ceph {
 }
 
 impl Ceph {
-    /// Replaces all keys by placeholders.
+    /// Replaces the keys of all users by placeholders, and removes the administrator's key.
     pub fn hide_keys(&mut self) {
         for user in self.users.values_mut() {
             user.key = CephxKey::placeholder();
@@ -34,7 +35,7 @@ impl Ceph {
     }
 }
 
-/// Returns placeholder gateways.
+/// Returns placeholder gateways of an object store, with an address that does not exist.
 pub fn example_gateway() -> Gateway {
     let url = Url { scheme: "http".into(), host: "rgw.placeholder.invalid".into(), port: 80 };
     Gateway::External { internal: url.clone(), public: url }

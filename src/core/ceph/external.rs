@@ -1,4 +1,4 @@
-//! The documented layout of a Secret that describes an external Ceph.
+//! Reads a Secret in the documented layout, which describes a Ceph cluster that neither osdpl nor Rook runs here.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,15 @@ use super::{
     Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name, is_uuid,
 };
 
-/// Reads a Secret with these keys: `mon_host` and `fsid`, and for each of glance, cinder, cinder-backup, nova, manila
-/// and gnocchi that the cloud has `<service>.key` and `<service>.pool`, with `<service>.user` if the name is not
-/// upstream's default. Without `nova.key`, nova uses cinder's user.
+/// Reads a Secret in the documented layout.
+///
+/// * `mon_host` and `fsid` are required.
+/// * Each of glance, cinder, cinder-backup, nova, manila and gnocchi that uses Ceph has `<service>.key` and
+///   `<service>.pool`. `<service>.user` is required only if the user does not have upstream's default name.
+/// * Without `nova.key`, nova uses cinder's user.
 ///
 /// # Errors
-/// The first missing or malformed key.
+/// The first key that is missing or malformed.
 pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, SecretError> {
     let source = SecretData { object, data };
     let monitors = source.parsed("mon_host", Monitors::parse(source.required("mon_host")?))?;
@@ -33,7 +36,8 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
         .consistent()
 }
 
-/// Reads the keys of one service; `None` if there are none. If any of them exists, all required ones must exist.
+/// Reads the keys of one service; `None` if the Secret has none of them. If it has one, it must have all that are
+/// required.
 fn user(source: &SecretData<'_>, consumer: Consumer, cinder: Option<&User>) -> Result<Option<User>, SecretError> {
     let [key, pool, user] = ["key", "pool", "user"].map(|field| format!("{}.{field}", consumer.name()));
     if ![&key, &pool, &user].into_iter().any(|name| source.data.contains_key(name)) {

@@ -1,4 +1,4 @@
-//! The gateways of Ceph's object store (RADOS gateways, RGW).
+//! The gateways of Ceph's object store (RADOS gateways, RGW), and their addresses.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::{Ceph, CephxKey, Kind, NotReady, Object, ObjectStore, SecretData, SecretError, ValueError};
 
-/// The address of an HTTP server, without path and query.
+/// The address of an HTTP server, without a path and a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// `http` or `https`.
+    /// The scheme of the URL: `http` or `https`.
     pub scheme: String,
-    /// A name, an IPv4 address, or an IPv6 address in brackets.
+    /// The host: a name, an IPv4 address, or an IPv6 address in brackets.
     pub host: String,
     /// The TCP port.
     pub port: u16,
@@ -21,7 +21,7 @@ impl Url {
     /// Parses `http[s]://host[:port][/]`.
     ///
     /// # Errors
-    /// If the text has another format.
+    /// If the text has another form.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
         let (scheme, rest) = text.trim().split_once("://").ok_or(ValueError::Url)?;
         let default_port = match scheme {
@@ -52,25 +52,27 @@ impl Url {
 /// The gateways of the object store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gateway {
-    /// Gateways outside of the cloud, at these addresses.
+    /// Gateways that run outside of the cloud's releases, at these addresses.
     External {
-        /// The address for the cloud's services.
+        /// The address that the cloud's services use.
         internal: Url,
-        /// The address for users.
+        /// The address that Keystone's catalogue shows to users.
         public: Url,
     },
-    /// Gateways of the chart ceph-rgw.
+    /// Gateways that the chart ceph-rgw runs.
     Chart {
         /// The key of `client.bootstrap-rgw`, with which each gateway creates its own user.
         key: CephxKey,
-        /// The address for users, if the spec contains it.
+        /// The address that Keystone's catalogue shows to users, if the spec contains it.
         public: Option<Url>,
     },
 }
 
 impl Gateway {
-    /// Reads a Secret that describes a Ceph: `rgw_internal` and `rgw_external` (by default the same address), else
-    /// `bootstrap-rgw.key`.
+    /// Reads the gateways from a Secret that describes a Ceph.
+    ///
+    /// The Secret has `rgw_internal` and `rgw_external` for gateways outside of the cloud; if one is missing, both
+    /// addresses are the same. Otherwise it has `bootstrap-rgw.key`, for gateways of the chart.
     ///
     /// # Errors
     /// The key that is missing or malformed.
@@ -92,11 +94,12 @@ impl Gateway {
         }
     }
 
-    /// Reads `status.endpoints` of a `CephObjectStore`. Unencrypted endpoints are preferred, because the services do
-    /// not trust Rook's CA.
+    /// Reads the gateways from `status.endpoints` of the `CephObjectStore` `store`.
+    ///
+    /// Unencrypted endpoints are preferred, because the cloud's services do not trust Rook's CA.
     ///
     /// # Errors
-    /// As long as Rook reports no endpoint.
+    /// If Rook reports no endpoint yet, or one that is not a URL.
     pub fn rook(store: &str, status: &Value) -> Result<Self, NotReady> {
         let lists = ["insecure", "secure"].map(|list| status["endpoints"][list][0].as_str());
         let Some(text) = lists.into_iter().flatten().next() else {
@@ -111,16 +114,16 @@ impl Gateway {
         Ok(Self::External { internal: url.clone(), public: url })
     }
 
-    /// Replaces the address for users by that of the feature, if it has one.
+    /// Sets the address for users to the `publicUrl` of the object store in the spec, if it has one.
     ///
     /// # Errors
-    /// If the feature's `publicUrl` is not a URL.
+    /// If `publicUrl` is not a URL.
     pub fn published_by(self, store: &ObjectStore) -> Result<Self, NotReady> {
         self.with_public(store.public_url())
             .map_err(|problem| NotReady::Rook(format!("spec.features.storage.ceph.objectStore.publicUrl: {problem}")))
     }
 
-    /// Replaces the address for users.
+    /// Sets the address for users to `text`; `None` keeps the address.
     ///
     /// # Errors
     /// If the text is not a URL.
@@ -132,7 +135,7 @@ impl Gateway {
         })
     }
 
-    /// Returns the variable `ceph.rgw` of expressions.
+    /// Returns the content of the variable `ceph.rgw` in expressions.
     pub(super) fn variable(&self, ceph: Option<&Ceph>) -> Value {
         match self {
             Self::External { internal, public } => {
@@ -150,7 +153,8 @@ impl Gateway {
         }
     }
 
-    /// Returns the objects that the chart mounts, if it runs the gateways, in its release's namespace.
+    /// Returns the Secret that the chart ceph-rgw mounts in its release's namespace; none if the chart does not run the
+    /// gateways.
     pub fn objects(&self, namespace: &str) -> Vec<Object> {
         let Self::Chart { key, .. } = self else { return Vec::new() };
         let file = format!("[client.bootstrap-rgw]\n    key = {}\n", key.reveal());
@@ -158,16 +162,16 @@ impl Gateway {
         vec![Object { data, ..Self::keyring_object(namespace) }]
     }
 
-    /// Returns the object that the chart mounts, without data.
+    /// Returns the Secret that the chart ceph-rgw mounts, without its data.
     pub fn keyring_object(namespace: &str) -> Object {
         let (namespace, name) = (namespace.to_owned(), KEYRING.to_owned());
         Object { kind: Kind::Opaque, namespace, name, data: BTreeMap::new() }
     }
 }
 
-/// The key of `client.bootstrap-rgw` in a Secret.
+/// The key of a Secret's data under which the key of `client.bootstrap-rgw` is stored.
 const BOOTSTRAP: &str = "bootstrap-rgw.key";
-/// The Secret that the chart mounts it from; upstream's default of `secrets.keyrings.rgw`.
+/// The name of the Secret from which the chart ceph-rgw mounts that key; upstream's default of `secrets.keyrings.rgw`.
 const KEYRING: &str = "os-ceph-bootstrap-rgw-keyring";
 
 #[cfg(test)]
@@ -223,7 +227,11 @@ mod tests {
         let chart = external(&[("bootstrap-rgw.key", KEY)]).unwrap();
         assert!(chart.objects("openstack")[0].data["ceph.keyring"].ends_with(&format!("    key = {KEY}\n")));
         assert!(!format!("{chart:?} {}", chart.variable(None)).contains(KEY));
-        assert_eq!(chart.variable(None).get("public"), None, "no public address is set");
+        assert_eq!(
+            chart.variable(None).get("public"),
+            None,
+            "neither the Secret nor the spec contains a public address"
+        );
         let named = chart.with_public(Some("https://objects.example.org:8443")).unwrap();
         assert_eq!(
             named.variable(None)["public"],

@@ -1,4 +1,4 @@
-//! cephx keys.
+//! Secret keys of Ceph's authentication protocol cephx.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use base64::Engine as _;
 
 use super::ValueError;
 
-/// A well-formed cephx key. Only [`CephxKey::reveal`] returns its text.
+/// A cephx key of valid format. Only [`CephxKey::reveal`] returns its text; debug output redacts it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CephxKey(String);
 
 impl CephxKey {
-    /// Parses a key.
+    /// Parses the text that `ceph auth print-key` prints.
     ///
-    /// The format of Ceph's `CryptoKey::encode` is: type (2 bytes), seconds (4), nanoseconds (4), length (2), all
-    /// little-endian, then the secret of 16 bytes for AES or 32 for AES256K.
+    /// Ceph's `CryptoKey::encode` writes in base64: type (2 bytes), seconds (4), nanoseconds (4) and length (2), all
+    /// little-endian, then the secret. The secret has 16 bytes for AES or 32 for AES256K.
     ///
     /// # Errors
-    /// The error of the format.
+    /// If the text is not base64, or the bytes do not have this format.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
         let text = text.trim();
         let bytes = base64::engine::general_purpose::STANDARD.decode(text).map_err(|_| ValueError::NotBase64)?;
@@ -30,14 +30,14 @@ impl CephxKey {
         Ok(Self(text.to_owned()))
     }
 
-    /// Returns a well-formed placeholder key: type 1, no time, 16 zeros.
+    /// Returns a key of valid format that is not secret: type 1, no time, 16 zeros.
     pub(super) fn placeholder() -> Self {
         let mut bytes = [0; 28];
         (bytes[0], bytes[10]) = (1, 16);
         Self(base64::engine::general_purpose::STANDARD.encode(bytes))
     }
 
-    /// Returns the key's text. Only use it for the data of a Secret.
+    /// Returns the key's text. Use it only for the data of a Secret, for a digest, or to redact the key in other texts.
     pub fn reveal(&self) -> &str {
         &self.0
     }

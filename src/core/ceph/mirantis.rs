@@ -1,18 +1,21 @@
-//! The layout of Mirantis' Secret `openstack-ceph-keys`, to migrate clouds.
+//! Reads Secrets in the layout of Mirantis' `openstack-ceph-keys`, so that clouds can be migrated to osdpl.
 
 use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name};
 
-/// The consumers in this layout. Cinder's user also makes backups, in the pool with that role.
+/// The consumers that this layout has. Cinder's user also makes backups, in its pool with the role `backup`.
 const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
 
-/// Reads `mon_endpoints` (`ip:port,…`) and `nova`, `cinder`, `glance`, `manila` as
-/// `client.<user>;<key>;<pool>:<role>:<device class>;…`, in which a newline may follow the key. `client.admin` is
-/// ignored.
+/// Reads a Secret in Mirantis' layout.
+///
+/// * `mon_endpoints` lists the monitors as `ip:port,…`.
+/// * `nova`, `cinder`, `glance` and `manila` each have the form `client.<user>;<key>;<pool>:<role>:<device class>;…`. A
+///   newline may follow the key.
+/// * `client.admin` is ignored.
 ///
 /// # Errors
-/// The first missing or malformed key.
+/// The first key that is missing or malformed.
 pub fn mirantis(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, SecretError> {
     let source = SecretData { object, data };
     let monitors = source.parsed("mon_endpoints", Monitors::parse(source.required("mon_endpoints")?))?;

@@ -1,20 +1,23 @@
-//! Addresses of Ceph monitors.
+//! Addresses of Ceph's monitors.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::ValueError;
 
-/// The monitors' addresses in the format of `mon_host`. They are sorted, so that another order is not a change.
+/// The addresses of all monitors, in the format of `mon_host`. They are sorted, so that another order does not count as
+/// a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitors(Vec<String>);
 
 impl Monitors {
-    /// Parses addresses separated by commas, spaces or newlines: `10.0.0.1`, `10.0.0.1:6789`, `[fd00::1]:6789`,
-    /// `v2:10.0.0.1:3300/0`, and a monitor's address vector `[v2:10.0.0.1:3300/0,v1:10.0.0.1:6789/0]`.
+    /// Parses addresses that are separated by commas, spaces or newlines.
+    ///
+    /// An address is written as `10.0.0.1`, `10.0.0.1:6789`, `[fd00::1]:6789`, `v2:10.0.0.1:3300/0`, or as the address
+    /// vector of a monitor: `[v2:10.0.0.1:3300/0,v1:10.0.0.1:6789/0]`.
     ///
     /// # Errors
-    /// The number of the invalid address, from 1.
+    /// The position of the first invalid address in the text, from 1; or that there is no address.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
         let mut found = Vec::new();
         for (index, entry) in entries(text).into_iter().enumerate() {
@@ -28,7 +31,7 @@ impl Monitors {
         if found.is_empty() { Err(ValueError::Empty) } else { Ok(Self(found)) }
     }
 
-    /// Returns an address reserved for documentation (RFC 5737).
+    /// Returns a placeholder: an address that is reserved for documentation (RFC 5737).
     pub(super) fn example() -> Self {
         Self(vec!["192.0.2.1:6789".into()])
     }
@@ -40,7 +43,7 @@ impl fmt::Display for Monitors {
     }
 }
 
-/// Splits the text into monitors. Commas inside of brackets belong to one monitor.
+/// Splits the text into monitors. A comma inside of brackets does not separate monitors.
 fn entries(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let pieces = text.split(|c: char| {
@@ -63,7 +66,7 @@ fn is_entry(entry: &str) -> bool {
     }
 }
 
-/// Whether a text is `[v1:|v2:]ip[:port][/nonce]`. With a protocol the port is required.
+/// Whether a text is `[v1:|v2:]ip[:port][/nonce]`. With `v1:` or `v2:`, the port is required.
 fn is_address(text: &str) -> bool {
     let with_protocol = text.strip_prefix("v1:").or_else(|| text.strip_prefix("v2:"));
     let (address, nonce) =

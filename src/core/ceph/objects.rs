@@ -1,43 +1,44 @@
-//! The objects that the operator writes for the charts.
+//! The `ConfigMap`s and Secrets with Ceph's settings and keys that the operator writes for the charts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, fsid_of, setting};
 
-/// A kind of object.
+/// The kind of an object that charts mount, and for a Secret its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A ConfigMap with `ceph.conf`.
+    /// A `ConfigMap` with `ceph.conf`.
     ConfigMap,
-    /// A Secret with a key, of the type that charts create.
+    /// A Secret with a user's key, of the type that the charts' own Jobs give to such a Secret.
     Secret,
-    /// A Secret of type Opaque.
+    /// A Secret of type `Opaque`.
     Opaque,
 }
 
 impl Kind {
-    /// Returns the name of the kind in Kubernetes.
+    /// Returns the kind's name in Kubernetes.
     pub fn name(self) -> &'static str {
         if self == Self::ConfigMap { "ConfigMap" } else { "Secret" }
     }
 }
 
-/// An object that charts mount.
+/// A `ConfigMap` or Secret that charts mount.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Object {
-    /// Its kind.
+    /// The kind of the object.
     pub kind: Kind,
-    /// Its namespace.
+    /// The namespace of the object.
     pub namespace: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// The data.
+    /// The data of the object, not encoded; empty if only the name matters.
     pub data: BTreeMap<String, String>,
 }
 
 impl Object {
-    /// Returns an error if the existing data belongs to another Ceph. If the charts switched to the described Ceph, the
-    /// cloud would lose access to all its data.
+    /// Returns an error if the existing object contains the fsid of another Ceph than this one.
+    ///
+    /// If the charts switched to the other Ceph, the cloud would lose access to all its data.
     pub fn other_ceph_error(&self, existing: &BTreeMap<String, String>) -> Option<NotReady> {
         let fsid =
             |data: &BTreeMap<String, String>| data.get("ceph.conf").and_then(|text| fsid_of(text)).map(str::to_owned);
@@ -46,9 +47,11 @@ impl Object {
         (found != in_use).then_some(NotReady::OtherCeph { found, in_use, map })
     }
 
-    /// Whether an object that someone else made has equivalent data and may be kept, as in an adopted cloud.
+    /// Whether an object that someone else created has equivalent data, so that the operator may keep it in an adopted
+    /// cloud.
     ///
-    /// Of the Secrets that upstream's Jobs write, charts read only `key`. The keyring file is an addition of osdpl.
+    /// In the Secrets that upstream's Jobs write, charts read only `key`. Only nova's pods need the keyring file, which
+    /// osdpl adds.
     pub fn is_equivalent_to(&self, existing: &BTreeMap<String, String>) -> bool {
         let conf = |data: &BTreeMap<String, String>| {
             let text = data.get("ceph.conf")?;
@@ -75,14 +78,14 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// Prints no data, because Secrets must not be shown.
+/// Prints the keys of the data without the values, because Secrets must not be shown.
 impl std::fmt::Debug for Object {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{self} with {:?}", self.data.keys().collect::<Vec<_>>())
     }
 }
 
-/// Returns the releases that mount a consumer's key, including that of its own service.
+/// Returns the releases whose pods mount the key of a consumer.
 fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
     match consumer {
         Consumer::Glance => &["glance"],
@@ -95,9 +98,10 @@ fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
     }
 }
 
-/// Returns every object that the desired releases mount, each in its release's namespace. `releases` maps the
-/// catalogue's names to namespaces. For consumers without a release in the catalogue, objects are created in
-/// `namespace`, the resource's own, for charts that a person installs.
+/// Returns every object that the desired releases mount, in the namespace of each release.
+///
+/// `releases` maps the catalogue's names of releases to namespaces. The catalogue has no releases for some consumers.
+/// Their objects are created in `namespace`, that of the resource, for charts that a person installs.
 pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let mut objects = Objects::new();
     for (consumer, user) in &ceph.users {
@@ -117,8 +121,9 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
     objects.into_values().collect()
 }
 
-/// Returns the Secrets that the charts' own Jobs write under the names of the operator's objects. They must not be
-/// reverted.
+/// Returns the Secrets that the charts' own Jobs write under the names of the operator's objects, without data.
+///
+/// The operator must not revert or delete them. `releases` maps the catalogue's names of releases to namespaces.
 pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let names = ceph.admin.iter().flat_map(|_| Consumer::ALL).map(Consumer::keyring);
     let in_each_namespace = |name: &'static str| {
@@ -132,12 +137,13 @@ pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<
     names.flat_map(in_each_namespace).collect()
 }
 
-/// Returns the objects that releases may mount, whatever their values, without data. `releases` maps the catalogue's
-/// names to namespaces.
+/// Returns the objects that releases mount or, with other values, could mount, without data.
+///
+/// `releases` maps the catalogue's names of releases to namespaces.
 pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let consumers = Consumer::ALL.into_iter().map(|consumer| {
         let releases: &[&str] = match consumer {
-            // Glance may store images in volumes.
+            // Glance mounts cinder's key if it stores images in volumes.
             Consumer::Cinder => &["cinder", "glance", "libvirt"],
             Consumer::Nova => &["libvirt", "nova"],
             Consumer::Glance => &["glance"],
@@ -160,12 +166,13 @@ pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     objects.into_values().collect()
 }
 
-/// The releases that may mount objects of Ceph.
+/// The catalogue's names of the releases that may mount objects of Ceph.
 const ALL: [&str; 4] = ["glance", "cinder", "nova", "libvirt"];
 
+/// Objects by kind, namespace and name, so that each is created once.
 type Objects = BTreeMap<(Kind, String, &'static str), Object>;
 
-/// Adds `ceph.conf` and a Secret in one namespace.
+/// Adds the `ConfigMap` with `ceph.conf` and a Secret in one namespace.
 fn add(objects: &mut Objects, ceph: &Ceph, namespace: &str, secret: (&'static str, BTreeMap<String, String>)) {
     let conf = BTreeMap::from([("ceph.conf".to_owned(), ceph.configuration())]);
     for (kind, (name, data)) in [(Kind::ConfigMap, (CONFIG_MAP, conf)), (Kind::Secret, secret)] {
@@ -174,7 +181,8 @@ fn add(objects: &mut Objects, ceph: &Ceph, namespace: &str, secret: (&'static st
     }
 }
 
-/// Returns `key`, which the charts' scripts read, and a keyring file for pods that mount it directly.
+/// Returns the data of a user's Secret: `key`, which the charts' scripts read, and a keyring file for pods that mount
+/// it.
 fn keyring(user: &User) -> BTreeMap<String, String> {
     let key = user.key.reveal();
     let file = format!("[client.{}]\n    key = {key}\n", user.name);
@@ -198,7 +206,7 @@ mod tests {
         let matches = |text: &str| ours.is_equivalent_to(&object(Kind::ConfigMap, CONFIG_MAP, "ceph.conf", text).data);
         assert!(
             matches("[global]\ncephx = true\nmon host = 10.0.0.2:6789, 10.0.0.1:6789\n"),
-            "the format of upstream's Job"
+            "the format in which upstream's Job writes ceph.conf"
         );
         assert!(matches(&format!("[global]\nfsid={}\nmon_host=10.0.0.1:6789,10.0.0.2:6789", fsid.to_uppercase())));
         for other in ["", "[global]\n", "mon_host = 10.0.0.1:6789", "mon_host = mon.example.org"] {
@@ -212,7 +220,10 @@ mod tests {
         assert!(!ours.is_equivalent_to(&object(Kind::Secret, keyring, "key", "k2").data));
         assert!(!ours.is_equivalent_to(&object(Kind::Secret, keyring, "other", "k1").data));
         let nova = object(Kind::Secret, Consumer::Nova.keyring(), "key", "k1");
-        assert!(!nova.is_equivalent_to(&nova.data), "nova's pods mount the keyring file");
+        assert!(
+            !nova.is_equivalent_to(&nova.data),
+            "nova's pods mount the keyring file, which only the operator writes"
+        );
     }
 
     #[test]

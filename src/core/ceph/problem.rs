@@ -1,79 +1,80 @@
-//! Errors of a Secret, with messages that never quote its values.
+//! Errors of a Secret that describes a Ceph. The messages never quote its values.
 
 use std::collections::BTreeMap;
 
-/// The reason why a Secret does not describe a Ceph cluster. It never contains values of the Secret.
+/// The reason why a Secret does not describe a Ceph cluster, without values of the Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Secret {object}, key {key}: {error}")]
 pub struct SecretError {
-    /// The Secret: `namespace/name`.
+    /// The Secret with the error: `namespace/name`.
     pub object: String,
-    /// The key in its data.
+    /// The key of the Secret's data whose value is missing or malformed.
     pub key: String,
-    /// The problem and the remedy.
+    /// The problem with the value, and the remedy.
     pub error: ValueError,
 }
 
-/// A problem with the value of a key.
+/// The problem with the value of a key in a Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// The key does not exist.
+    /// The Secret does not have the key.
     #[error("is missing; add it")]
     Missing,
-    /// There are only spaces and newlines.
+    /// The value contains only spaces and newlines.
     #[error("is empty; fill it in, or remove the key where it is optional")]
     Empty,
-    /// It is not UTF-8 text.
+    /// The value is not UTF-8 text.
     #[error("is not UTF-8 text; store the text itself (kubectl encodes it once, `data` is not encoded twice)")]
     NotText,
-    /// It is not base64.
+    /// The value should be a cephx key, and is not base64.
     #[error(
         "is not a cephx key: not base64; store the one word that `ceph auth print-key` prints, without [client…] and `key =`"
     )]
     NotBase64,
-    /// It is base64 of something else.
+    /// The value should be a cephx key, and is base64 of bytes in another format.
     #[error(
         "is not a cephx key: it has the wrong length and may be truncated; store what `ceph auth print-key` prints"
     )]
     NotCephx,
-    /// It is not a UUID.
+    /// The value should be a UUID.
     #[error("is not a UUID; store what `ceph fsid` prints")]
     NotUuid,
-    /// An address is invalid.
+    /// The address of a monitor is invalid. The number is its position in the value, from 1.
     #[error(
         "address {0} is invalid; write ip, ip:port, [ipv6]:port or [v2:ip:port/0,v1:ip:port/0], separated by commas"
     )]
     Address(usize),
-    /// The user name is invalid.
+    /// The value should be the name of a Ceph user, and contains a character that is not allowed.
     #[error("is not a Ceph user name; use letters, digits and . _ -")]
     UserName,
-    /// The pool name has characters that are not allowed in values.
+    /// The value should be the name of a pool, and contains a character that is not allowed.
     #[error("is not a Ceph pool name; use letters, digits and . _ -")]
     PoolName,
-    /// There are too few fields in Mirantis' layout.
+    /// The value in Mirantis' layout has too few fields.
     #[error("is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all of it")]
     Fields,
-    /// A pool in Mirantis' layout is malformed.
-    #[error("pool {0} is not of the form <pool>:<role>:<device class>")]
+    /// A pool in Mirantis' layout does not have three valid fields. The number is its position in the value, from 1.
+    #[error("pool {0} is not of the form <pool>:<role>:<device class>; correct it")]
     PoolFields(usize),
-    /// A user has two keys.
+    /// Two services have the same user with different keys.
     #[error("differs from another service's key for the same user; a user has only one key: correct one of them")]
     OtherKey,
-    /// It is not the address of an HTTP server.
+    /// The value should be the address of an HTTP server.
     #[error("is not a URL of the form http[s]://host[:port], without a path")]
     Url,
-    /// The spec has an object store, but its gateways are not described.
+    /// The spec has an object store, but the Secret describes no gateways.
     #[error(
         "is missing, but features.storage.ceph.objectStore needs it; set the gateways' URL, or bootstrap-rgw.key for gateways of the chart ceph-rgw"
     )]
     NoGateway,
-    /// There are no users.
+    /// The Secret has the key of no service.
     #[error("is missing, and so are the keys of all other services; set the key of at least one service")]
     NoUsers,
 }
 
-/// The data of a Secret.
+/// The data of a Secret, with its name for errors.
 pub(super) struct SecretData<'a> {
+    /// The Secret: `namespace/name`.
     pub object: &'a str,
     pub data: &'a BTreeMap<String, Vec<u8>>,
 }
@@ -83,8 +84,10 @@ impl<'a> SecretData<'a> {
         SecretError { object: self.object.to_owned(), key: key.to_owned(), error: complaint }
     }
 
-    /// Returns the text of a key without surrounding spaces and newlines, which `kubectl create secret --from-file`
-    /// adds.
+    /// Returns the text of a key; `None` if the Secret does not have the key.
+    ///
+    /// Surrounding spaces and newlines are removed: a file that a person stores with `kubectl create secret
+    /// --from-file` ends with a newline.
     pub fn text(&self, key: &str) -> Result<Option<&'a str>, SecretError> {
         let Some(bytes) = self.data.get(key) else { return Ok(None) };
         let text = std::str::from_utf8(bytes).map_err(|_| self.problem(key, ValueError::NotText))?.trim();

@@ -1,9 +1,10 @@
-//! A Ceph that Rook runs in the same Kubernetes cluster: the objects requested from Rook, and the settings read from
-//! it.
+//! A Ceph that Rook runs in the same Kubernetes cluster: the objects that osdpl requests from Rook, and the settings
+//! that it reads from Rook.
 //!
-//! Each service has its own user with minimal rights. `client.admin`'s key is only read if the spec allows it. Sources:
-//! Rook's `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints`, its Secret `rook-ceph-mon`, and the Secrets
-//! `rook-ceph-client-<name>` that it creates for `CephClient`s.
+//! Each service has its own user with minimal rights. osdpl reads the key of `client.admin` only if the spec allows it.
+//!
+//! osdpl uses Rook's API `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints`, its Secret `rook-ceph-mon`, and
+//! the Secrets `rook-ceph-client-<name>` that Rook creates for `CephClient`s.
 
 mod cluster;
 mod read;
@@ -19,32 +20,33 @@ use super::Consumer;
 /// The ConfigMap in which Rook stores the monitors' addresses.
 pub const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 
-/// The Secret in which Rook stores `client.admin`'s key (`ceph-username`, `ceph-secret`).
+/// The Secret in which Rook stores the name and the key of `client.admin` (`ceph-username`, `ceph-secret`).
 const MONITORS: &str = "rook-ceph-mon";
 
-/// The feature's settings for Rook.
+/// The settings for Rook in the feature `storage` (`features.storage.ceph`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RookSettings {
-    /// Rook's namespace.
+    /// The namespace in which Rook runs Ceph.
     pub namespace: String,
-    /// Whether the charts get `client.admin`'s key and create pools and users themselves.
+    /// Whether the charts get the key of `client.admin` and create pools and users themselves.
     pub admin: bool,
+    /// The settings of single pools, by the pool's name.
     pools: Map<String, Value>,
 }
 
-/// An object of `ceph.rook.io/v1`.
+/// An object of `ceph.rook.io/v1` that osdpl requests from Rook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// `CephBlockPool`, `CephFilesystem` or `CephClient`.
+    /// The kind: `CephBlockPool`, `CephFilesystem` or `CephClient`.
     pub kind: &'static str,
-    /// The name of the pool, file system or user.
+    /// The name of the object, which is also that of the pool, file system or user.
     pub name: String,
-    /// The desired spec.
+    /// The desired `spec` of the object.
     pub spec: Value,
 }
 
 impl Consumer {
-    /// Returns the name of its pool, which is also its key in the feature.
+    /// Returns the name of the consumer's pool, under which the feature contains the pool's settings.
     pub(super) fn rook_pool(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -58,7 +60,7 @@ impl Consumer {
 }
 
 impl RookSettings {
-    /// Reads `features.storage.ceph`, whose schema was checked. `None` in another mode.
+    /// Reads `features.storage.ceph`, which the feature's schema has validated; `None` if its mode is not `rook`.
     pub fn from_feature(feature: &Value) -> Option<Self> {
         let namespace = feature["rook"]["namespace"].as_str().unwrap_or("rook-ceph").to_owned();
         let pools = feature["rook"]["pools"].as_object().cloned().unwrap_or_default();
@@ -66,8 +68,8 @@ impl RookSettings {
         (feature["mode"] == "rook").then_some(Self { namespace, admin, pools })
     }
 
-    /// Returns the names of Rook's Secrets with keys that may be read, for all consumers. `client.admin`'s is only read
-    /// if the charts get it.
+    /// Returns the names of Rook's Secrets that osdpl may read: those of all consumers' users or, if the charts get the
+    /// key of `client.admin`, only the Secret with this key.
     pub fn secrets(&self) -> BTreeSet<String> {
         if self.admin {
             return [MONITORS.to_owned()].into();
@@ -80,7 +82,7 @@ impl RookSettings {
         format!("rook-ceph-client-{user}")
     }
 
-    /// Returns the objects for these consumers; none if the charts create pools and users themselves.
+    /// Returns the pools, file systems and users to request for these consumers; none if the charts create them.
     pub fn manifests(&self, consumers: &BTreeSet<Consumer>) -> Vec<Manifest> {
         if self.admin {
             return Vec::new();
@@ -124,7 +126,7 @@ impl RookSettings {
     }
 }
 
-/// Returns the consumers of these releases, by the catalogue's names.
+/// Returns the consumers of these releases, which are given by their names in the catalogue.
 pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consumer> {
     let of = |release| match release {
         "glance" => vec![Consumer::Glance],
@@ -137,28 +139,28 @@ pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consum
     releases.flat_map(of).collect()
 }
 
-/// Returns the name of a consumer's Ceph user. Nova uses cinder's.
+/// Returns the name of a consumer's Ceph user. Nova has cinder's user.
 pub(super) fn user(consumer: Consumer) -> &'static str {
     if consumer == Consumer::Nova { Consumer::Cinder.user() } else { consumer.user() }
 }
 
-/// Returns a file system whose data and metadata pools have the settings of this pool.
+/// Returns the `spec` of a file system whose data and metadata pools have the settings of `pool`.
 fn filesystem(pool: &Value) -> Value {
     let mut data = pool.clone();
     data["name"] = "data".into();
     let metadata = json!({"failureDomain": pool["failureDomain"], "replicated": pool["replicated"]});
     json!({
         "metadataPool": metadata, "dataPools": [data], "metadataServer": {"activeCount": 1, "activeStandby": true},
-        // Keep the data when the object is deleted, as for pools.
+        // If someone deletes the object, Ceph keeps the data.
         "preserveFilesystemOnDelete": true,
     })
 }
 
-/// Returns the capabilities of a user.
+/// Returns the capabilities (Ceph's access rights) of a user.
 ///
-/// Manila's driver creates shares only through the manager (see its documentation for `CephFS`). The others follow
-/// Ceph's documentation of RBD with `OpenStack`: full access to their own pools, and for cinder and nova read access to
-/// the images they clone.
+/// Manila's driver creates shares only through Ceph's manager (see its documentation for `CephFS`). The rights of the
+/// other users follow Ceph's documentation of RBD with OpenStack: full access to their own pools, and for cinder and
+/// nova read access to the images that they clone.
 fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
     if name == Consumer::Manila.user() {
         return json!({"mon": "allow r", "mgr": "allow rw"});
@@ -171,7 +173,7 @@ fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
     json!({"mon": "profile rbd", "osd": osd.join(", "), "mgr": own.join(", ")})
 }
 
-/// Whether `live` contains everything in `wanted`. Fields that Rook or the API server added are ignored.
+/// Whether the object `live` contains everything in `wanted`. Fields that Rook or the API server added do not count.
 pub fn contains(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => {

@@ -1,4 +1,4 @@
-//! The Keystone settings for Ceph's object store.
+//! The settings with which Ceph's object store (RGW) validates tokens of Keystone.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,31 @@ use serde_json::{Map, Value, json};
 
 use super::{Kind, Object};
 
-/// The object store of `features.storage.ceph.objectStore`, whose schema was checked.
+/// The object store in `features.storage.ceph.objectStore`, which the feature's schema has validated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectStore {
     feature: Map<String, Value>,
 }
 
-/// The access of the gateways to Keystone.
+/// The Keystone account with which the gateways validate tokens. Contains a password.
 #[derive(Clone)]
 pub struct Keystone {
-    /// The URL without a version: RGW appends `/v3` itself.
+    /// Keystone's URL without a version, because RGW appends `/v3` itself.
     pub url: String,
-    /// The password of [`KEYSTONE_USER`].
+    /// The password of the user [`KEYSTONE_USER`].
     pub password: String,
 }
 
-/// The Keystone user with which gateways validate tokens: upstream's default in the chart ceph-rgw
-/// (`endpoints.identity.auth.swift`), which creates it.
+/// The name of the Keystone user with which gateways validate tokens.
+///
+/// It is upstream's default in the chart ceph-rgw (`endpoints.identity.auth.swift`), which creates the user.
 pub const KEYSTONE_USER: &str = "swift";
-/// Its project, and the domain of both; upstream's defaults. Rook requires the same domain for both.
+/// The name of that user's project, and of the domain of both: upstream's defaults. Rook requires that user and project
+/// have the same domain.
 const PROJECT: &str = "service";
 
 impl ObjectStore {
-    /// Reads `features.storage.ceph`. `None` if there is no object store.
+    /// Reads `features.storage.ceph`; `None` if the spec has no object store.
     pub fn from_feature(feature: &Value) -> Option<Self> {
         feature.get("objectStore")?.as_object().cloned().map(|feature| Self { feature })
     }
@@ -37,17 +39,17 @@ impl ObjectStore {
         self.feature.get(key)?.as_str()
     }
 
-    /// Returns the name of the `CephObjectStore`.
+    /// Returns the name of the `CephObjectStore`, to which osdpl adds the settings.
     pub fn name(&self) -> &str {
         self.text("name").unwrap_or_default()
     }
 
-    /// Returns the address for users, if it is not the one that Ceph reports.
+    /// Returns the address of the gateways for users; `None` if it is the one that Ceph's description contains.
     pub(super) fn public_url(&self) -> Option<&str> {
         self.text("publicUrl")
     }
 
-    /// Returns Keystone's address for the gateways, if it is not the cloud's own.
+    /// Returns the address at which the gateways reach Keystone; `None` if it is the cloud's own.
     pub fn keystone_url(&self) -> Option<&str> {
         self.text("keystoneUrl")
     }
@@ -58,8 +60,9 @@ impl ObjectStore {
         roles.unwrap_or_else(|| vec!["admin".to_owned(), "member".to_owned()])
     }
 
-    /// Returns the Secret with the Keystone settings: the keys that Rook reads, and settings for gateways outside of
-    /// the cluster.
+    /// Returns the Secret with the Keystone account.
+    ///
+    /// It contains the keys that Rook reads, and settings for gateways that a person runs outside of the cluster.
     pub fn secret(&self, namespace: &str, deployment: &str, keystone: &Keystone) -> Object {
         let (url, roles) = (format!("{}/v3", keystone.url), self.roles().join(","));
         let known = [
@@ -73,14 +76,15 @@ impl ObjectStore {
             ("OS_USER_DOMAIN_NAME", PROJECT),
             ("rgw_keystone_accepted_roles", &roles),
         ];
-        // Rook reads a CA from this key.
+        // Rook reads the CA with which gateways verify Keystone from this key.
         let ca_bundle = self.text("caBundle").map(|bundle| ("cabundle", bundle));
         let data = known.into_iter().chain(ca_bundle).map(|(key, value)| (key.to_owned(), value.to_owned()));
         let data: BTreeMap<String, String> = data.collect();
         Object { kind: Kind::Opaque, namespace: namespace.to_owned(), name: secret_name(deployment), data }
     }
 
-    /// Returns the fields for the `spec` of the `CephObjectStore` (`ObjectStoreSpec` of Rook's `ceph.rook.io/v1`).
+    /// Returns the fields that osdpl sets in the `spec` of the `CephObjectStore` (`ObjectStoreSpec` in Rook's
+    /// `ceph.rook.io/v1`).
     pub fn settings(&self, deployment: &str, url: &str) -> Value {
         let secret = secret_name(deployment);
         let tenants = self.text("implicitTenants").unwrap_or("true");
@@ -93,7 +97,8 @@ impl ObjectStore {
         let s3 = self.feature.get("s3").and_then(Value::as_bool).unwrap_or(true);
         let mut spec = json!({
             "auth": {"keystone": keystone},
-            // Keystone's catalogue has the account in the URL, and public containers need it.
+            // The URL of Swift in Keystone's catalogue contains the account. Public containers work only with the
+            // account in the URL.
             "protocols": {"swift": {"accountInUrl": true, "urlPrefix": "swift"}, "s3": {"authUseKeystone": s3}},
         });
         if self.text("caBundle").is_some() {
@@ -138,7 +143,7 @@ mod tests {
         let text = |key: &str| secret.data[key].as_str();
         assert_eq!((text("OS_AUTH_TYPE"), text("OS_IDENTITY_API_VERSION")), ("password", "3"));
         assert_eq!((text("OS_USERNAME"), text("OS_PASSWORD")), ("swift", "s3cret"));
-        // Rook requires the same domain for both.
+        // Rook requires that user and project have the same domain.
         assert_eq!(text("OS_PROJECT_DOMAIN_NAME"), text("OS_USER_DOMAIN_NAME"));
         assert!(text("OS_AUTH_URL").ends_with(":5000/v3") && !secret.data.contains_key("cabundle"));
         assert!(!format!("{secret:?}").contains("s3cret"));

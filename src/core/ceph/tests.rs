@@ -2,7 +2,7 @@ use base64::Engine as _;
 
 use super::*;
 
-/// Returns a key in Ceph's format that declares a secret of `length` bytes and contains `written` bytes.
+/// Returns a cephx key that declares a secret of `length` bytes and contains `written` bytes.
 fn key(kind: u8, length: u8, written: usize) -> String {
     let mut bytes = vec![kind, 0, 1, 2, 3, 4, 5, 6, 7, 8, length, 0];
     bytes.extend(std::iter::repeat_n(0xA7, written));
@@ -47,7 +47,7 @@ fn old() -> Data {
     ])
 }
 
-/// Returns the objects for the charts, each with its key and user.
+/// Returns the objects that charts mount, each with the key and the user in it.
 fn mounted(ceph: &Ceph) -> Vec<String> {
     let release = |name| {
         let namespace = if name == "libvirt" { "far" } else { "openstack" };
@@ -123,7 +123,8 @@ fn parses_addresses_in_every_form() {
     }
 }
 
-/// Returns the complaint about a bad value, and asserts that nothing of the value is in it.
+/// Reads a Secret in which `key` has a bad value, or none, and returns the message about it. Asserts that the message
+/// contains nothing of the Secret's values.
 fn complaint_of(
     read: fn(&str, &Data) -> Result<Ceph, SecretError>,
     mut data: Data,
@@ -229,7 +230,7 @@ fn redacts_keys_in_debug_output() {
     assert!(!shown.contains(&aes()) && shown.contains("[redacted]"), "{shown}");
 }
 
-/// Returns the documented Secret with additional keys.
+/// Reads a Secret in the documented layout that has these keys in addition.
 fn with(pairs: &[(&str, &str)]) -> Result<Ceph, SecretError> {
     external("openstack/ceph", &good().into_iter().chain(data(pairs)).collect())
 }
@@ -242,7 +243,7 @@ fn nova_uses_cinders_user_without_its_own_key() {
     let own = with(&[("nova.pool", "vms"), ("nova.key", &aes())]).unwrap();
     assert_eq!((&*own.users[&Consumer::Nova].name, own.has_own_nova()), ("nova", true));
     let keyrings = mounted(&own).into_iter().filter(|description| description.contains("nova-rbd-keyring")).count();
-    assert_eq!(keyrings, 2, "libvirt needs it as well, in its own namespace");
+    assert_eq!(keyrings, 2, "nova and libvirt, in another namespace, both mount nova's key");
 }
 
 #[test]
@@ -266,9 +267,17 @@ fn variables_have_digests_and_no_keys() {
     };
     let old = digests(&before);
     let moved = digests(&variables_of(&[("nova.pool", "vms"), ("mon_host", "10.0.0.9")]));
-    assert_eq!(moved.each_ref().map(|one| old.contains(one)), [false, false, false, true], "libvirt has no ceph.conf");
+    assert_eq!(
+        moved.each_ref().map(|one| old.contains(one)),
+        [false, false, false, true],
+        "new monitors change the digest of all but libvirt, which mounts no ceph.conf"
+    );
     let rotated = digests(&variables_of(&[("nova.pool", "vms"), ("cinder.key", &key(1, 32, 32))]));
-    assert_eq!(rotated.each_ref().map(|one| old.contains(one)), [true, false, false, false], "glance has its own key");
+    assert_eq!(
+        rotated.each_ref().map(|one| old.contains(one)),
+        [true, false, false, false],
+        "cinder's new key changes the digest of all but glance, which has its own key"
+    );
 }
 
 #[test]

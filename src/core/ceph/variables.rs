@@ -1,16 +1,18 @@
-//! The variables of Ceph in expressions: names and digests, never a key.
+//! The variable `ceph` of expressions: names of users and pools, and digests of keys, but never a key.
 
 use serde_json::{Map, Value, json};
 
 use super::{Ceph, Consumer, User, rook};
 use osdpl_values::{Values, digest};
 
-/// Returns the variable `ceph`.
+/// Returns the content of the variable `ceph`.
 ///
-/// Each consumer with a user has `user`, `pool` and `digest`, which changes with the objects that the consumer's pods
-/// mount. For nova, `own` is whether its user differs from that of volumes. For libvirt there are `user`, `secret` and
-/// `digest`. If the charts create pools and users themselves, there is no `ceph.libvirt`, but `ceph.admin.digest`, and
-/// `replicas` for each consumer.
+/// * Each consumer with a user has `user`, `pool` and `digest`. The digest changes with the objects that the consumer's
+///   pods mount.
+/// * `ceph.nova.own` is whether nova's user differs from the user for volumes.
+/// * `ceph.libvirt` has `user`, `secret` and `digest`.
+/// * If the charts create pools and users themselves, there is no `ceph.libvirt`. Instead there are
+///   `ceph.admin.digest`, and `replicas` of each consumer.
 pub fn variables(ceph: &Ceph) -> Values {
     let configuration = ceph.configuration();
     let digest_of = |user: &User| short_digest([configuration.as_str(), user.key.reveal()]);
@@ -34,7 +36,8 @@ pub fn variables(ceph: &Ceph) -> Values {
     }
     let main = ceph.volume_consumer().and_then(|consumer| Some((consumer, ceph.user(consumer)?)));
     if let Some((consumer, user)) = main {
-        // Libvirt reads no ceph.conf: nova passes the monitors with each disk.
+        // The digest for libvirt contains only keys. Libvirt reads no ceph.conf, because nova passes the monitors with
+        // each disk.
         let own = ceph.user(Consumer::Nova).filter(|_| ceph.has_own_nova());
         let keys = [Some(user), own].into_iter().flatten().map(|user| user.key.reveal());
         let entry = json!({"user": user.name, "secret": consumer.keyring(), "digest": short_digest(keys)});
@@ -49,20 +52,20 @@ fn short_digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> Value {
     text.into()
 }
 
-/// Whether an expression uses the variable `ceph`, and not the feature of that name.
+/// Whether an expression reads the variable `ceph`. The feature's field `features.storage.ceph` does not count.
 pub fn uses_ceph(expression: &str) -> bool {
     let mut matches = expression.match_indices("ceph.");
     matches.any(|(position, _)| !expression[..position].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)))
 }
 
-/// Returns the names in an expression's `ceph.<name>`.
+/// Returns each `<name>` that an expression reads as `ceph.<name>`.
 pub fn ceph_names_in(expression: &str) -> impl Iterator<Item = &str> {
     let occurrences = expression.split("ceph.").skip(1);
     occurrences.map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default())
 }
 
 impl Consumer {
-    /// Returns the consumer whose user has this name in expressions.
+    /// Returns the consumer whose user has this name below `ceph` in expressions; nova for `libvirt`.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "libvirt" => Some(Self::Nova),

@@ -1,26 +1,26 @@
-//! Reads the status of a `CephCluster`.
+//! Reads the status of Rook's `CephCluster`.
 
 use serde_json::Value;
 
 use super::super::{NotReady, is_uuid};
 
-/// The status of a `CephCluster` (`ClusterStatus` of Rook's `ceph.rook.io/v1`).
+/// The status of a `CephCluster` (`ClusterStatus` in Rook's `ceph.rook.io/v1`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// Its namespace and name: `namespace/name`.
+    /// The namespace and name of the `CephCluster`: `namespace/name`.
     pub path: String,
-    /// `status.phase`: `Ready`, or `Connected` for an external Ceph; empty before the first reconcile by Rook.
+    /// `status.phase`: `Ready`, or `Connected` for a Ceph that Rook does not run; empty before Rook's first reconcile.
     pub phase: String,
-    /// `status.message`: Rook's current activity.
+    /// `status.message`: what Rook is doing.
     pub message: String,
-    /// `status.ceph.health`: `HEALTH_OK`, `HEALTH_WARN`, `HEALTH_ERR`; empty until Ceph has responded.
+    /// `status.ceph.health`: `HEALTH_OK`, `HEALTH_WARN` or `HEALTH_ERR`; empty until Ceph has responded to Rook.
     pub health: String,
-    /// `status.ceph.fsid`, a UUID in lower case.
+    /// `status.ceph.fsid`, the cluster's UUID in lower case; `None` until Rook reports it.
     pub fsid: Option<String>,
 }
 
 impl Cluster {
-    /// Reads an object. Missing fields are empty.
+    /// Reads the status of a `CephCluster` from the object. Missing fields become empty texts.
     pub fn from_object(namespace: &str, name: &str, object: &Value) -> Self {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let fsid = text("/status/ceph/fsid").to_ascii_lowercase();
@@ -33,7 +33,8 @@ impl Cluster {
         }
     }
 
-    /// Returns the reason why the cluster does not work. Settings that were read from it are still valid.
+    /// Returns the reason why the cluster does not work; `None` if it does. Settings that were read before are still
+    /// valid.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let path = &self.path;
         if !matches!(self.phase.as_str(), "Ready" | "Connected") {
@@ -49,10 +50,10 @@ impl Cluster {
     }
 }
 
-/// Returns the cluster of a namespace. Rook supports only one per namespace.
+/// Returns the `CephCluster` of a namespace, with its fsid. Rook supports only one cluster per namespace.
 ///
 /// # Errors
-/// If the object or its fsid is missing.
+/// If there is no cluster, or Rook does not report its fsid yet.
 pub fn only(namespace: &str, clusters: Result<Vec<Cluster>, String>) -> Result<(Cluster, String), NotReady> {
     let clusters = clusters.map_err(NotReady::Rook)?;
     let none = || {

@@ -1,4 +1,4 @@
-//! Reads keys and monitors from Rook's objects.
+//! Reads the keys of users and the addresses of monitors from Rook's objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,14 +6,17 @@ use super::super::{Admin, Ceph, CephxKey, Consumer, Layout, Monitors, NotReady, 
 use super::cluster::{Cluster, only};
 use super::{ENDPOINTS, MONITORS, RookSettings, user};
 
+/// The data of a `ConfigMap` or Secret.
 type Data = BTreeMap<String, Vec<u8>>;
 
 impl RookSettings {
-    /// Reads Rook's objects.
+    /// Reads the settings of a Ceph from Rook's objects.
     ///
-    /// These are its `CephCluster`s, the data of [`ENDPOINTS`], and of each user's Secret or, if the charts get
-    /// `client.admin`'s key, of [`MONITORS`]; each may be an error. Returns the Ceph, or the reason why it is not ready
-    /// or malformed, and the cluster if it is known.
+    /// `clusters` are the `CephCluster`s of Rook's namespace. `data` returns the data of [`ENDPOINTS`] and of Rook's
+    /// Secrets by the object's name: the Secret of each user or, if the charts get the key of `client.admin`,
+    /// [`MONITORS`]. Each object can be an error instead.
+    ///
+    /// Returns the settings, or the reason why they are not ready or malformed, and the `CephCluster` if it is known.
     pub fn read(
         &self,
         consumers: &BTreeSet<Consumer>,
@@ -98,7 +101,7 @@ fn text(data: &Data, key: &str) -> Result<String, ValueError> {
     std::str::from_utf8(bytes).map(|text| text.trim().to_owned()).map_err(|_| ValueError::NotText)
 }
 
-/// Removes the names from `a=10.0.0.1:6789,b=10.0.0.2:6789`.
+/// Removes the monitors' names from Rook's notation `a=10.0.0.1:6789,b=10.0.0.2:6789`.
 fn addresses(text: &str) -> String {
     let address = |entry: &str| entry.split_once('=').map_or(entry, |(_, address)| address).to_owned();
     text.split(',').map(address).collect::<Vec<_>>().join(",")

@@ -46,7 +46,7 @@ fn cluster(phase: &str, health: &str) -> Cluster {
     Cluster::from_object("deep", "main", &json!({"status": status}))
 }
 
-/// Reads Rook's objects, one of which is missing or has other data.
+/// Reads Rook's objects. `change` names one that does not exist (`None`) or contains only this key and value.
 fn read(rook: &RookSettings, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, NotReady> {
     let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
     let answer = rook.read(&consumers(["glance", "nova"].into_iter()), clusters, |name| {
@@ -108,7 +108,7 @@ fn reports_missing_and_unhealthy_clusters() {
     assert!(trouble("", "").unwrap().contains("is not reconciled yet"));
 }
 
-/// Returns a Rook whose charts get `client.admin`'s key.
+/// Returns settings with which the charts get the key of `client.admin`.
 fn with_admin() -> RookSettings {
     let feature = json!({"access": "admin", "namespace": "deep", "pools": {"images": {"replicas": 2}}});
     RookSettings::from_feature(&json!({"mode": "rook", "rook": feature})).unwrap()
@@ -128,7 +128,7 @@ fn reads_the_admin_key_only_on_request() {
         (&json!("glance"), &json!("images"), &json!(2))
     );
     assert_eq!((&values["nova"]["user"], &values["nova"]["own"]), (&json!("cinder"), &json!(false)));
-    assert!(!values.contains_key("libvirt"), "instances use keys that are unknown here");
+    assert!(!values.contains_key("libvirt"), "the charts create the users, so osdpl does not know the key for libvirt");
     assert_ne!(values["admin"]["digest"], glance["digest"], "glance does not mount the admin's key");
     let releases = [("glance", "openstack"), ("nova", "openstack")].into();
     let written: Vec<String> = desired_objects(&ceph, "openstack", &releases).iter().map(Object::to_string).collect();
