@@ -1,7 +1,7 @@
-//! The custom resource: the desired state ([`OpenStackDeploymentSpec`]) and the observed state
-//! ([`OpenStackDeploymentStatus`]).
+//! The custom resources: `OpenStackDeployment` with the desired state ([`OpenStackDeploymentSpec`]) and the observed
+//! state ([`OpenStackDeploymentStatus`]) of a cloud, and [`NodeMaintenance`].
 //!
-//! Pure module. The CRD in `crds/` is generated from these types by `osdpl crd`, and a test compares them.
+//! Pure module. `osdpl crd` generates the CRDs in `crds/` from these types, and a test compares them.
 
 mod cause;
 mod choice;
@@ -34,31 +34,33 @@ pub use status::{
 
 /// The field manager of the operator's writes, and the value of `app.kubernetes.io/managed-by` on its objects.
 pub const MANAGER: &str = "osdpl";
-/// The annotation that approves a waiting plan. The value is the hash that the status and `osdpl plan` show.
+/// The annotation with which a person approves waiting changes. Its value is the hash that the status and `osdpl plan`
+/// show.
 pub const APPROVE: &str = "osdpl.dev/approve";
-/// The annotation that adopts running releases which others installed: names of releases separated by commas, or `all`.
+/// The annotation that adopts running releases which someone else installed: their names separated by commas, or `all`.
 pub const ADOPT: &str = "osdpl.dev/adopt";
-/// The annotation that repairs a release: names of releases separated by commas, or `all`.
+/// The annotation that repairs releases: their names separated by commas, or `all`.
 ///
-/// Foreign revisions are overwritten, edited and deleted objects are restored, and failures that need a manual fix are
-/// retried soon.
+/// The operator overwrites revisions that it did not create, restores edited and deleted objects, and soon retries
+/// failures that need a manual fix.
 pub const REPAIR: &str = "osdpl.dev/repair";
-/// The annotation with nodes, separated by commas, that are permanently removed. Their hosts are deleted from Nova and
-/// Neutron.
+/// The annotation that names nodes which are permanently removed, separated by commas. The operator deletes their hosts
+/// from Nova and Neutron.
 pub const FORGET_NODES_ANNOTATION: &str = "osdpl.dev/forget-nodes";
-/// The annotation that lets a deletion skip hooks that can never finish: names of releases separated by commas, or
+/// The annotation that names releases whose uninstall skips hooks that can never finish: names separated by commas, or
 /// `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
-/// The finalizer that keeps the resource until its releases are uninstalled.
+/// The finalizer that keeps an `OpenStackDeployment` until its releases are uninstalled.
 pub const FINALIZER: &str = "osdpl.dev/releases";
-/// The annotation on a node with the labels that its roles have set:
+/// The annotation on a node that lists the labels which its roles have set, such as
 /// `openstack-compute-node=enabled,openvswitch=enabled`.
 pub const NODE_LABELS: &str = "osdpl.dev/labels";
-/// The annotation on a node with the name of the NodeMaintenance that cordoned it.
+/// The annotation on a node that names the `NodeMaintenance` which cordoned it.
 pub const NODE_MAINTENANCE: &str = "osdpl.dev/maintenance";
-/// The annotation that retries instances of a NodeMaintenance that could not be migrated. The value is ignored.
+/// The annotation on a `NodeMaintenance` that retries the migration of failed instances. Its value is ignored.
 pub const RETRY: &str = "osdpl.dev/retry";
-/// The finalizer that keeps a NodeMaintenance until its node is returned. It is set before the first action.
+/// The finalizer that keeps a `NodeMaintenance` until the operator has returned its node. The operator sets it before
+/// its first action.
 pub const MAINTENANCE_FINALIZER: &str = "osdpl.dev/maintenance";
-/// The label on every Secret, Service and Endpoints object that the operator creates.
+/// The label on every Secret, Service and Endpoints object that the operator creates. Its value is the resource's name.
 pub const DEPLOYMENT_LABEL: &str = "osdpl.dev/deployment";

@@ -35,7 +35,7 @@ pub struct CauseObject {
     pub name: String,
 }
 
-/// `StatefulSet openstack/mariadb-server`
+/// Formats the object as `StatefulSet openstack/mariadb-server`.
 impl fmt::Display for CauseObject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, namespace, name } = self;

@@ -1,4 +1,4 @@
-//! Enumerations of the spec.
+//! Enumerations that fields of the spec have as their type.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The resource that takes a node out of a cloud for maintenance, and returns it.
+//! The resource `NodeMaintenance`, with which a person takes a node out of a cloud for maintenance and returns it.
 
 #![expect(clippy::duplicated_attributes, reason = "every column has a name and a type")]
 
@@ -236,8 +236,8 @@ pub struct MaintenanceLimits {
 
 /// The condition types of a `NodeMaintenance`.
 pub mod maintenance_condition {
-    /// The node can be drained.
+    /// A person can drain the node: it is cordoned, and its instances have left or may stay.
     pub const READY_TO_DRAIN: &str = "ReadyToDrain";
-    /// It can't continue without a person.
+    /// The maintenance can't continue until a person acts.
     pub const BLOCKED: &str = "Blocked";
 }

@@ -34,7 +34,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Whether nothing is set.
+    /// Whether no field of `spec.nodes` is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

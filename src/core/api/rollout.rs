@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::Approval;
 
-/// The default of the pause after a batch, in seconds.
+/// The pause after each batch if the spec sets none, in seconds.
 const PAUSE: i32 = 30;
 
 /// The rollout of data plane pods (openvswitch, ovn-controller, libvirt, nova-compute) after a change of their
@@ -30,15 +30,15 @@ pub struct Rollout {
 }
 
 impl Rollout {
-    /// Whether nothing is set.
+    /// Whether no field of `spec.nodes.rollout` is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns the number of nodes per batch, at least one.
+    /// Returns the number of nodes per batch for a component with this number of nodes; at least one.
     ///
-    /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. An invalid one, which the
-    /// API server rejects, counts as 1.
+    /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. A text that is not a
+    /// percentage, which the API server rejects, counts as 1.
     pub(crate) fn batch_size_for(&self, nodes: i32) -> i32 {
         let size = match &self.batch_size {
             None => 1,
@@ -52,7 +52,7 @@ impl Rollout {
         size.max(1)
     }
 
-    /// Returns the pause between batches, in seconds.
+    /// Returns the pause after each batch, in seconds.
     pub fn pause(&self) -> i32 {
         self.pause_seconds.unwrap_or(PAUSE)
     }
@@ -120,7 +120,7 @@ pub enum RolloutPhase {
 }
 
 impl RolloutPhase {
-    /// Whether pods are being recreated or wait for it.
+    /// Whether the rollout still has pods to recreate, even if it waits.
     pub fn is_active(self) -> bool {
         match self {
             Self::Pending | Self::Complete => false,
@@ -128,7 +128,7 @@ impl RolloutPhase {
         }
     }
 
-    /// Whether some pods have been recreated, and more are to follow.
+    /// Whether the operator has recreated some pods in this rollout, and more are to follow.
     pub(crate) fn has_begun(self) -> bool {
         match self {
             Self::Rolling | Self::Pausing | Self::Stopped => true,
@@ -138,7 +138,8 @@ impl RolloutPhase {
 }
 
 fn int_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    // `maxLength` limits the cost of the rule on this field. It has no effect on a number.
+    // `maxLength` limits the cost that the API server estimates for the CEL rule on this field. It has no effect on a
+    // number.
     schemars::json_schema!({ "x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}], "maxLength": 4 })
 }
 

@@ -1,24 +1,28 @@
-//! The CEL rules of the CRDs, which the API server evaluates, each with a message that says what to do.
+//! The CEL rules of the CRDs, which the API server evaluates. Each has a message that says what to do.
 //!
 //! They are in one table instead of in attributes of the types, so that they can be read, tested and counted together.
-//! Regular expressions are rules too, because the API server's own message for a `pattern` only shows the expression.
+//! Regular expressions are in rules instead of in `pattern`, because the API server's own message for a `pattern` only
+//! shows the expression.
 //!
-//! Names that only the catalogue knows (presets, services, releases, features) are rejected by the operator, with a
-//! suggestion. The same goes for another name or namespace of an installed release: a rule would only see changes of
-//! the spec, and prevent users from reverting a mistake.
+//! Two checks are left to the operator:
+//!
+//! * Unknown names of presets, services, releases and features. Only the catalogue knows them, and the operator
+//!   suggests the nearest name.
+//! * Another name or namespace of an installed release. A rule would see only the change of the spec, and would prevent
+//!   users from reverting a mistake.
 
 use serde_json::{Value, json};
 
-/// One rule.
+/// A CEL rule of a CRD, and its place in the schema.
 pub(super) struct Rule {
-    /// The path in the schema: properties by name, `*` for the values of a map, `[]` for the items of a list; empty for
-    /// the object itself.
+    /// The path of the schema that gets the rule: properties by name, `*` for the values of a map, `[]` for the items
+    /// of a list; empty for the whole object.
     pub at: &'static str,
-    /// The CEL expression that must hold. With `oldSelf` it only checks changes.
+    /// The CEL expression that must be true. A rule with `oldSelf` applies only to changes.
     pub holds: &'static str,
-    /// The requirement, and what to do.
+    /// The message of the API server if the rule fails: what is required, and how to fix it.
     pub message: &'static str,
-    /// The field to report, if it is not the one at `at`.
+    /// The field that the API server's message names, relative to `at`; `at` itself if `None`.
     pub field: Option<&'static str>,
 }
 
@@ -36,8 +40,9 @@ const fn rule(at: &'static str, holds: &'static str, message: &'static str) -> R
     Rule { at, holds, message, field: None }
 }
 
-/// The syntax of a path in `unset` (`osdpl_values::Path::parse`), as short as possible: its cost counts for every path
-/// of every release.
+/// The rule for the syntax of paths in `unset` (`osdpl_values::Path::parse`).
+///
+/// It is as short as possible, because its cost counts for every path of every release.
 const PATHS: &str = r#"self.all(path, (path + '.').matches('^(("[^"]+"|[^."][^.]*)[.])+$'))"#;
 const PATHS_MESSAGE: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in \
      double quotes: labels.\"example.org/zone\"";
@@ -48,7 +53,7 @@ const KEY_MESSAGE: &str = "must be a key of the object's data: letters, digits, 
 const OBJECT_MESSAGE: &str =
     "must be the name of an object in this namespace: lower case letters, digits, `-` and `.`, such as nova-values";
 
-/// Every rule.
+/// The rules of `OpenStackDeployment`.
 pub(super) const RULES: &[Rule] = &[
     rule(
         "",

@@ -1,8 +1,8 @@
 //! The spec of an `OpenStackDeployment`.
 //!
-//! Every string, list and map is bounded: the API server estimates the cost of a CRD's CEL rules for the largest object
-//! that the schema allows, and rejects the whole CRD if a rule under an unbounded map could cost too much. The rules
-//! are in `rules.rs`.
+//! Every string, list and map has a maximum size. The API server estimates the cost of a CRD's CEL rules for the
+//! largest object that the schema allows, and rejects the CRD if a rule below an unbounded map could cost too much. The
+//! rules are in `rules.rs`.
 
 #![expect(clippy::duplicated_attributes, reason = "every column has a name and a type")]
 
@@ -29,7 +29,7 @@ use super::choice::{Approval, DeletionPolicy, DriftPolicy};
     category = "openstack",
     namespaced,
     doc = "One OpenStack cloud, run from the upstream OpenStack-Helm charts. Only the oldest one in a cluster is reconciled.",
-    // The operator's chart contains the CRD. Uninstalling the chart must not delete every cloud.
+    // The operator's chart contains the CRD. If helm deleted it with the chart, every cloud would be deleted, too.
     annotation("helm.sh/resource-policy", "keep"),
     status = "OpenStackDeploymentStatus",
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
@@ -280,13 +280,13 @@ impl Images {
         *self == Self::default()
     }
 
-    /// Whether image names are changed, so that the names in the charts must be known.
+    /// Whether osdpl must change image references, for which it must know the references in the charts.
     pub fn rewrites(&self) -> bool {
         !self.mirrors.is_empty() || !self.digests.is_empty()
     }
 }
 
-/// Returns a schema for objects whose keys the API server must keep without validation.
+/// Returns the schema of a map in which the API server accepts and keeps any keys.
 pub(super) fn free_form_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
 }

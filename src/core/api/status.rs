@@ -218,81 +218,81 @@ pub enum ComponentHealth {
     Unknown,
 }
 
-/// The condition types. The set is closed.
+/// The condition types of an `OpenStackDeployment`. The operator sets no others.
 pub mod condition {
-    /// The cloud is as desired.
+    /// The cloud is as the spec describes it, and available.
     pub const READY: &str = "Ready";
-    /// A change is in progress.
+    /// The operator is working towards the desired state.
     pub const PROGRESSING: &str = "Progressing";
-    /// Something is broken.
+    /// The cloud does not work as desired: for example, a release failed, or a component is not available.
     pub const DEGRADED: &str = "Degraded";
-    /// The spec has `paused` set.
+    /// The spec has `paused` set, so the operator changes nothing.
     pub const PAUSED: &str = "Paused";
-    /// kstatus: the controller is reconciling.
+    /// The same as `Progressing`, under the name that kstatus evaluates.
     pub const RECONCILING: &str = "Reconciling";
-    /// kstatus: it can't continue without a person.
+    /// The operator can't continue until a person acts. kstatus evaluates this name.
     pub const STALLED: &str = "Stalled";
-    /// The declared Ceph is known, and its objects for the charts are written. Only present if the spec declares a
-    /// Ceph.
+    /// The operator knows the declared Ceph and has written its objects for the charts. Only present if the spec
+    /// declares a Ceph.
     pub const CEPH_READY: &str = "CephReady";
     /// Every pod of the data plane has the newest template. Only present if there is or was a rollout.
     pub const ROLLED_OUT: &str = "RolledOut";
 }
 
-/// The reasons of conditions. The set is closed.
+/// The reasons of conditions. The operator sets no others.
 pub mod reason {
-    /// Everything is as desired.
+    /// The cloud is as the spec describes it, and available.
     pub const READY: &str = "Ready";
     /// Releases are being installed or changed.
     pub const RELEASES: &str = "ReleasesInProgress";
-    /// Releases are in sync, workloads are not available yet.
+    /// All releases are in sync, but some of their workloads are not available yet.
     pub const WORKLOADS: &str = "WorkloadsNotReady";
-    /// A release failed.
+    /// A release failed or can't continue, for example because one of its hooks failed.
     pub const FAILED: &str = "ReleaseFailed";
     /// A component is not available.
     pub const UNHEALTHY: &str = "ComponentsUnhealthy";
-    /// Changes wait for a person.
+    /// Changes wait until a person approves them.
     pub const APPROVAL: &str = "AwaitingApproval";
-    /// The spec is invalid.
+    /// The operator refuses the spec because of errors.
     pub const INVALID: &str = "InvalidSpec";
-    /// Another resource is older and takes precedence.
+    /// Another `OpenStackDeployment` in the cluster is older, and only the oldest is reconciled.
     pub const OLDER_RESOURCE: &str = "NotTheOne";
-    /// A required DaemonSet has no node.
+    /// A `DaemonSet` has no node with the label that it selects.
     pub const NO_NODES: &str = "NoNodes";
-    /// The last runs of CronJobs failed, and nothing else is wrong.
+    /// The last runs of `CronJobs` failed, but everything else works.
     pub const CRON_JOBS: &str = "CronJobsFailing";
-    /// Nodes are `NotReady`, and nothing else is wrong.
+    /// Nodes are `NotReady`, but everything else works.
     pub const NODES: &str = "NodesNotReady";
-    /// The spec has `paused` set.
+    /// The spec has `paused` set, so the operator changes nothing.
     pub const PAUSED: &str = "Paused";
     /// The resource is being deleted.
     pub const DELETING: &str = "Deleting";
-    /// A chart is unavailable.
+    /// The operator can't get a chart.
     pub const CHART: &str = "ChartUnavailable";
-    /// A chart is being fetched.
+    /// The operator is fetching a chart.
     pub const CHART_PENDING: &str = "ChartPending";
-    /// Something that the spec refers to is missing or unreadable.
+    /// A Secret, `ConfigMap` or other input of a release is missing or can't be read.
     pub const INPUTS: &str = "InputsMissing";
-    /// The API server rejects a request that the operator depends on, or does not respond. It is retried.
+    /// The API server rejects a request of the operator, or does not respond. The operator retries.
     pub const FAILING: &str = "ReconcileError";
-    /// Objects of a release were edited or deleted without helm.
+    /// Someone edited or deleted objects of a release without helm.
     pub const DRIFTED: &str = "Drifted";
-    /// A release is foreign or was changed by others.
+    /// osdpl does not own a release, or someone else changed it with helm, so the operator does not touch it.
     pub const FOREIGN: &str = "ForeignRelease";
     /// The Secret that describes Ceph does not exist or can't be read.
     pub const CEPH_SECRET: &str = "SecretUnavailable";
     /// The Secret that describes Ceph is incomplete or malformed.
     pub const CEPH_INVALID: &str = "SecretInvalid";
-    /// A foreign object has the name of one that the charts mount.
+    /// An object that osdpl did not create has the name of one that the charts mount.
     pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
-    /// The described Ceph is not the one that the charts use.
+    /// The Secret describes another Ceph than the one that contains the cloud's data.
     pub const CEPH_ANOTHER: &str = "AnotherCeph";
-    /// Rook has not created the required objects yet, or can't.
+    /// Rook has not created an object that the cloud needs, or reports a problem.
     pub const CEPH_ROOK: &str = "RookPending";
-    /// Pods of the data plane are being recreated.
+    /// The operator is recreating pods of the data plane.
     pub const ROLLING: &str = "RolloutInProgress";
-    /// A pod of a new template does not become ready, so no more pods are recreated.
+    /// A pod with a new template does not become ready, so the operator recreates no more pods.
     pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
-    /// There is nothing to report.
+    /// The condition needs no explanation, for example because it reports that there is no problem.
     pub const NONE: &str = "AsExpected";
 }
