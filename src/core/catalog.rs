@@ -65,7 +65,7 @@ impl Component {
     }
 }
 
-/// The parsed catalogue.
+/// The parsed and validated catalogue: everything that osdpl knows about services, presets and features.
 #[derive(Debug, Default)]
 pub struct Catalog {
     /// Services by name.
@@ -124,7 +124,8 @@ pub struct Release {
     pub when: Option<Expression>,
     /// The components that must be available before helm installs the release.
     pub needs: Vec<Need>,
-    /// The components that the release's own pods wait for, in init containers. Helm does not wait for them.
+    /// The components that the release's own pods wait for, in init containers. The operator starts helm without
+    /// waiting for them.
     pub waits_for: Vec<Need>,
     /// The components without which the release does not work. Helm may install the release before or after them.
     pub alongside: Vec<Need>,
@@ -132,7 +133,8 @@ pub struct Release {
     pub components: BTreeMap<Component, WorkloadKind>,
     /// The HTTP API of the release, which the operator probes; `None` if the release has none.
     pub endpoint: Option<Endpoint>,
-    /// Components of which more than half of the pods must be ready.
+    /// Components of which more than half of the pods must be ready. The operator checks this before it declares a node
+    /// ready to be drained.
     pub quorum: Vec<Component>,
     /// The components whose `CronJobs` run tests, each with the location of the tests' results.
     pub tests: BTreeMap<Component, String>,

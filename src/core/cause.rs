@@ -79,8 +79,8 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Describes the root cause with its reason. All objects with this root cause get the same text, so that it groups
-    /// them.
+    /// Describes the root cause with its reason. The text is the same in all chains to this root cause, so that they
+    /// can be grouped by it.
     pub fn root(&self) -> String {
         let label = self.links.last().map(|link| link.label.as_str()).unwrap_or_default();
         self.why.as_ref().map_or_else(|| format!("{label} is not ready yet"), |why| format!("{label}: {why}"))

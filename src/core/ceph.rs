@@ -44,20 +44,20 @@ pub(crate) const CONFIG_MAP: &str = "ceph-etc";
 /// `ceph_client.user_secret_name`.
 pub(crate) const ADMIN_SECRET: &str = "pvc-ceph-client-key";
 
-/// A use of Ceph by a service, with a user and a pool of its own.
+/// A service that stores data in Ceph, with a user and a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consumer {
-    /// Images of instances.
+    /// Glance, which stores images.
     Glance,
-    /// Volumes. Libvirt attaches them to instances with the same key.
+    /// Cinder, which stores volumes. Libvirt attaches them to instances with the same key.
     Cinder,
-    /// Backups of volumes, which cinder makes.
+    /// Cinder's backup service, which stores backups of volumes.
     CinderBackup,
-    /// Disks of instances.
+    /// Nova, which stores disks of instances.
     Nova,
-    /// Shared file systems.
+    /// Manila, which stores shared file systems.
     Manila,
-    /// Metrics of the cloud.
+    /// Gnocchi, which stores metrics.
     Gnocchi,
 }
 

@@ -10,7 +10,7 @@ const FLUX_NAME: &str = "helm.toolkit.fluxcd.io/name";
 const FLUX_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
 /// A label with which Argo CD marks the objects that it manages.
 ///
-/// The label can be configured. This is the only one of its defaults that no other program uses.
+/// Users can configure another label. Of Argo CD's default labels, this is the only one that no other program sets.
 const ARGO_LABEL: &str = "argocd.argoproj.io/instance";
 /// The annotation with which Argo CD marks the objects that it manages.
 const ARGO_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
@@ -18,7 +18,7 @@ const ARGO_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 /// Returns a message about the controller that manages a release, and what to do about it; `None` if there is none.
 ///
 /// `object` is a workload of the release, such as `Deployment openstack/keystone-api`. `labels` and `annotations` are
-/// its own.
+/// those of this workload.
 pub fn find_other_controller(object: &str, labels: &Labels, annotations: &Labels) -> Option<String> {
     if let Some(name) = labels.get(FLUX_NAME) {
         let namespace = labels.get(FLUX_NAMESPACE).map_or("flux-system", String::as_str);

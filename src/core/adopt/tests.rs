@@ -17,8 +17,8 @@ fn found(name: &str, chart: &str, defaults: Value, config: Value) -> InstalledRe
     InstalledRelease::new(ReleaseKey::new("cloud", name), 3, source)
 }
 
-/// Returns releases that a person installed: a front and a store of the catalogue, and a blog that the catalogue does
-/// not know.
+/// Returns releases that a person installed: `front` and `store` of the catalogue (`store` under the name `db`), and
+/// `blog`, which the catalogue does not know.
 fn by_hand() -> Vec<InstalledRelease> {
     let images = json!({"tags": {"api": "example.org/front:t1"}});
     let defaults = json!({"conf": {"region": "RegionOne", "debug": false, "old": 1}, "auth": {"admin": "password"}, "images": images});
@@ -71,9 +71,13 @@ fn describes_a_cloud_by_presets_and_overrides() {
         compared.values().all(|compared| compared.result == ComparisonResult::Same),
         "an upgrade after the adoption changes no value"
     );
-    let SecretContent::Text(admin) = &secrets["nimbus-adopted-credentials-store"]["admin"] else { panic!("no text") };
+    let SecretContent::Text(admin) = &secrets["nimbus-adopted-credentials-store"]["admin"] else {
+        panic!("the Secret contains no credential")
+    };
     assert_eq!(admin, "s3cret", "the Secret contains the password that the release uses");
-    let SecretContent::Values(tls) = &secrets["nimbus-adopted-front"]["values.yaml"] else { panic!("no values") };
+    let SecretContent::Values(tls) = &secrets["nimbus-adopted-front"]["values.yaml"] else {
+        panic!("the Secret contains no helm values")
+    };
     assert_eq!(Value::Object(tls.clone()), json!({"tls": {"key": "-----BEGIN PRIVATE KEY-----"}}));
 }
 
@@ -98,7 +102,9 @@ fn keeps_credentials_of_absent_services_in_the_values() {
     let Description { spec, secrets, compared, .. } =
         CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &provide_facts).describe();
     assert!(!spec.services.contains_key("front"), "the service is not part of the cloud");
-    let SecretContent::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else { panic!("no values") };
+    let SecretContent::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else {
+        panic!("the Secret contains no helm values")
+    };
     assert_eq!(Value::Object(values.clone()), json!({"conf": {"password": "theirs"}}));
     assert_eq!(compared["other"].result, ComparisonResult::Same);
 }

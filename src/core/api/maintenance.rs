@@ -1,6 +1,6 @@
 //! The resource `NodeMaintenance`, with which a person takes a node out of a cloud for maintenance and returns it.
 
-#![expect(clippy::duplicated_attributes, reason = "every column has a name and a type")]
+#![expect(clippy::duplicated_attributes, reason = "every `printcolumn` repeats the attributes `name` and `type_`")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;

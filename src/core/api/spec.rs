@@ -4,7 +4,7 @@
 //! largest object that the schema allows, and rejects the CRD if a rule below an unbounded map could cost too much. The
 //! rules are in `rules.rs`.
 
-#![expect(clippy::duplicated_attributes, reason = "every column has a name and a type")]
+#![expect(clippy::duplicated_attributes, reason = "every `printcolumn` repeats the attributes `name` and `type_`")]
 
 use std::collections::BTreeMap;
 

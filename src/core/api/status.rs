@@ -226,7 +226,7 @@ pub mod condition {
     pub const PROGRESSING: &str = "Progressing";
     /// The cloud does not work as desired: for example, a release failed, or a component is not available.
     pub const DEGRADED: &str = "Degraded";
-    /// The spec has `paused` set, so the operator changes nothing.
+    /// The spec has `paused` set, so the operator installs, upgrades and uninstalls nothing.
     pub const PAUSED: &str = "Paused";
     /// The same as `Progressing`, under the name that kstatus evaluates.
     pub const RECONCILING: &str = "Reconciling";
@@ -263,7 +263,7 @@ pub mod reason {
     pub const CRON_JOBS: &str = "CronJobsFailing";
     /// Nodes are `NotReady`, but everything else works.
     pub const NODES: &str = "NodesNotReady";
-    /// The spec has `paused` set, so the operator changes nothing.
+    /// The spec has `paused` set, so the operator installs, upgrades and uninstalls nothing.
     pub const PAUSED: &str = "Paused";
     /// The resource is being deleted.
     pub const DELETING: &str = "Deleting";
@@ -285,7 +285,7 @@ pub mod reason {
     pub const CEPH_INVALID: &str = "SecretInvalid";
     /// An object that osdpl did not create has the name of one that the charts mount.
     pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
-    /// The Secret describes another Ceph than the one that contains the cloud's data.
+    /// The declared Ceph is another one than the Ceph that contains the cloud's data.
     pub const CEPH_ANOTHER: &str = "AnotherCeph";
     /// Rook has not created an object that the cloud needs, or reports a problem.
     pub const CEPH_ROOK: &str = "RookPending";

@@ -129,7 +129,7 @@ fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<A
             ));
         } else if let Some(other) = before.iter().find(|given| given.path == path) {
             errors.push(format!(
-                "key {key:?}: {} has the same file; choose another name or remove one of them",
+                "key {key:?}: {} has the same file; choose another name, or remove one of the two files",
                 other.source
             ));
         }

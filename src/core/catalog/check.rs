@@ -47,7 +47,7 @@ fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
             for component in release.components.keys() {
                 if let Some(other) = components.insert(component, name) {
                     let problem = format!(
-                        "component {component} of release {name:?} is also in {other:?}; keep only one of them"
+                        "component {component} of release {name:?} is also in release {other:?}; declare it in only one of the two"
                     );
                     errors.push(Error::Other { file: service.file.clone(), problem });
                 }
@@ -85,7 +85,7 @@ fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     });
     for (file, when) in fragments.chain(checks).chain(certificates).filter(|(_, when)| when.is_secret()) {
         let problem = format!(
-            "the condition `{}` reads a secret, but its result is visible; use the spec instead",
+            "the condition `{}` reads a secret, but its result is visible to everybody; use only the spec",
             when.source()
         );
         errors.push(Error::Other { file: file.clone(), problem });
@@ -244,7 +244,7 @@ fn walk<'a>(
 fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
         let problem = format!(
-            "the condition `{}` reads facts, which are unknown until the releases are installed; use the spec, or move it to a fragment of values",
+            "the condition `{}` reads facts, which are unknown until the releases are installed; use only the spec, or move the condition to a fragment of values",
             when.source()
         );
         errors.push(Error::Other { file: file.to_owned(), problem });

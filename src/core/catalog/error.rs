@@ -92,7 +92,8 @@ thread_local! {
 
 /// Returns the candidate that is most similar to `name`, if it is similar enough.
 ///
-/// That is a candidate in which few letters differ. Without one, it is the only candidate that shares all words.
+/// A candidate is similar enough if it differs in few letters, or if it is the only one that shares all words with
+/// `name`.
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     #[cfg(debug_assertions)]
     SEARCHES.set(SEARCHES.get() + 1);
@@ -101,7 +102,7 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         candidates.into_iter().map(|candidate| (osa_distance(&lower, &candidate.to_lowercase()), candidate)).collect();
     all.sort_unstable();
     all.dedup();
-    // Of several numbers that differ in as many digits, prefer the one with the nearest value.
+    // Of several numbers that differ from `name` in as many digits, prefer the one with the nearest value.
     all.sort_by(|(one, left), (two, right)| {
         one.cmp(two).then_with(|| numeric_difference(name, left).total_cmp(&numeric_difference(name, right)))
     });
@@ -124,7 +125,8 @@ fn words(name: &str) -> Vec<String> {
             word.extend(letter.to_lowercase());
         }
     }
-    // Ignore single letters and numbers. Names with years, such as OpenStack releases, would always share a word.
+    // Ignore single letters and numbers. A common number, such as the year of two OpenStack releases, does not make
+    // names similar.
     words.retain(|word| word.len() > 1 && word.contains(char::is_alphabetic));
     words
 }

@@ -30,7 +30,7 @@ impl Catalog {
 
     /// Whether values of the catalogue contain a key of this name, in any release. Files that users added do not count.
     pub(crate) fn has_own_key(&self, key: &str) -> bool {
-        // Bodies store their values as canonical JSON. Only a key is followed by a colon there.
+        // In canonical JSON, which bodies store, a text in quotes that is followed by a colon is always a key.
         let written = format!("{}:", canonical(&key.into()));
         let has = |body: &Body| body.source.contains(&written);
         let services = self.services.values().filter(|service| !self.added.contains_key(&service.file));

@@ -38,7 +38,7 @@ impl Fragment {
 
 /// All releases of the catalogue, and the known keys of their charts.
 ///
-/// Fragments for every release select their releases and keys with it.
+/// Fragments for every release use it to find the releases and keys that they set.
 #[derive(Debug, Default)]
 pub struct ReleaseIndex {
     releases: BTreeMap<String, IndexedRelease>,

@@ -44,7 +44,8 @@ struct Loader<'a> {
     errors: Vec<Error>,
     /// Whether a user provided the file that is being loaded. Only the content of such files is checked.
     is_user_provided: bool,
-    /// The releases and the keys of their charts. Fragments for every release select with it what they apply to.
+    /// All releases, and the keys of their charts. Fragments for every release use it to find the releases and keys
+    /// that they set.
     release_index: Arc<ReleaseIndex>,
 }
 

@@ -57,7 +57,7 @@ impl Text {
             Self::BuiltIn { json: None, .. } => serde_json::from_str(&self.as_written()).ok(),
             Self::UserProvided(_) => None,
         };
-        // If the JSON does not match `T`, parse the YAML, because its error contains a line.
+        // If the JSON does not match `T`, parse the YAML, because an error of the YAML parser contains the line.
         compiled.map_or_else(|| yaml::parse(path, &self.as_written()), Ok)
     }
 }

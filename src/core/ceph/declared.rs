@@ -10,7 +10,7 @@ use osdpl_values::Values;
 pub struct DeclaredCeph {
     /// The settings of the Ceph cluster, or the reason why they can't be read.
     pub settings: Result<Ceph, NotReady>,
-    /// The status of the `CephCluster`, if Rook runs Ceph and has created it.
+    /// The status of the `CephCluster`, if Rook runs Ceph and the operator could read the status.
     pub cluster: Option<Cluster>,
     /// The gateways of the object store, or the reason why their addresses are unknown; `None` if the spec has no
     /// object store.
@@ -50,16 +50,16 @@ pub enum NotReady {
     /// An object that osdpl did not create has the name of one that the charts mount.
     #[error("{0} was not created by osdpl, which needs to write it; delete or rename it")]
     Occupied(String),
-    /// The Secret describes another Ceph than the one that contains the cloud's data.
+    /// The declared Ceph is another one than the Ceph that contains the cloud's data.
     #[error(
-        "the described Ceph is {found}, but the cloud's images, volumes and instances are in {in_use} (ConfigMap {map}): nothing is changed; correct the description, or delete that ConfigMap to start with an empty Ceph"
+        "the declared Ceph has the fsid {found}, but the cloud's images, volumes and instances are in the Ceph with the fsid {in_use} (ConfigMap {map}), so osdpl changes nothing; declare that one, or delete the ConfigMap to start with an empty Ceph"
     )]
     OtherCeph {
-        /// The fsid in the Secret that describes Ceph.
+        /// The fsid of the declared Ceph.
         found: String,
-        /// The fsid in the `ConfigMap` that the charts mount.
+        /// The fsid of the Ceph that contains the cloud's data.
         in_use: String,
-        /// The `ConfigMap` that the charts mount: `namespace/name`.
+        /// The `ConfigMap` with this fsid that the charts mount: `namespace/name`.
         map: String,
     },
 }

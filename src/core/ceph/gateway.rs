@@ -71,8 +71,8 @@ pub enum Gateway {
 impl Gateway {
     /// Reads the gateways from a Secret that describes a Ceph.
     ///
-    /// The Secret has `rgw_internal` and `rgw_external` for gateways outside of the cloud; if one is missing, both
-    /// addresses are the same. Otherwise it has `bootstrap-rgw.key`, for gateways of the chart.
+    /// For gateways that run outside of the cloud's releases, the Secret has `rgw_internal` and `rgw_external`; if one
+    /// is missing, both addresses are the same. For gateways of the chart ceph-rgw, it has `bootstrap-rgw.key`.
     ///
     /// # Errors
     /// The key that is missing or malformed.
@@ -171,7 +171,8 @@ impl Gateway {
 
 /// The key of a Secret's data under which the key of `client.bootstrap-rgw` is stored.
 const BOOTSTRAP: &str = "bootstrap-rgw.key";
-/// The name of the Secret from which the chart ceph-rgw mounts that key; upstream's default of `secrets.keyrings.rgw`.
+/// The name of the Secret from which the chart ceph-rgw mounts the key of `client.bootstrap-rgw`; upstream's default of
+/// `secrets.keyrings.rgw`.
 const KEYRING: &str = "os-ceph-bootstrap-rgw-keyring";
 
 #[cfg(test)]

@@ -31,14 +31,14 @@ pub struct Object {
     pub namespace: String,
     /// The name of the object.
     pub name: String,
-    /// The data of the object, not encoded; empty if only the name matters.
+    /// The data of the object as text, before base64; empty if only the name matters.
     pub data: BTreeMap<String, String>,
 }
 
 impl Object {
     /// Returns an error if the existing object contains the fsid of another Ceph than this one.
     ///
-    /// If the charts switched to the other Ceph, the cloud would lose access to all its data.
+    /// If the charts switched to the declared Ceph, the cloud would lose access to all its data.
     pub fn other_ceph_error(&self, existing: &BTreeMap<String, String>) -> Option<NotReady> {
         let fsid =
             |data: &BTreeMap<String, String>| data.get("ceph.conf").and_then(|text| fsid_of(text)).map(str::to_owned);

@@ -26,17 +26,17 @@ pub enum ValueError {
     /// The value is not UTF-8 text.
     #[error("is not UTF-8 text; store the text itself (kubectl encodes it once, `data` is not encoded twice)")]
     NotText,
-    /// The value should be a cephx key, and is not base64.
+    /// The value is not a cephx key, because it is not base64.
     #[error(
         "is not a cephx key: not base64; store the one word that `ceph auth print-key` prints, without [client…] and `key =`"
     )]
     NotBase64,
-    /// The value should be a cephx key, and is base64 of bytes in another format.
+    /// The value is not a cephx key, but base64 of other bytes.
     #[error(
         "is not a cephx key: it has the wrong length and may be truncated; store what `ceph auth print-key` prints"
     )]
     NotCephx,
-    /// The value should be a UUID.
+    /// The value is not a UUID.
     #[error("is not a UUID; store what `ceph fsid` prints")]
     NotUuid,
     /// The address of a monitor is invalid. The number is its position in the value, from 1.
@@ -44,13 +44,13 @@ pub enum ValueError {
         "address {0} is invalid; write ip, ip:port, [ipv6]:port or [v2:ip:port/0,v1:ip:port/0], separated by commas"
     )]
     Address(usize),
-    /// The value should be the name of a Ceph user, and contains a character that is not allowed.
+    /// The value is not a valid name of a Ceph user.
     #[error("is not a Ceph user name; use letters, digits and . _ -")]
     UserName,
-    /// The value should be the name of a pool, and contains a character that is not allowed.
+    /// The value is not a valid name of a Ceph pool.
     #[error("is not a Ceph pool name; use letters, digits and . _ -")]
     PoolName,
-    /// The value in Mirantis' layout has too few fields.
+    /// The value does not have the form that Mirantis' layout requires.
     #[error("is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all of it")]
     Fields,
     /// A pool in Mirantis' layout does not have three valid fields. The number is its position in the value, from 1.
@@ -59,7 +59,7 @@ pub enum ValueError {
     /// Two services have the same user with different keys.
     #[error("differs from another service's key for the same user; a user has only one key: correct one of them")]
     OtherKey,
-    /// The value should be the address of an HTTP server.
+    /// The value is not the address of an HTTP server.
     #[error("is not a URL of the form http[s]://host[:port], without a path")]
     Url,
     /// The spec has an object store, but the Secret describes no gateways.

@@ -26,7 +26,7 @@ const MONITORS: &str = "rook-ceph-mon";
 /// The settings for Rook in the feature `storage` (`features.storage.ceph`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RookSettings {
-    /// The namespace in which Rook runs Ceph.
+    /// The namespace of the `CephCluster`.
     pub namespace: String,
     /// Whether the charts get the key of `client.admin` and create pools and users themselves.
     pub admin: bool,
@@ -158,9 +158,9 @@ fn filesystem(pool: &Value) -> Value {
 
 /// Returns the capabilities (Ceph's access rights) of a user.
 ///
-/// Manila's driver creates shares only through Ceph's manager (see its documentation for `CephFS`). The rights of the
-/// other users follow Ceph's documentation of RBD with OpenStack: full access to their own pools, and for cinder and
-/// nova read access to the images that they clone.
+/// Manila's `CephFS` driver creates shares only through Ceph's manager (see the driver's documentation). The rights of
+/// the other users follow Ceph's documentation of RBD with OpenStack: full access to their own pools, and for cinder
+/// and nova read access to the images that they clone.
 fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
     if name == Consumer::Manila.user() {
         return json!({"mon": "allow r", "mgr": "allow rw"});

@@ -25,8 +25,8 @@ pub struct Keystone {
 ///
 /// It is upstream's default in the chart ceph-rgw (`endpoints.identity.auth.swift`), which creates the user.
 pub const KEYSTONE_USER: &str = "swift";
-/// The name of that user's project, and of the domain of both: upstream's defaults. Rook requires that user and project
-/// have the same domain.
+/// The project of the user [`KEYSTONE_USER`], and the domain of both, by upstream's defaults. Rook requires that user
+/// and project have the same domain.
 const PROJECT: &str = "service";
 
 impl ObjectStore {

@@ -197,7 +197,7 @@ pub struct Need {
     pub when: Option<String>,
 }
 
-/// The kind of a component's workload.
+/// The kind of the workload that runs the pods of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum WorkloadKind {
     /// apps/v1 Deployment.
@@ -214,7 +214,7 @@ pub enum WorkloadKind {
 pub struct DaemonSet {
     /// The format in which the chart accepts the values for some nodes.
     pub form: Form,
-    /// The component of its pods: `application/component`.
+    /// The component of the `DaemonSet`'s pods: `application/component`.
     pub component: String,
     /// The CEL condition under which the chart creates the `DaemonSet`; always if unset.
     #[serde(default)]

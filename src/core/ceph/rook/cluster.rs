@@ -65,7 +65,9 @@ pub fn only(namespace: &str, clusters: Result<Vec<Cluster>, String>) -> Result<(
     let Some(fsid) = cluster.fsid.clone() else {
         let pending = || {
             let path = &cluster.path;
-            NotReady::Rook(format!("CephCluster {path} has no fsid (status.ceph.fsid); Rook has not reached Ceph yet"))
+            NotReady::Rook(format!(
+                "CephCluster {path} has no fsid (status.ceph.fsid), because Rook has not reached Ceph yet; see the log of Rook's operator"
+            ))
         };
         return Err(cluster.not_ready_reason().unwrap_or_else(pending));
     };

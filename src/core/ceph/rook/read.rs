@@ -51,7 +51,9 @@ impl RookSettings {
         let monitors = text(&endpoints, "data").map(|text| addresses(&text)).and_then(|text| Monitors::parse(&text));
         monitors.map_err(|complaint| {
             let object = self.path(ENDPOINTS);
-            NotReady::Rook(format!("ConfigMap {object}, key data: {complaint}; Rook has not published its monitors"))
+            NotReady::Rook(format!(
+                "ConfigMap {object}, key data: {complaint}; Rook has not published the addresses of its monitors yet"
+            ))
         })
     }
 

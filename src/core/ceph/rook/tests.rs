@@ -155,10 +155,11 @@ fn recognizes_another_ceph_by_its_fsid() {
     let message =
         |new: &str, existing: &str| map(new).other_ceph_error(&map(existing).data).map(|problem| problem.to_string());
     assert_eq!(message("fsid = a\n", "fsid = a\n"), None);
-    assert_eq!(message("fsid = a\n", ""), None, "Mirantis' layout has no fsid");
+    assert_eq!(message("fsid = a\n", ""), None, "a ceph.conf from Mirantis' layout has no fsid that could differ");
     let message = message("fsid = b\n", "fsid = a\n").unwrap();
     assert!(
-        message.starts_with("the described Ceph is b, ") && message.contains("are in a (ConfigMap openstack/ceph-etc)")
+        message.starts_with("the declared Ceph has the fsid b, ")
+            && message.contains("are in the Ceph with the fsid a (ConfigMap openstack/ceph-etc)")
     );
 }
 
