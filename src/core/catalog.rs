@@ -127,7 +127,8 @@ pub struct Release {
     /// The components that the release's own pods wait for, in init containers. The operator starts helm without
     /// waiting for them.
     pub waits_for: Vec<Need>,
-    /// The components without which the release does not work. Helm may install the release before or after them.
+    /// The components without which the release does not work. The operator may install the release before or after
+    /// them.
     pub alongside: Vec<Need>,
     /// The components that the release provides, each with the kind of its workload.
     pub components: BTreeMap<Component, WorkloadKind>,

@@ -48,7 +48,7 @@ pub struct CephDeclaration {
     pub feature: Value,
     /// The name and the contents of the Secret that describes the Ceph.
     pub secret: (String, BTreeMap<String, SecretContent>),
-    /// The Ceph as the operator reads it from this Secret.
+    /// The Ceph as the operator would read it from this Secret.
     pub declared: DeclaredCeph,
     /// The only `CephCluster` in this Kubernetes cluster, `namespace/name`, if the fsid was taken from it because
     /// `ceph.conf` has none. It is a guess that the cloud uses this one.

@@ -17,12 +17,12 @@ const MOST_UNSET: usize = 40;
 /// The maximum length of a path in `unset`, as in the CRD.
 const LONGEST_UNSET: usize = 128;
 
-/// The overrides that one release needs, split by where they can be stored. Contains secrets.
+/// The overrides that one release needs: those for the spec, and those for a Secret. Contains secrets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RemainingOverrides {
     /// The overrides without secrets, which the spec contains.
     pub plain: Overrides,
-    /// The values that contain secrets. A Secret must contain them, and the spec refers to it.
+    /// The overrides that contain secrets. They belong in a Secret to which the spec refers.
     pub secret: Values,
 }
 

@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, SECRET_MARK};
 /// The reason why a CRD can't be generated.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// The schema of a feature contains something that a CRD can't contain.
+    /// The schema of a feature uses a keyword or a value that a CRD can't contain.
     #[error("{file}: schema: {source}; write it as the OpenAPI schema of a CRD (type, properties, enum, bounds)")]
     Feature {
         /// The path of the feature's file, such as `values/features/tls.yaml`.

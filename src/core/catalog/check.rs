@@ -72,8 +72,8 @@ fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
         .chain(catalog.openstack.values().flat_map(|release| &release.fragments))
 }
 
-/// Checks that no condition reads a secret: everybody can see the result of a condition, which tells something about
-/// the secret.
+/// Checks that no condition reads a secret. Everybody can see the result of a condition, and could infer the secret
+/// from it.
 fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     let fragments = fragments(catalog).filter_map(|fragment| Some((&fragment.file, fragment.when.as_ref()?)));
     let features = catalog.features.values().map(|feature| (&feature.file, &feature.checks));

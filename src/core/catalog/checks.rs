@@ -17,7 +17,7 @@ pub use rule::Rule;
 pub use separate_servers::SeparateServers;
 pub use shared::SharedClaim;
 
-/// The checks that compare values of several releases, by the table of the file that contains them.
+/// The checks that compare values of several releases. Each field is one table of the two files.
 #[derive(Debug, Default)]
 pub struct CrossChecks {
     /// Settings that must be equal in several charts (`couplings`).
@@ -34,7 +34,7 @@ pub struct CrossChecks {
     pub unshared: Vec<String>,
 }
 
-/// The state while the tables are read: the services whose releases they may name, and the errors found so far.
+/// What the readers of the tables share: the services whose releases a table may name, and the errors found so far.
 struct Reader<'a> {
     services: &'a BTreeMap<String, Service>,
     errors: &'a mut Vec<Error>,

@@ -54,7 +54,7 @@ pub enum Error {
         "releases need each other in a circle: {0}; remove one of these entries of `needs` or `awaits`, because the charts' pods wait for each other anyway"
     )]
     Cycle(String),
-    /// An error without a variant of its own.
+    /// Another error, with the problem and the remedy as text.
     #[error("{file}: {problem}")]
     Other {
         /// The path of the file, such as `values/services/nova.yaml`.
@@ -136,7 +136,7 @@ fn numeric_difference(one: &str, two: &str) -> f64 {
     one.parse::<f64>().ok().zip(two.parse::<f64>().ok()).map_or(0.0, |(one, two)| (one - two).abs())
 }
 
-/// Whether the name with fewer words has only words of the other, which has at most twice as many.
+/// Whether every word of the shorter name is in the longer one, which has at most twice as many words.
 fn share_words(one: &[String], two: &[String]) -> bool {
     let (fewer, more) = if one.len() <= two.len() { (one, two) } else { (two, one) };
     !fewer.is_empty() && more.len() <= 2 * fewer.len() && fewer.iter().all(|word| more.contains(word))

@@ -25,8 +25,8 @@ impl Catalog {
     /// # Errors
     /// All errors of all files.
     ///
-    /// Expressions in built-in files are not checked ([`super::Text::BuiltIn`]). References between files are not
-    /// checked if all files are built in.
+    /// Expressions in built-in files are not checked ([`super::Text::BuiltIn`]). The checks between files are skipped
+    /// if all files are built in.
     pub fn load(files: &Files) -> Result<Self, Errors> {
         let mut loader = Loader { files, errors: Vec::new(), is_user_provided: true, release_index: Arc::default() };
         let catalog = loader.load();

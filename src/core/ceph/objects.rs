@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, fsid_of, setting};
 
-/// The kind of an object that charts mount, and for a Secret its type.
+/// The kind of an object that charts mount. Secrets have two kinds, one for each type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A `ConfigMap` with `ceph.conf`.
@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the kind's name in Kubernetes.
+    /// Returns the name of the kind in Kubernetes: `ConfigMap` or `Secret`.
     pub fn name(self) -> &'static str {
         if self == Self::ConfigMap { "ConfigMap" } else { "Secret" }
     }
