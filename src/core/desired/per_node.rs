@@ -137,7 +137,7 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
                 super::layers::plain_text_secret_paths(part.values).iter().any(|clear| clear.covers(&path))
             };
             let (value, before) = if is_clear(part) || is_clear(other) {
-                ("one thing".to_owned(), "another".to_owned())
+                ("one secret".to_owned(), "another".to_owned())
             } else {
                 (value.to_string(), before.to_string())
             };

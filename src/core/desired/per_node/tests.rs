@@ -172,7 +172,7 @@ fn warns_about_conflicts_and_entries_without_effect() {
     assert_eq!(messages(json!([one(rack(), 1), one(rack(), 1)])), Vec::<String>::new());
     let secret = |text: &str| entry(&rack(), "front", &json!({"conf": {"a": {"password": text}}}));
     let lines = messages(json!([secret("hunter2"), secret("letmein")]));
-    assert!(lines.len() == 1 && lines[0].contains("conf.a.password is one thing here and another at"), "{lines:?}");
+    assert!(lines.len() == 1 && lines[0].contains("conf.a.password is one secret here and another at"), "{lines:?}");
     let other = messages(json!([entry(&rack(), "other", &json!({"conf": {"x": {"y": 1}}}))]));
     assert_eq!(
         other,
