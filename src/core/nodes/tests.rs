@@ -22,7 +22,7 @@ fn labels(value: &Value) -> Labels {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// Nodes with their labels, and the annotation with osdpl's own labels.
+/// Returns nodes with their labels; the last text of each is the annotation that lists osdpl's own labels.
 fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
     let node = |(name, all, ours): &(&str, Value, &str)| {
         ((*name).to_owned(), Node::new(Some(name), Some(&labels(all)), Some(ours)))
@@ -53,15 +53,15 @@ fn nodes_get_role_labels_and_lose_only_ours() {
         (both.clone(), json!({}), "", "a gets compute=on, gateway=on, switch=on"),
         (both, all.clone(), "compute=on,switch=on", "a gets gateway=on"),
         (json!({"compute": {"names": ["a"]}}), all.clone(), "compute=on,switch=on", ""),
-        // A label that someone else set to the desired value is recorded as ours too.
+        // If someone else set the label to the desired value, the operator takes it over: the annotation lists it.
         (json!({"compute": {"names": ["a"]}}), all.clone(), "", "a is recorded as ours"),
         (json!({}), all.clone(), "", ""),
         (json!({}), all.clone(), "switch=on", "a loses switch=on"),
         (json!({}), json!({"compute": "on"}), "switch=on", "a is recorded as ours"),
         (json!({"gateway": {"names": ["a"]}}), all, "compute=on,switch=on", "a gets gateway=on, loses compute=on"),
-        // A label that someone removed is added again.
+        // The operator adds a label again that someone removed.
         (json!({"compute": {"names": ["a"]}}), json!({"switch": "on"}), "compute=on,switch=on", "a gets compute=on"),
-        // The spec changes a value of ours.
+        // The spec changes the value of a label that the operator had set.
         (json!({"own": {"names": ["a"], "labels": {"x": "2"}}}), json!({"x": "1"}), "x=1", "a gets x=2, loses x=1"),
     ];
     for (roles, has, ours, expected) in cases {
@@ -175,7 +175,7 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
             (entry["name"], entry["releases"]) = (json!("x"), json!({release: {"values": {"conf": {}}}}));
             entry
         };
-        // One of them selects by a label that is about to be set.
+        // One entry selects by a label that the role `compute` is about to set on the node.
         let spec = json!({"roles": {"compute": {"names": ["a"]}}, "overrides": [entry(one), entry(two)]});
         let inventory =
             inventory_of(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);
