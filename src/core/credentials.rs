@@ -1,4 +1,5 @@
-//! Credentials: which ones a cloud needs, where they are in the values, and how they are generated.
+//! Credentials: which credentials a cloud needs, where they are in the values of releases, and how osdpl generates
+//! them.
 //!
 //! Pure module (no I/O); randomness is an argument. osdpl takes a credential from the first of these that has it: a
 //! Secret that the user names, osdpl's own Secret, the recorded values of an installed release. Only if none has it,
@@ -14,7 +15,7 @@ use crate::catalog::{Body, Catalog, CredentialKind, credentials_in, file};
 use crate::desired::Selection;
 use osdpl_values::{Path, Values, get};
 
-/// A credential's identity: the service that owns it and its name there.
+/// The identity of a credential: the service that owns it, and its name in that service.
 pub type Name = (String, String);
 
 /// Returns every credential that the selected services own or their releases use, with the recipe to generate it.
@@ -91,7 +92,7 @@ pub fn read_recorded_credential(catalog: &Catalog, release: &str, recorded: &Val
 /// Generates a credential; `random` fills a buffer with random bytes.
 ///
 /// # Errors
-/// Returns the errors of `random`.
+/// Fails if `random` fails, with its error.
 pub fn generate_credential<E>(
     recipe: &file::Credential,
     mut random: impl FnMut(&mut [u8]) -> Result<(), E>,
@@ -109,7 +110,7 @@ pub fn generate_credential<E>(
         CredentialKind::Hex => hex(recipe.length),
         CredentialKind::Uuid => {
             let text = hex(32)?;
-            // RFC 9562: version 4, variant 10.
+            // RFC 9562 fixes two digits of a random UUID: the version (4) and the variant (binary 10, here `a`).
             Ok(format!("{}-{}-4{}-a{}-{}", &text[..8], &text[8..12], &text[13..16], &text[17..20], &text[20..]))
         }
         CredentialKind::Base64 => {

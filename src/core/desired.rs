@@ -2,10 +2,12 @@
 //! layers into the values of each release.
 //!
 //! Pure module (no I/O). These are the layers, from low to high; each overrides the layers before it:
-//! 1. the catalogue: shared fragments, the release's base values and fragments, the OpenStack release;
-//! 2. presets, in the order named; 3. features; then `spec.images`, which rewrites the images set so far;
-//! 4. `spec.common`: all charts, then the group; 5. the release's `valuesFrom`, then its `values` and `unset`;
-//! 6. `spec.nodes.overrides`, in the form that the release's chart understands.
+//! 1. the catalogue: shared fragments, then the release's base values and fragments, then those of the OpenStack release
+//! 2. the presets, in the order in which the spec names them
+//! 3. the features; then `spec.images`, which rewrites the images that the layers below it set
+//! 4. `spec.common`: the values for all charts, then those for the release's group
+//! 5. the release in `spec.services`: its `valuesFrom`, then its `values` and `unset`
+//! 6. `spec.nodes.overrides`, in the form that the release's chart understands
 
 mod candidates;
 mod certificates;
@@ -70,7 +72,8 @@ pub struct Selection {
     pub certificates: Vec<Certificate>,
     /// The enabled services that run inside the cluster.
     pub services: BTreeSet<String>,
-    /// The enabled services that run outside of the cluster, with the Service that pods wait for.
+    /// The enabled services that run outside of the cluster, each with its host and the Service under which osdpl
+    /// publishes it.
     pub external: BTreeMap<String, ExternalService>,
     /// The desired releases by catalogue name, each with its namespace and helm's name.
     pub releases: BTreeMap<String, ReleaseKey>,
@@ -115,7 +118,8 @@ pub struct Facts {
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
     /// What is known about the Ceph cluster that the spec declares; `None` if it declares none.
     pub ceph: Option<DeclaredCeph>,
-    /// The contents of the objects that `valuesFrom` names, or the reason why they can't be read.
+    /// The contents of the Secrets and ConfigMaps that `valuesFrom` names, by kind, name and key, or the reason why
+    /// they can't be read.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
     /// The contents of the Secrets that features name, by name and key, or the reason why they can't be read.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
@@ -209,7 +213,7 @@ pub struct DesiredRelease {
     pub inputs: String,
     /// The digest of the inputs that come from the catalogue, 16 hexadecimal digits.
     pub catalog: String,
-    /// The digest of the images of its pods and Jobs, 16 hexadecimal digits.
+    /// The digest of the images of the release's pods and Jobs, 16 hexadecimal digits.
     pub images: String,
     /// The digest of the settings that running instances depend on, if any. An upgrade that changes the digest waits
     /// for approval.

@@ -109,7 +109,7 @@ pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) 
     let mut found = Vec::new();
     for (id, old) in &before {
         let (effect, fields) = match after.get(id) {
-            // helm leaves hooks in the cluster when they are removed from the manifest.
+            // helm leaves a hook in the cluster when the new manifest no longer has it, so nothing changes.
             None if old.is_hook() => continue,
             None if old.is_kept() => (Effect::Kept, Vec::new()),
             None => (Effect::Removed, Vec::new()),

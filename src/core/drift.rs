@@ -13,8 +13,8 @@
 //!
 //! * Changes below `metadata` and `status` are ignored: other tools store their state in labels, annotations and
 //!   finalizers.
-//! * Writers that are part of the cluster, and a few fields that people set on purpose, are tolerated
-//!   (`values/drift.yaml`, [`ToleratedChanges`]).
+//! * Changes by writers that are part of the cluster, and changes of a few fields that people set on purpose, are
+//!   tolerated (`values/drift.yaml`, [`ToleratedChanges`]).
 //! * A write counts as drift if it happened after helm's last write to the object and after the start of the newest
 //!   helm operation, or in the same second. Older writes do not count: helm reverts the fields that it sets and accepts
 //!   all other changes.
@@ -35,7 +35,7 @@ pub use fields::{OwnedFields, PathHash};
 pub use kind::{KINDS, Kind, find_kind};
 pub use trace::{Entry, ForeignWrite, ToleratedChanges, WriterTrace};
 
-/// The field that `kubectl scale` writes.
+/// The path of the field that `kubectl scale` writes.
 const SCALE: &str = "spec.replicas";
 
 /// The identity of an object that is watched for drift.

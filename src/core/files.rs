@@ -12,7 +12,7 @@ use crate::catalog::{Catalog, Errors, Files, Text};
 /// The build script `src/core/build.rs` generates this table.
 static BUILT_IN: &[(&str, &[u8], Option<&str>)] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
-/// An error of loading a catalogue.
+/// Why a catalogue can't be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A folder or file of the catalogue can't be read.
@@ -31,7 +31,7 @@ pub enum Error {
 /// Loads the catalogue from `folder`, which contains `values/` and `presets/`; `None` loads the built-in catalogue.
 ///
 /// # Errors
-/// If a file can't be read or has errors.
+/// Fails if a file can't be read or its content has errors.
 pub fn load_catalog(folder: Option<&Path>) -> Result<Catalog, Error> {
     Ok(Catalog::load(&read_files(folder)?)?)
 }
@@ -39,7 +39,7 @@ pub fn load_catalog(folder: Option<&Path>) -> Result<Catalog, Error> {
 /// Returns the unparsed files of the catalogue in `folder`; `None` returns those of the built-in catalogue.
 ///
 /// # Errors
-/// If a file can't be read.
+/// Fails if a folder or file can't be read.
 pub fn read_files(folder: Option<&Path>) -> Result<Files, Error> {
     let Some(folder) = folder else { return Ok(built_in()) };
     let mut files = Files::new();

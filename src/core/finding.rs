@@ -26,12 +26,12 @@ pub struct Finding {
     pub remedy: Option<&'static str>,
 }
 
-/// The location of a finding.
+/// The field that a finding is about, and its line if the resource was read from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
     /// The file and line; `None` if the resource was not read from a file.
     pub source: Option<SourceLine>,
-    /// The field, such as `spec.services.nova`; empty for the whole resource.
+    /// The field of the resource, such as `spec.services.nova`; empty for the whole resource.
     pub field: String,
 }
 
@@ -116,7 +116,7 @@ impl Finding {
     }
 }
 
-/// Formats the field, the problem and the remedy.
+/// Formats a finding as one line: the field, the problem and the remedy.
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Do not write the field twice: some messages begin with it.

@@ -44,7 +44,7 @@ pub fn has_no_nodes(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0 && is_observed(workload)
 }
 
-/// Returns the health of one workload.
+/// Returns the health of one workload, with its ready pods and the reason if it is not healthy.
 pub fn assess(workload: &Workload) -> ComponentStatus {
     let (status, reason) = assess_replicas(workload);
     ComponentStatus {

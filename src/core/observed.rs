@@ -71,7 +71,7 @@ pub struct Observed {
 pub struct ObservedRelease {
     /// Helm's status of the newest record (highest revision).
     pub status: Status,
-    /// The newest revision.
+    /// The number of the newest revision.
     pub revision: i64,
     /// When the newest record was created.
     pub created_at: Option<Timestamp>,
@@ -136,7 +136,7 @@ impl Observed {
 pub struct Repaired {
     /// The number of repairs in a row.
     pub count: u32,
-    /// When the last repair started.
+    /// When the last drift repair started.
     pub last_started_at: Timestamp,
 }
 
@@ -162,13 +162,13 @@ pub struct Attempt {
 /// Whether the operator process that ran helm for a record is still running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// It is this operator process.
+    /// The process is this operator process itself.
     Us,
-    /// An operator process that ended, together with its helm process.
+    /// The operator process ended, together with its helm process.
     Dead,
-    /// An operator process that is still running.
+    /// Another operator process, which is still running.
     Alive,
-    /// It cannot be determined, such as for a process on another machine.
+    /// osdpl can't determine whether the process runs, such as on another machine.
     Unknown,
 }
 
@@ -179,7 +179,7 @@ pub struct RecordBody {
     pub chart: String,
     /// The version of the installed chart.
     pub chart_version: String,
-    /// Helm's description of the last operation.
+    /// Helm's description of the operation that made the revision, such as `Upgrade complete`.
     pub description: String,
     /// The hook that runs now, or that failed the operation.
     pub hook: Option<ObservedHook>,
@@ -187,7 +187,8 @@ pub struct RecordBody {
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
     /// The workloads for which the manifest sets 0 replicas, as (kind, namespace, name).
     pub scaled_to_zero: BTreeSet<(WorkloadKind, String, String)>,
-    /// The plain Jobs and post-hook Jobs of this revision, as (namespace, name), which must complete.
+    /// The plain Jobs and post-hook Jobs of the revision, as (namespace, name). The release is ready once they are
+    /// complete.
     pub jobs: BTreeSet<(String, String)>,
     /// The post-upgrade hook Jobs, as (namespace, name): every upgrade recreates them after it changed the workloads.
     pub hook_jobs: BTreeSet<(String, String)>,
@@ -232,7 +233,7 @@ pub struct Workload {
     pub observed_generation: i64,
     /// The desired number of pods; for a `DaemonSet` the number of nodes that should run a pod.
     pub desired: i32,
-    /// The number of ready pods.
+    /// The number of the workload's ready pods.
     pub ready: i32,
     /// The number of pods of the newest template; equal to `desired` with the update strategy `OnDelete`.
     pub updated: i32,
@@ -247,7 +248,7 @@ pub struct Workload {
     pub node_selector: String,
     /// The number of nodes that have a pod of this `DaemonSet` but should not, such as `NotReady` nodes.
     pub misscheduled: i32,
-    /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready.
+    /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready, by name.
     pub lost_nodes: Vec<String>,
     /// Why the workload is not ready, first cause only: `neutron-server-abc: ImagePullBackOff quay.io/…`.
     pub trouble: Option<Issue>,

@@ -1,4 +1,4 @@
-//! Requests to the cloud's own APIs and their responses.
+//! The requests of osdpl to the APIs of the cloud that it runs, and the responses.
 //!
 //! ```text
 //! access   the URLs and credentials of the APIs, from the desired state

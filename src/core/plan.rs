@@ -1,7 +1,7 @@
 //! Decides the next step of each release; a step that waits says for what.
 //!
 //! Pure module (no I/O). [`plan()`] classifies each release into one [`State`] and maps each state to one step. It
-//! keeps nothing between reconcile passes, because helm's release records contain the history.
+//! remembers nothing between reconcile passes, because helm's release records contain the history.
 
 mod adopt;
 mod approval;

@@ -13,7 +13,8 @@
 //! source    the values and chart of a revision      verb      the verbs of helm
 //! ```
 //!
-//! Pure module (no I/O, no clock). Format: helm v3.22.0 and v4.3.1, `pkg/storage/driver`, `pkg/release/v1`.
+//! Pure module (no I/O, no clock). The format of records is that of helm v3.22.0 and v4.3.1 (`pkg/storage/driver`,
+//! `pkg/release/v1`).
 
 mod attempt;
 mod cleanup;

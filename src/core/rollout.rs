@@ -12,7 +12,7 @@
 //! approved          the status names the template revision that a person or the spec approved
 //! ```
 //!
-//! One component is rolled out at a time, in the order of the catalogue.
+//! osdpl rolls out one component at a time, in the order of `values/nodes.yaml`.
 
 mod messages;
 mod part;
@@ -46,7 +46,7 @@ const NAMED: usize = 20;
 /// The status of each rollout, by component, such as `nova/compute`.
 pub type Rollouts = BTreeMap<String, RolloutStatus>;
 
-/// The input of [`decide`].
+/// What [`decide`] decides from: the desired and observed state, the settings, the pods and the previous status.
 pub struct Input<'a> {
     /// The desired state of the cloud.
     pub desired: &'a Desired,
@@ -56,7 +56,7 @@ pub struct Input<'a> {
     pub catalog: &'a Catalog,
     /// The plan of this pass, with the step of each release.
     pub plan: &'a Plan,
-    /// The operations that the spec and its annotations permit.
+    /// What the spec and the annotations permit in this pass, such as an approved target hash.
     pub policy: &'a Policy,
     /// The settings of rollouts in the spec, such as the batch size.
     pub settings: &'a Rollout,
@@ -85,10 +85,10 @@ pub struct Eviction {
     pub node: String,
 }
 
-/// The decision for all rollouts.
+/// The decision about all rollouts: their status, and the pods to evict now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NextRollouts {
-    /// The status of every rollout.
+    /// The next status of every rollout.
     pub rollouts: Rollouts,
     /// The pods that osdpl evicts now, all of one component.
     pub evict: Vec<Eviction>,

@@ -31,7 +31,7 @@ const SHORTEST_INSIDE_BASE64: usize = 8;
 /// Removes known secrets from texts.
 #[derive(Clone, Default)]
 pub struct Scrubber {
-    /// Every form of every secret, longest first, so that a longer secret is removed before its prefix.
+    /// The texts to search for: every encoding of every secret, longest first.
     forms: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl Scrubber {
         for secret in secrets {
             let secret = secret.as_ref();
             all.extend(forms(secret));
-            // Programs rarely print the final newline of a file.
+            // A secret from a file may end with a newline, which programs rarely print.
             all.extend(forms(secret.trim()));
         }
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
@@ -57,7 +57,7 @@ impl Scrubber {
         Self { forms }
     }
 
-    /// Returns the text without secrets.
+    /// Returns the text with all known secrets, and passwords in URLs, replaced.
     pub fn scrub(&self, text: &str) -> String {
         let mut found: Vec<(usize, usize)> = Vec::new();
         for form in &self.forms {

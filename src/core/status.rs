@@ -101,7 +101,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the next status and the events for its changes.
+/// Returns the next status of the resource, and the events about what changed since the previous status.
 pub fn report(
     previous: Option<&OpenStackDeploymentStatus>,
     report: &Report<'_>,

@@ -26,7 +26,7 @@ pub(super) struct Source<'a> {
 
 /// The layers of a release that are available, and the problems of those that are not.
 pub(super) struct Stack {
-    /// The layers from low to high.
+    /// The available layers, from low to high.
     pub layers: Vec<Layer>,
     /// Why osdpl can't run helm for the release.
     pub problems: Vec<Finding>,
@@ -62,7 +62,7 @@ pub fn layers(
 }
 
 impl<'a> Source<'a> {
-    /// Returns the spec's overrides of the release.
+    /// Returns what the spec sets for this release below `spec.services`.
     pub(super) fn own(&self) -> Option<&'a ReleaseOverrides> {
         release_overrides(self.spec, self.service, self.name)
     }

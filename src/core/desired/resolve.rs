@@ -19,10 +19,10 @@ use osdpl_values::{
 /// the catalogue then changes, so the upgrade waits for approval.
 const EPOCH: &str = "1";
 
-/// The desired state, with the layers that it comes from.
+/// The desired state of a cloud, with the layers from which its values were merged.
 #[derive(Debug, Default)]
 pub struct ResolvedLayers {
-    /// The desired state.
+    /// The desired state of the cloud.
     pub desired: Desired,
     /// The layers of each release, low to high, for releases of which all layers are available.
     pub layers: BTreeMap<String, Vec<Layer>>,
@@ -32,7 +32,7 @@ pub struct ResolvedLayers {
     pub problems: BTreeSet<Finding>,
 }
 
-/// Merges the layers of every selected release.
+/// Merges the layers of every selected release; returns the desired state.
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
     resolve_all(spec, catalog, selection, facts, false).desired
 }
@@ -82,7 +82,7 @@ struct Merged {
     layers: Vec<Layer>,
     release: DesiredRelease,
     findings: Vec<Finding>,
-    /// The reasons why the release can't be passed to helm.
+    /// Why osdpl can't run helm for the release.
     problems: Vec<Finding>,
     /// Whether no layer is missing. If one is, the release has no values.
     is_complete: bool,

@@ -47,7 +47,7 @@ struct Needed {
     releases: BTreeMap<(String, String), Dependents>,
 }
 
-/// Determines the services of a cloud.
+/// Determines the services of a cloud, and adds further ones in rounds until all needs are met or can't be met.
 pub(super) fn chosen(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,

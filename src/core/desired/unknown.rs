@@ -1,5 +1,5 @@
-//! Unknown keys: keys in values that a chart neither has in its own values nor reads in its templates. helm accepts
-//! them silently, so typos go unnoticed.
+//! Warns about unknown keys: keys that a chart neither has in its own values nor reads in its templates. helm accepts
+//! them silently, so without a warning a typo goes unnoticed.
 //!
 //! The findings are only warnings, because a template may read a key whose name it computes. Some maps, such as
 //! sections of configuration files, have keys that the user chooses; there osdpl reports only likely typos.

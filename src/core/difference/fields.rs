@@ -48,7 +48,7 @@ impl fmt::Display for FieldChange {
     }
 }
 
-/// Returns the fields in which two objects differ.
+/// Returns the fields in which two versions of an object differ, with secrets redacted.
 pub(super) fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Vec<FieldChange> {
     let hidden = if old.is_secret() || new.is_secret() { &SECRET[..] } else { &[] };
     let mut walk = Walk { scrubber, hidden, found: Vec::new() };

@@ -17,7 +17,7 @@ enum Rule {
     /// manifest that sets another one later is refused. If the manifest no longer sets an address, the assigned one
     /// stays (`pkg/registry/core/service`, `patchAllocatedValues`).
     ClusterAddress,
-    /// These fields, if the object has `immutable: true`.
+    /// These top-level fields, if the installed object has `immutable: true`.
     WhereImmutable(&'static [&'static str]),
 }
 

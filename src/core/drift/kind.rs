@@ -27,7 +27,7 @@ const fn namespaced(group: &'static str, kind: &'static str, plural: &'static st
 const CERTIFICATES: &str = "cert-manager.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// All kinds that are watched for drift.
+/// All kinds of objects that osdpl watches for drift.
 pub static KINDS: [Kind; 20] = [
     namespaced("apps", "DaemonSet", "daemonsets"),
     namespaced("apps", "Deployment", "deployments"),

@@ -48,7 +48,7 @@ impl ToleratedChanges {
 pub struct ForeignWrite {
     /// The name of the writer as in `managedFields`, such as `kubectl-edit`.
     pub manager: String,
-    /// The time of the write, in whole seconds; `None` for writes through a subresource.
+    /// The time of the write, in whole seconds; `None` for a write through a subresource, such as `kubectl scale`.
     pub at: Option<Timestamp>,
     /// The fields that this writer owns, as text for messages.
     pub fields: String,

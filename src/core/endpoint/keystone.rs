@@ -65,7 +65,7 @@ impl Token {
         Self(text.to_owned())
     }
 
-    /// Returns the value of the header `X-Auth-Token`.
+    /// Returns the secret text of the token, for the request header `X-Auth-Token`.
     pub fn reveal(&self) -> &str {
         &self.0
     }

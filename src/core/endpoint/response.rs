@@ -7,7 +7,7 @@ use super::{Target, Token, keystone};
 pub enum ProbeResponse {
     /// The API sent an HTTP response.
     Status {
-        /// The HTTP status code.
+        /// The HTTP status code of the response.
         code: u16,
         /// The HTTP status code with its text: `503 Service Unavailable`.
         text: String,

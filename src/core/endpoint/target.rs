@@ -13,7 +13,7 @@ use crate::observed::{Observed, ReleaseKey, Workload};
 use crate::release::Status;
 use osdpl_values::Values;
 
-/// The default cluster domain (upstream: `endpoints.cluster_domain_suffix`).
+/// The DNS domain of the cluster if the values set none (upstream: `endpoints.cluster_domain_suffix`).
 const SUFFIX: &str = "cluster.local";
 
 /// An API that the operator probes.
@@ -27,7 +27,7 @@ pub struct Target {
     pub url: Url,
     /// The HTTP status codes of a healthy API.
     pub accept: Vec<u16>,
-    /// Whether the response must describe version 3 of Keystone's API.
+    /// Whether the API is Keystone, whose response must describe version 3 of its API.
     pub versions: bool,
     /// The type of the API in Keystone's service catalogue, such as `compute`.
     pub type_: String,

@@ -91,7 +91,7 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     ended.max_by_key(|(created_at, run)| (*created_at, run.job.clone())).map(|(_, run)| run)
 }
 
-/// Returns the problem of a `CronJob`, and the Job that has it, if any.
+/// Returns the problem of a `CronJob`, with the name of the Job that shows it; `None` if its last run succeeded.
 ///
 /// `runs` are its Jobs by name; `stuck` returns why the pods of a Job cannot continue. The newest finished run decides,
 /// so osdpl reports a failure until a later run succeeds. If no Job is left (`failedJobsHistoryLimit: 0`), the time of

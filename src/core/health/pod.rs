@@ -102,7 +102,7 @@ pub enum OwnerKind {
     Job,
 }
 
-/// Why a pod is not ready.
+/// Why a pod is not ready, with the severity of the cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// How severe the cause is.

@@ -26,7 +26,7 @@ pub fn describe_creation_error(message: &str) -> String {
     format!("no pod can be created: {}", shorten(reason))
 }
 
-/// Shortens a text to one line of limited length.
+/// Joins the lines of a text, and cuts off what exceeds the maximum length.
 pub fn shorten(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MESSAGE_MAX) {

@@ -13,7 +13,7 @@ use osdpl_values::{Values, canonical, digest, get};
 /// How the values of a release split its `DaemonSets` by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSplit {
-    /// The digest of the split, 16 hexadecimal digits, or [`NO_SPLIT`].
+    /// The digest of the split, 16 hexadecimal digits, or [`NO_SPLIT`] if no `DaemonSet` is split.
     pub digest: String,
     /// The components of which some nodes run pods with values of their own.
     pub components: BTreeSet<Component>,

@@ -39,7 +39,7 @@ impl NodeTarget {
 /// Returns the set of nodes that an entry of `spec.nodes.overrides` selects.
 ///
 /// # Errors
-/// Returns why no chart can select these nodes, and what to do.
+/// Returns a message if no chart can select these nodes: why, and what to do.
 pub fn parse_target(entry: &NodeOverride) -> Result<NodeTarget, String> {
     let Some(selector) = &entry.selector else { return Ok(NodeTarget::Hosts(entry.nodes.iter().cloned().collect())) };
     let NodeSelector { match_labels, match_expressions } = selector;

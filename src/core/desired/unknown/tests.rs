@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::files;
 use osdpl_values::Path;
 
-/// Returns a catalogue whose charts have these keys.
+/// Returns a catalogue with the known keys of two charts, `front` and `store`.
 fn catalog() -> Catalog {
     let front = "{annotations: {pod: {'*': read, default: read}}, release_uuid: read, \
                  pod: {replicas: {api: number}, affinity: {anti: {type: {default: string}}}, tolerations: map, priorityClassName: read, \

@@ -14,7 +14,7 @@ pub(super) fn find_typo<'a>(written: &str, known: impl IntoIterator<Item = &'a s
     known.into_iter().find(|known| !written.contains(':') && differs_by_one_typo(written, known))
 }
 
-/// Whether a name differs from a known one by one typo.
+/// Whether `written` differs from the known name by exactly one typo.
 fn differs_by_one_typo(written: &str, known: &str) -> bool {
     let (written, known): (Vec<char>, Vec<char>) = (written.chars().collect(), known.chars().collect());
     let same = written.iter().zip(&known).take_while(|(one, two)| one == two).count();

@@ -1,4 +1,5 @@
-//! The dependencies of a pod, from the environment of upstream's init container kubernetes-entrypoint.
+//! Reads the dependencies of a pod from the environment of upstream's init container kubernetes-entrypoint, which waits
+//! for them.
 //!
 //! The README of kubernetes-entrypoint describes the names and formats of the variables. Upstream's charts always set
 //! `DEPENDENCY_SERVICE`, even if it is empty, so osdpl recognizes the init container by it. A name without a namespace
@@ -16,28 +17,28 @@ const SERVICE: &str = "DEPENDENCY_SERVICE";
 /// What the init container of a pod waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dependency {
-    /// It waits until this Service has a ready address.
+    /// The init container waits until this Service has a ready address.
     Service {
         /// The namespace of the Service.
         namespace: String,
         /// The name of the Service.
         name: String,
     },
-    /// It waits until this Job is complete.
+    /// The init container waits until this Job is complete.
     Job {
         /// The namespace of the Job.
         namespace: String,
         /// The name of the Job.
         name: String,
     },
-    /// It waits until this `DaemonSet` has a ready pod.
+    /// The init container waits until this `DaemonSet` has a ready pod.
     DaemonSet {
         /// The namespace of the `DaemonSet`.
         namespace: String,
         /// The name of the `DaemonSet`.
         name: String,
     },
-    /// It waits until a pod with these labels is ready.
+    /// The init container waits until a pod with these labels is ready.
     Pod {
         /// The namespace of the pod.
         namespace: String,
