@@ -100,7 +100,7 @@ impl std::fmt::Display for LabelChange {
         let gains = (!self.gains.is_empty()).then(|| format!("gets {}", self.gains.join(", ")));
         let losses = (!self.losses.is_empty()).then(|| format!("loses {}", self.losses.join(", ")));
         let parts: Vec<_> = gains.into_iter().chain(losses).collect();
-        formatter.write_str(if parts.is_empty() { "is recorded as ours" } else { "" })?;
+        formatter.write_str(if parts.is_empty() { "gets an updated annotation with osdpl's labels" } else { "" })?;
         formatter.write_str(&parts.join(", "))
     }
 }

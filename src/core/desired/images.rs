@@ -109,7 +109,7 @@ pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) 
             Level::Warning,
             format!("spec.images.digests[{image}]"),
             format!(
-                "pins nothing: no release has the image {image}{}; write it as its chart does, with the tag and before spec.images.mirrors, or take it out",
+                "pins nothing: no release has the image {image}{}; write it as its chart does, with the tag and the upstream registry instead of that in spec.images.mirrors, or take it out",
                 near(image)
             ),
         )

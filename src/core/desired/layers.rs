@@ -163,7 +163,7 @@ impl<'a> Source<'a> {
             let remedy = if super::select::is_added(&location) {
                 "correct the expression, or set what it needs in the spec"
             } else {
-                "the catalogue expects something that this spec does not set"
+                "set in the spec what the expression needs, or report this bug of the catalogue"
             };
             (location, format!("{error}; {remedy}"))
         });

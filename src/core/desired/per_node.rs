@@ -144,7 +144,7 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
                 (value.to_string(), before.to_string())
             };
             let message = format!(
-                "{path} is {value} here and {before} at {} for the same nodes; the later one wins, take one of them out",
+                "{path} is {value} here and {before} at {} for the same nodes; the later one wins; take one of them out",
                 other.field
             );
             let finding = Finding::new(Level::Warning, part.field.clone(), message);

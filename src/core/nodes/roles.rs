@@ -68,11 +68,15 @@ fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
         ([], _) => None,
         ([one], _) => {
             let hint = did_you_mean(one, nodes.keys().map(String::as_str));
-            warning(format!("there is no node {one:?}{hint}; it gets its labels when it joins, or correct the name"))
+            warning(format!(
+                "there is no node {one:?}{hint}; correct the name, or add the node: it gets its labels when it joins"
+            ))
         }
         (several_names, _) => {
             let names = format_names(several_names.iter().copied(), several_names.len());
-            warning(format!("there are no nodes {names}; they get their labels when they join, or correct the names"))
+            warning(format!(
+                "there are no nodes {names}; correct the names, or add the nodes: they get their labels when they join"
+            ))
         }
     }
 }
@@ -110,7 +114,7 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
 /// Describes a label that a role wants to set, but that another writer has set to another value.
 fn foreign(key: &str, value: &str, current: &str) -> String {
     format!(
-        "label {key} has the value {current:?} by another writer on {{nodes}} and is kept; to have it set to {value}: kubectl label node <node> {key}-"
+        "another writer set label {key} to {current:?} on {{nodes}}, so osdpl keeps that value; to have osdpl set {value}, remove the label: kubectl label node <node> {key}-"
     )
 }
 

@@ -119,7 +119,7 @@ fn bad_names(chart: &str, name: &str, target: &NodeTarget) -> Vec<(Subject, Stri
     match target {
         NodeTarget::Label(key, _) if !fits(key) => {
             let message = format!(
-                "selects by label {key}, from which chart {chart} can't build the name of a DaemonSet; give those nodes one without a slash by a role (spec.nodes.roles) and select by it"
+                "selects by label {key}, from which chart {chart} can't build the name of a DaemonSet; give those nodes a label without a slash by a role (spec.nodes.roles) and select by it"
             );
             vec![(Subject::Nodes, message)]
         }

@@ -167,7 +167,7 @@ fn warns_about_conflicts_and_entries_without_effect() {
     let one = |nodes: Value, x: u8| entry(&nodes, "front", &json!({"conf": {"a": {"x": x}}}));
     let rack = || label("rack", "1");
     let lines = messages(json!([one(rack(), 1), one(json!(["n1"]), 2), one(rack(), 3)]));
-    let conflict = "Warning spec.nodes.overrides[2].releases.front.values: conf.a.x is 3 here and 1 at spec.nodes.overrides[0].releases.front.values for the same nodes; the later one wins, take one of them out";
+    let conflict = "Warning spec.nodes.overrides[2].releases.front.values: conf.a.x is 3 here and 1 at spec.nodes.overrides[0].releases.front.values for the same nodes; the later one wins; take one of them out";
     assert_eq!(lines, [conflict]);
     assert_eq!(messages(json!([one(rack(), 1), one(rack(), 1)])), Vec::<String>::new());
     let secret = |text: &str| entry(&rack(), "front", &json!({"conf": {"a": {"password": text}}}));
