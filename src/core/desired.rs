@@ -2,7 +2,7 @@
 //! layers into the values of each release.
 //!
 //! Pure module (no I/O). These are the layers, from low to high; each overrides the layers before it:
-//! 1. the catalogue: shared fragments, then the release's base values and fragments, then those of the OpenStack release
+//! 1. the catalogue: shared fragments, the release's base values and fragments, the fragments of the OpenStack release
 //! 2. the presets, in the order in which the spec names them
 //! 3. the features; then `spec.images`, which rewrites the images that the layers below it set
 //! 4. `spec.common`: the values for all charts, then those for the release's group
