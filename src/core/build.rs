@@ -1,8 +1,8 @@
-//! Build script: writes the catalogue's files as a Rust table, each with its compressed text and, as JSON, its parsed
-//! content.
+//! Build script: writes the catalogue's files into a Rust table. Each entry has the compressed text of a file and its
+//! parsed content as JSON.
 //!
-//! Parsing YAML takes several times as long as parsing JSON, and was most of the time to load the catalogue. The texts
-//! and the keys of charts are compressed: together they take 2.4 MB, and few of them are ever read.
+//! The table has JSON, because parsing YAML takes several times as long and dominated the time to load the catalogue.
+//! The texts are compressed, because they take 2.4 MB and osdpl reads few of them.
 
 #[path = "../values/yaml/read.rs"]
 mod read;
@@ -16,7 +16,7 @@ use std::{env, fs};
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
-/// The folders of the catalogue.
+/// The folders of the repository that contain the catalogue.
 const FOLDERS: [&str; 2] = ["values", "presets"];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(fs::write(output.join("catalogue.rs"), list)?)
 }
 
-/// Returns the files below a folder, sorted, as paths relative to the root.
+/// Returns all files below a folder, sorted, as paths relative to the root of the repository.
 fn files(root: &Path, below: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root.join(below))? {
@@ -63,7 +63,7 @@ fn files(root: &Path, below: &str) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(found)
 }
 
-/// Converts YAML to JSON; `None` if the text is JSON.
+/// Converts the YAML of a catalogue file to JSON; `None` if the file is JSON already.
 fn json(name: &str, text: &str) -> Result<Option<String>, Box<dyn Error>> {
     if Path::new(name).extension().is_some_and(|extension| extension == "json") {
         return Ok(None);
@@ -72,7 +72,7 @@ fn json(name: &str, text: &str) -> Result<Option<String>, Box<dyn Error>> {
     Ok(Some(value.to_string()))
 }
 
-/// Compresses a text (RFC 1951).
+/// Compresses the text of a catalogue file with DEFLATE (RFC 1951).
 fn deflate(text: &str) -> std::io::Result<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(text.as_bytes())?;

@@ -1,8 +1,9 @@
-//! Credentials: which ones a cloud needs, where they are in the values, and how they are generated.
+//! Credentials: which credentials a cloud needs, where they are in the values of releases, and how osdpl generates
+//! them.
 //!
-//! Pure module (no I/O); randomness is an argument. A credential comes from a Secret that the user names, else from
-//! osdpl's own Secret, else from the values of a running release; only if all of these are missing it is generated,
-//! once.
+//! Pure module (no I/O); randomness is an argument. osdpl takes a credential from the first of these that has it: a
+//! Secret that the user names, osdpl's own Secret, the recorded values of an installed release. Only if none has it,
+//! osdpl generates the credential, once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,10 +15,10 @@ use crate::catalog::{Body, Catalog, CredentialKind, credentials_in, file};
 use crate::desired::Selection;
 use osdpl_values::{Path, Values, get};
 
-/// A credential's identity: the service that owns it and its name there.
+/// The identity of a credential: the service that owns it, and its name in that service.
 pub type Name = (String, String);
 
-/// Returns every credential that the selection's releases use, with its recipe.
+/// Returns every credential that the selected services own or their releases use, with the recipe to generate it.
 pub fn list_needed_credentials<'a>(
     catalog: &'a Catalog,
     selection: &Selection,
@@ -51,14 +52,14 @@ pub fn secret_name(deployment: &str, service: &str) -> String {
     format!("{deployment}-credentials-{}", service.replace('_', "-"))
 }
 
-/// A Secret of osdpl that someone edited and that was restored to the values in use.
+/// A Secret of osdpl that someone edited. osdpl restored the credentials with which the releases run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredSecret {
-    /// The service.
+    /// The service that owns the credentials.
     pub service: String,
-    /// The Secret, in the resource's namespace.
+    /// The name of the Secret, in the namespace of the OpenStackDeployment.
     pub secret: String,
-    /// The keys that were restored.
+    /// The keys of the Secret that osdpl restored.
     pub keys: Vec<String>,
 }
 
@@ -73,14 +74,15 @@ impl std::fmt::Display for RestoredSecret {
     }
 }
 
-/// Returns the paths at which a release's values consist of only this credential, so that it can be read back.
+/// Returns the paths at which a release's values consist of only this credential. From these paths osdpl can read it
+/// back.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
     let expressions = catalog.bodies(release).flat_map(Body::whole_scalar_expressions);
     expressions.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()
 }
 
-/// Reads a credential from a release's recorded values.
+/// Reads a credential from the values in the release's helm record.
 pub fn read_recorded_credential(catalog: &Catalog, release: &str, recorded: &Values, name: &Name) -> Option<String> {
     find_credential_paths(catalog, release, name)
         .iter()
@@ -90,7 +92,7 @@ pub fn read_recorded_credential(catalog: &Catalog, release: &str, recorded: &Val
 /// Generates a credential; `random` fills a buffer with random bytes.
 ///
 /// # Errors
-/// Returns the errors of `random`.
+/// Fails if `random` fails, with its error.
 pub fn generate_credential<E>(
     recipe: &file::Credential,
     mut random: impl FnMut(&mut [u8]) -> Result<(), E>,
@@ -108,7 +110,7 @@ pub fn generate_credential<E>(
         CredentialKind::Hex => hex(recipe.length),
         CredentialKind::Uuid => {
             let text = hex(32)?;
-            // RFC 9562: version 4, variant 10.
+            // RFC 9562 fixes two digits of a random UUID: the version (4) and the variant (binary 10, here `a`).
             Ok(format!("{}-{}-4{}-a{}-{}", &text[..8], &text[8..12], &text[13..16], &text[17..20], &text[20..]))
         }
         CredentialKind::Base64 => {
@@ -119,8 +121,8 @@ pub fn generate_credential<E>(
     }
 }
 
-/// Generates `[A-Za-z0-9]`, starting with a letter. Bytes above the largest multiple of 62 are dropped, so that all
-/// characters are equally likely.
+/// Generates a password of `[A-Za-z0-9]` that starts with a letter. Random bytes from 248 (4 · 62) on are dropped, so
+/// that all 62 characters are equally likely.
 fn password<E>(length: usize, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<String, E> {
     const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let mut text = String::with_capacity(length);

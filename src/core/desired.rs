@@ -1,11 +1,13 @@
-//! The desired state: [`select`] determines the services, features and releases of a spec, and [`resolve`] merges the
+//! The desired state: [`select`] determines the services, features and releases of a spec. [`resolve`] merges the
 //! layers into the values of each release.
 //!
-//! Pure module (no I/O). The layers from low to high; each overrides the ones before it:
-//! 1. the catalogue: shared fragments, the release's base values and fragments, the OpenStack release;
-//! 2. presets, in the order named; 3. features; then `spec.images`, which rewrites the images set so far;
-//! 4. `spec.common`: all charts, then the group; 5. the release's `valuesFrom`, then its `values` and `unset`;
-//! 6. `spec.nodes.overrides`, in the form that the release's chart understands.
+//! Pure module (no I/O). These are the layers, from low to high; each overrides the layers before it:
+//! 1. the catalogue: shared fragments, the release's base values and fragments, the fragments of the OpenStack release
+//! 2. the presets, in the order in which the spec names them
+//! 3. the features; then `spec.images`, which rewrites the images that the layers below it set
+//! 4. `spec.common`: the values for all charts, then those for the release's group
+//! 5. the release in `spec.services`: its `valuesFrom`, then its `values` and `unset`
+//! 6. `spec.nodes.overrides`, in the form that the release's chart understands
 
 mod candidates;
 mod certificates;
@@ -55,92 +57,96 @@ use crate::observed::{ClusterInfo, ReleaseKey};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, Values};
 
-/// The services, features and releases that a spec selects, before any value is merged.
+/// The services, features and releases that a spec selects. No release has values yet.
 #[derive(Debug)]
 pub struct Selection {
-    /// The resource's name.
+    /// The name of the OpenStackDeployment.
     pub name: String,
-    /// The resource's namespace.
+    /// The namespace of the OpenStackDeployment.
     pub namespace: String,
-    /// The features: defaults, presets and spec merged.
+    /// The settings of all features: the catalogue's defaults, overridden by the presets, overridden by the spec.
     pub features: Values,
-    /// The keys of Secrets that the features refer to.
+    /// The fields of features that name a key of a Secret, each with the Secret and the key.
     pub secrets: Vec<SecretField>,
     /// The certificates that the cloud reads from Secrets; empty if the spec is refused.
     pub certificates: Vec<Certificate>,
     /// The enabled services that run inside the cluster.
     pub services: BTreeSet<String>,
-    /// The enabled services that run outside of the cluster, with the Service that pods wait for.
+    /// The enabled services that run outside of the cluster, each with its host and the Service under which osdpl
+    /// publishes it.
     pub external: BTreeMap<String, ExternalService>,
-    /// The desired releases by catalogue name, with their identity.
+    /// The desired releases by catalogue name, each with its namespace and helm's name.
     pub releases: BTreeMap<String, ReleaseKey>,
-    /// Problems and remarks; any [`Level::Error`] refuses the spec.
+    /// The findings about the spec; osdpl refuses the spec if one of them is a [`Level::Error`].
     pub findings: Vec<Finding>,
-    /// The variables of expressions, without credentials.
+    /// The variables that CEL expressions of the catalogue can use, without credentials.
     pub scope: Scope<'static>,
 }
 
-/// A service outside of the cluster, reached through a Service that osdpl creates.
+/// A service that runs outside of the cluster; pods reach it through a Service that osdpl creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalService {
-    /// The name of the Service that pods wait for.
+    /// The name of the Service that osdpl creates and that pods wait for.
     pub service: String,
-    /// The namespace of that Service.
+    /// The namespace of the Service that osdpl creates.
     pub namespace: String,
-    /// The external host.
+    /// The name or IP address of the external host.
     pub host: String,
-    /// The TCP port.
+    /// The TCP port of the service on the external host.
     pub port: u16,
-    /// The name of the port.
+    /// The name of the port in the Service that osdpl creates.
     pub port_name: String,
 }
 
 impl Selection {
-    /// Returns Ceph's object store if the features ask for one and its release is part of the cloud.
+    /// Returns Ceph's object store if the features ask for one and the release `ceph-rgw` is part of the cloud.
     pub fn object_store(&self) -> Option<ObjectStore> {
         let storage = self.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
         ObjectStore::from_feature(&storage["ceph"]).filter(|_| self.releases.contains_key("ceph-rgw"))
     }
 
-    /// Whether any finding is an error.
+    /// Whether osdpl refuses the spec, because a finding is an error.
     pub fn is_refused(&self) -> bool {
         self.findings.iter().any(|finding| finding.level == Level::Error)
     }
 }
 
-/// Inputs from outside of the spec that resolving needs.
+/// What [`resolve`] needs besides the spec and the catalogue, such as credentials and charts.
 #[derive(Clone, Default, PartialEq)]
 pub struct Facts {
-    /// Credentials by service and name.
+    /// The available credentials, by service and credential name.
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
-    /// The Ceph that the spec declares, if any.
+    /// What is known about the Ceph cluster that the spec declares; `None` if it declares none.
     pub ceph: Option<DeclaredCeph>,
-    /// The contents of the objects that `valuesFrom` names, or the reason why they can't be read.
+    /// The contents of the Secrets and ConfigMaps that `valuesFrom` names, by kind, name and key, or the reason why
+    /// they can't be read.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
     /// The contents of the Secrets that features name, by name and key, or the reason why they can't be read.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
-    /// The facts that the releases' own Jobs have stored, by release, or the reason why they can't be read.
+    /// The facts that Jobs of releases have stored in ConfigMaps, by release, or the reason why they can't be read.
     pub job_facts: BTreeMap<String, Result<JobFacts, Unavailable>>,
-    /// Credentials that are not available, by service and name, with the remedy.
+    /// Why a credential is not available and what to do, by service and credential name.
     pub missing: BTreeMap<(String, String), String>,
-    /// The reasons why requested changes of releases are impossible, by release.
+    /// Why a change of an installed release that the spec requests is impossible, such as another name; by release.
     pub refused: BTreeMap<String, Blocked>,
-    /// The charts by release, or the reason why they are not available.
+    /// The chart of each release, or the reason why it is not available.
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// The storage classes of the volume claims that releases already have; they win over `spec.storageClass`.
+    /// The storage classes of the volume claims that releases already have; they override `spec.storageClass`.
     pub claim_classes: ClaimClasses,
-    /// The properties of the cluster that rules need. No value depends on them.
+    /// The properties of the cluster that checks of the spec need. No value depends on them.
     pub cluster_info: ClusterInfo,
-    /// Helm's major version.
+    /// The major version of the helm program that osdpl runs.
     pub helm_major: u64,
 }
 
-/// The reason why the contents of an object are not available.
+/// Why the contents of a Secret or ConfigMap are not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// The API server reports that the object, or the key in it, does not exist; `optional` tolerates this.
+    /// The API server reports that the object, or the key in it, does not exist. A reference with `optional: true`
+    /// tolerates this.
     Missing(String),
-    /// The object can't be read or parsed. It may exist, so `optional` does not tolerate this.
+    /// The object can't be read or parsed. It may exist, so even a reference with `optional: true` does not tolerate
+    /// this.
     Unusable(String),
 }
 
@@ -152,114 +158,115 @@ impl fmt::Display for Unavailable {
     }
 }
 
-/// A chart that is available.
+/// The properties of a chart that is available to helm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartInfo {
-    /// The chart's version.
+    /// The version of the chart.
     pub version: String,
-    /// The digest over its entries.
+    /// The digest of the chart's content; a new digest changes the inputs of the release.
     pub digest: String,
     /// The fingerprint of the chart in helm's records (see [`crate::release::chart_fingerprint`]); empty if unknown.
     pub fingerprint: String,
-    /// The chart's default `images.tags`.
+    /// The chart's default images (`images.tags`), by the key in its values.
     pub images: BTreeMap<String, String>,
-    /// The chart's default `manifests.job_*` switches: the Jobs that it renders.
+    /// The chart's defaults of the switches `manifests.job_*`: `true` if the chart renders the Job.
     pub jobs: BTreeMap<String, bool>,
 }
 
-/// The reason why a release can't be passed to helm, independent of its needs.
+/// Why osdpl can't run helm for a release, even if all its needs are available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
-    /// A condition's reason.
+    /// The reason in CamelCase that the status shows, such as `InputsMissing`.
     pub reason: String,
-    /// The message: what happened, why, and what to do.
+    /// The message for people: what happened, why, and what to do.
     pub message: String,
 }
 
-/// The desired state of a cloud.
+/// The desired state of a cloud: its releases with their values and needs.
 #[derive(Debug, Default)]
 pub struct Desired {
-    /// Releases by catalogue name.
+    /// The desired releases, by catalogue name.
     pub releases: BTreeMap<String, DesiredRelease>,
-    /// Warnings that came up while merging.
+    /// The findings about the spec, including those that merging the values revealed.
     pub findings: Vec<Finding>,
 }
 
-/// One desired release.
+/// A desired release: what osdpl passes to helm, and what it needs to know about the release's objects.
 #[derive(Debug)]
 pub struct DesiredRelease {
-    /// Its identity.
+    /// The namespace and name of the helm release.
     pub key: ReleaseKey,
-    /// The chart's name.
+    /// The name of the chart that helm installs.
     pub chart: String,
-    /// The service that it belongs to.
+    /// The service that the release belongs to.
     pub service: String,
-    /// The group whose common values apply to it.
+    /// The group of the release; the values in `spec.common` for this group apply to it.
     pub group: Group,
-    /// The final values; they contain secrets.
+    /// The merged values that helm gets; they contain secrets.
     pub values: Values,
-    /// Paths that must never be shown.
+    /// The paths of secrets in the values, which osdpl never shows.
     pub secret: Vec<Path>,
-    /// Secret paths, and those that a later layer sets in plain text: an earlier revision may still have the secret
-    /// there.
+    /// The paths that any layer marks as secret, even if a later layer overrides the secret. The values of an earlier
+    /// revision may still contain the secret there.
     pub marked: Vec<Path>,
-    /// The digest of everything helm is given, 63 hexadecimal digits.
+    /// The digest of everything that osdpl passes to helm: chart, values and flags; 63 hexadecimal digits.
     pub inputs: String,
     /// The digest of the inputs that come from the catalogue, 16 hexadecimal digits.
     pub catalog: String,
-    /// The digest of the images of its pods and Jobs, 16 hexadecimal digits.
+    /// The digest of the images of the release's pods and Jobs, 16 hexadecimal digits.
     pub images: String,
-    /// The digest of the settings that running instances depend on, if any. When it changes, the upgrade waits for
-    /// approval.
+    /// The digest of the settings that running instances depend on, if any. An upgrade that changes the digest waits
+    /// for approval.
     pub instances: Option<String>,
-    /// The split of its `DaemonSets` by node, if they can be split. When it changes, their pods are recreated, so the
-    /// upgrade waits for approval.
+    /// How the release's `DaemonSets` are split by node; `None` if the chart can't split them. An upgrade that changes
+    /// the split recreates their pods, so it waits for approval.
     pub split: Option<NodeSplit>,
-    /// The components that must be available before helm runs, each with its provider.
+    /// The components that must be available before osdpl runs helm, each with the release or service that provides it.
     pub needs: BTreeMap<Component, Provider>,
-    /// The other desired releases that its own pods wait for, by catalogue name.
+    /// The catalogue names of the other desired releases that this release's pods wait for after helm started.
     pub waits_for: BTreeSet<String>,
-    /// The components that it provides.
+    /// The components that the release provides, each with the kind of its workload.
     pub components: BTreeMap<Component, WorkloadKind>,
-    /// Its `CronJobs` that are tests, each with the location of its results.
+    /// The release's `CronJobs` that test the cloud, each with the location of its results.
     pub tests: BTreeMap<Component, String>,
-    /// The number of its Jobs.
+    /// The number of Jobs that the chart renders with these values.
     pub jobs: usize,
-    /// The Jobs to delete before an upgrade, because they are immutable.
+    /// The names of the Jobs that osdpl deletes before an upgrade, because Kubernetes refuses to change their
+    /// templates.
     pub plain_jobs: Vec<String>,
-    /// Helm's `--timeout`, per hook, in seconds.
+    /// The time limit that helm gets for each hook (`--timeout`), in seconds.
     pub timeout: u32,
-    /// Helm 4's `--server-side`.
+    /// Whether helm 4 applies the objects with server-side apply (`--server-side`).
     pub server_side: bool,
     /// The chart's version, if the chart is available.
     pub version: Option<String>,
-    /// The digest of the chart, if known.
+    /// The digest of the chart's content, if known.
     pub chart_digest: Option<String>,
     /// The fingerprint of the chart in helm's records, if known.
     pub fingerprint: Option<String>,
-    /// Whether the spec pauses it.
+    /// Whether the spec pauses the release.
     pub paused: bool,
-    /// Whether osdpl manages it; if not, it is unmanaged.
+    /// Whether osdpl manages the release. If not, osdpl removes its labels from the release and leaves it alone.
     pub managed: bool,
-    /// The drift policy of its objects.
+    /// What osdpl does about drift of the release's objects.
     pub drift: DriftPolicy,
-    /// The reason if it can't be passed to helm.
+    /// Why osdpl can't run helm for the release; `None` if it can.
     pub blocked: Option<Blocked>,
 }
 
 impl DesiredRelease {
-    /// Whether the spec requests an impossible change; the release then stays as it is, in sync or not.
+    /// Whether the spec requests an impossible change of the release. osdpl then leaves the installed release as it is.
     pub fn is_refused(&self) -> bool {
         self.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::INVALID)
     }
 }
 
-/// The provider of a component.
+/// What provides a component that a release needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provider {
-    /// A desired release, by catalogue name.
+    /// A desired release, given by its catalogue name.
     Release(String),
-    /// A service outside of the cluster.
+    /// An external service, given by its name.
     External(String),
 }
 
@@ -274,7 +281,7 @@ pub(crate) fn release_overrides<'a>(
 
 /// Returns the chart version that the spec sets for a release, if it is not the locked one.
 ///
-/// Facts about the locked version do not apply to that version.
+/// What the catalogue knows about the locked version, such as its keys, does not hold for another version.
 pub fn overridden_chart_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     catalog: &crate::catalog::Catalog,

@@ -1,12 +1,14 @@
-//! Compares two manifests of a release, before and after an upgrade: added, removed and changed objects, changed
-//! fields, pods that are recreated, and fields that Kubernetes refuses to change, so that the object must be recreated.
+//! Compares the manifests of a release before and after an upgrade.
 //!
-//! Pure module (no I/O). Both manifests are rendered by a chart, so the defaults of the API server do not matter,
-//! except for immutable fields. Secrets never leave this module: changed contents of Secrets are reported
-//! without values, and everything else passes a scrubber.
+//! The result lists added, removed and changed objects with their changed fields, whether pods are recreated, and
+//! whether an object must be recreated because Kubernetes refuses to change a field.
+//!
+//! Pure module (no I/O). Both manifests are rendered by helm, so neither contains the API server's defaults; only the
+//! check of immutable fields adds them. Secrets never leave this module: a changed Secret is reported without its
+//! values, and a scrubber redacts known secrets in all other objects.
 //!
 //! ```text
-//! object   one object of a manifest               fields   the fields in which two values differ
+//! object   one object of a manifest               fields   the fields in which two objects differ
 //! fixed    immutable fields                       lines    line-based comparison of texts
 //! ```
 
@@ -26,36 +28,36 @@ pub use object::{Id, Object, parse_objects};
 
 use crate::scrub::Scrubber;
 
-/// The effect of an upgrade on an object.
+/// What an upgrade does to an object of the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub enum Effect {
-    /// It is created.
+    /// Helm creates the object.
     Added,
-    /// It is deleted.
+    /// Helm deletes the object.
     Removed,
-    /// It is no longer in the manifest but stays in the cluster: `helm.sh/resource-policy: keep`.
+    /// The object is no longer in the manifest, but helm keeps it in the cluster: `helm.sh/resource-policy: keep`.
     Kept,
-    /// It is changed in place without recreating pods.
+    /// Helm changes the object in place, and no pod is recreated.
     Changed,
-    /// It is changed, and its pods are recreated by its update strategy.
+    /// Helm changes the object, and its update strategy recreates its pods.
     RestartsPods,
-    /// It is changed, but its pods stay until someone deletes them: `updateStrategy: OnDelete`.
+    /// Helm changes the object, but its pods stay until someone deletes them: `updateStrategy: OnDelete`.
     RestartsPodsOnDelete,
-    /// It is a hook that changed. Helm runs it again at each upgrade.
+    /// The object is a changed hook, which helm runs again at each upgrade.
     #[serde(rename = "runsAnew")]
     RunsAgain,
-    /// Kubernetes refuses to change these fields: it must be deleted first.
+    /// Kubernetes refuses to change fields of the object, so it must be deleted before the upgrade.
     Recreated {
-        /// Such as `spec.selector`.
+        /// The paths of the immutable fields that change, such as `spec.selector`.
         fields: Vec<String>,
-        /// Whether it is of a kind with pods, which are deleted with it.
+        /// Whether the object's kind has pods, which Kubernetes deletes with the object.
         pods: bool,
     },
 }
 
 impl Effect {
-    /// Whether running pods are terminated, now or when someone deletes them.
+    /// Whether running pods end: at the upgrade, or later when someone deletes them.
     pub fn ends_pods(&self) -> bool {
         matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }
@@ -82,15 +84,15 @@ impl fmt::Display for Effect {
     }
 }
 
-/// One object that differs.
+/// An object that differs between the two manifests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// The object.
+    /// The identity of the object.
     #[serde(flatten)]
     pub id: Id,
-    /// The effect of the upgrade.
+    /// What the upgrade does to the object.
     pub effect: Effect,
-    /// The changed fields, if the object is on both sides.
+    /// The changed fields, if the object is in both manifests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldChange>,
 }
@@ -101,13 +103,13 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Returns the effect of an upgrade from one manifest to another by object; `scrubber` must know the secrets in both.
+/// Returns the objects that an upgrade from one manifest to another affects; `scrubber` must know the secrets in both.
 pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) -> Vec<Difference> {
     let (before, after) = (by_id(before), by_id(after));
     let mut found = Vec::new();
     for (id, old) in &before {
         let (effect, fields) = match after.get(id) {
-            // helm leaves hooks in the cluster when they are removed from the manifest.
+            // helm leaves a hook in the cluster when the new manifest no longer has it, so nothing changes.
             None if old.is_hook() => continue,
             None if old.is_kept() => (Effect::Kept, Vec::new()),
             None => (Effect::Removed, Vec::new()),
@@ -127,18 +129,19 @@ pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) 
     found
 }
 
-/// Returns the objects that take part in an upgrade, without hooks of other events. As in helm, the last of several
-/// objects with one identity counts.
+/// Returns the objects that an upgrade touches, without hooks that helm runs only at other events, such as a deletion.
+/// If several objects have the same identity, the last one counts, as in helm.
 fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
     let taking_part = objects.iter().filter(|object| !object.is_hook() || object.is_hook_of_upgrades());
     taking_part.map(|object| (object.id(), object)).collect()
 }
 
-/// Returns the effect on an object that differs.
+/// Returns what an upgrade does to an object that differs between the manifests.
 fn effect(old: &Object, new: &Object) -> Effect {
     let kind = new.id().kind.as_str();
     if old.is_hook() && new.is_hook() {
-        // helm always recreates hooks, and waits for those that complete.
+        // At each upgrade helm recreates hooks. Only Jobs and pods run again; other kinds, such as a ConfigMap, just
+        // change.
         return if matches!(kind, "Job" | "Pod") { Effect::RunsAgain } else { Effect::Changed };
     }
     let keeps_pods = matches!(kind, "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet");

@@ -1,8 +1,8 @@
-//! Detects drift: edits and deletions of a release's objects by others since the last helm operation.
+//! Detects drift: objects of a release that someone edited or deleted outside of helm since the last helm operation.
 //!
-//! Pure module (no I/O). Nothing is rendered or kept in memory, so the result is the same after a restart: an object's
-//! `managedFields` contain each writer with its fields and the time (the API server tracks every writer, also those
-//! that do not use server-side apply), and helm's record contains the objects that must exist.
+//! Pure module (no I/O). Drift is derived from two sources in the cluster, so the result is the same after a restart of
+//! the operator. The API server lists every writer of an object with its fields and the time of its write in
+//! `managedFields`, also writers that do not use server-side apply. Helm's record lists the objects that must exist.
 //!
 //! ```text
 //! kind    the kinds of objects that are watched      fields     the fields that a writer owns
@@ -11,14 +11,15 @@
 //!
 //! Rules:
 //!
-//! * Fields below `metadata` and `status` are ignored: other tools store their state in labels, annotations and
+//! * Changes below `metadata` and `status` are ignored: other tools store their state in labels, annotations and
 //!   finalizers.
-//! * Writers that are part of the cluster, and a few fields that people set on purpose, are tolerated
-//!   (`values/drift.yaml`, [`ToleratedChanges`]).
-//! * A write counts as drift if it is neither older than helm's last write to the object nor older than the newest
-//!   operation. An operation reverts the fields that it sets, and accepts everything else.
-//! * *Removing* a field leaves no writer, and writing through a subresource (`kubectl scale`) leaves no time. Both
-//!   leave fields that the manifest sets and that have no owner any more.
+//! * Changes by writers that are part of the cluster, and changes of a few fields that people set on purpose, are
+//!   tolerated (`values/drift.yaml`, [`ToleratedChanges`]).
+//! * A write counts as drift if it happened after helm's last write to the object and after the start of the newest
+//!   helm operation, or in the same second. Older writes do not count: helm reverts the fields that it sets and accepts
+//!   all other changes.
+//! * If someone *removes* a field, `managedFields` names no writer; after a write through a subresource (`kubectl
+//!   scale`) it has no time. In both cases a field that the manifest sets has no owner any more, which counts as drift.
 
 mod expected;
 mod fields;
@@ -34,17 +35,17 @@ pub use fields::{OwnedFields, PathHash};
 pub use kind::{KINDS, Kind, find_kind};
 pub use trace::{Entry, ForeignWrite, ToleratedChanges, WriterTrace};
 
-/// The field that `kubectl scale` writes.
+/// The path of the field that `kubectl scale` writes.
 const SCALE: &str = "spec.replicas";
 
-/// The identity of an object.
+/// The identity of an object that is watched for drift.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectId {
-    /// Its kind.
+    /// The kind of the object.
     pub kind: &'static Kind,
-    /// Its namespace; empty for cluster-scoped kinds.
+    /// The object's namespace; empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Its name.
+    /// The object's name.
     pub name: String,
 }
 
@@ -54,23 +55,23 @@ impl fmt::Display for ObjectId {
     }
 }
 
-/// A change of an object by others.
+/// How someone changed an object outside of helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It does not exist. The API server does not record who deleted it.
+    /// The object does not exist. The API server does not record who deleted it.
     Deleted,
-    /// Someone wrote to it after helm.
+    /// Someone wrote to the object after helm.
     Edited(ForeignWrite),
-    /// Fields that helm set were removed; it is unknown by whom.
+    /// Someone removed these fields that helm had set. The API server does not record who.
     Stripped(String),
 }
 
-/// One object that others changed.
+/// One object that someone changed outside of helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriftedObject {
-    /// The object.
+    /// The changed object.
     pub id: ObjectId,
-    /// The change.
+    /// How the object was changed.
     pub change: Change,
 }
 
@@ -88,10 +89,10 @@ impl fmt::Display for DriftedObject {
     }
 }
 
-/// Returns how others changed an object of a release.
+/// Returns how someone changed an object of a release outside of helm; `None` if nobody did.
 ///
-/// `started_at` is the start of the newest operation, `expected` the fields in its manifest, `trace` the current state;
-/// `None` if the object does not exist.
+/// `started_at` is the start of the newest helm operation. `expected` are the fields that its manifest sets in the
+/// object. `trace` are the current writers of the object; `None` if the object does not exist.
 pub fn detect_drift(
     started_at: Option<Timestamp>,
     expected: &ExpectedFields,
@@ -99,20 +100,21 @@ pub fn detect_drift(
 ) -> Option<Change> {
     let Some(trace) = trace else { return Some(Change::Deleted) };
     let since = started_at.max(trace.helm);
-    // Times have a resolution of one second, so a foreign write in the same second may be later.
+    // Times in `managedFields` are in whole seconds, so a foreign write in the same second as helm's may be the later
+    // one.
     let later = |write: &&ForeignWrite| write.at.is_some() && write.at >= since;
     if let Some(write) = trace.foreign.as_deref().filter(later) {
         return Some(Change::Edited(write.clone()));
     }
     let removed = trace.removed_fields(expected);
-    // If someone cleared `managedFields`, nothing can be compared.
+    // Without an entry of helm someone cleared `managedFields`, so they do not show which fields were removed.
     if trace.helm.is_none() || removed.is_empty() {
         return None;
     }
     if removed != [SCALE] {
         return Some(Change::Stripped(trace::summarize(&removed, 0)));
     }
-    // Scaling to 0 leaves no writer at all.
+    // If someone scaled the workload to 0, `managedFields` names no writer.
     let without_writer = || Change::Stripped(format!("{SCALE} set to 0, or"));
     let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
     Some(scaled.map_or_else(without_writer, |write| Change::Edited(write.clone())))

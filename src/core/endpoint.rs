@@ -1,13 +1,13 @@
-//! Probes of OpenStack APIs: which ones to probe, and how to interpret the responses.
+//! Probes of OpenStack APIs: which APIs the operator probes, and what a response says about the health of an API.
 //!
 //! ```text
 //! target      catalogue, desired and observed state → the APIs to probe: those whose component is available
-//! response    a response → the problem
-//! keystone    API version, token and service catalogue
+//! response    the response of a probed API → the problem in one line
+//! keystone    Keystone's API version, its tokens and its service catalogue
 //! ```
 //!
-//! A release is only ready if its API responds as expected. An unreachable API is ignored, because the operator may run
-//! outside of the cluster's network, such as on a developer's machine.
+//! A release whose API is probed is ready only if the API responds as expected. An API that the operator can't reach is
+//! ignored, because the operator may run outside of the cluster's network, such as on a developer's machine.
 //!
 //! Pure module (no I/O, no clock).
 
@@ -24,10 +24,10 @@ pub use target::{Target, Url, internal, targets};
 use crate::api::{CauseObject, ComponentHealth, ComponentStatus};
 use crate::observed::{Cause, EndpointProbe, ReleaseKey};
 
-/// The component name of an API in the status.
+/// The name under which the status lists an API among the components of its application.
 pub const COMPONENT: &str = "endpoint";
 
-/// Returns the health of an API.
+/// Returns the health of an API after its last probe.
 pub fn assess(probe: &EndpointProbe) -> ComponentStatus {
     let (status, ready) = match probe.trouble {
         None => (ComponentHealth::Ready, "1/1"),
@@ -36,7 +36,8 @@ pub fn assess(probe: &EndpointProbe) -> ComponentStatus {
     ComponentStatus { status, generation: None, ready: ready.into(), reason: probe.trouble.clone().unwrap_or_default() }
 }
 
-/// Returns the root causes of failing APIs. Their workloads are ready, so there is no deeper cause.
+/// Returns a root cause for each failing API: its Service. An API is probed only while its workloads are available, so
+/// there is no deeper cause.
 pub fn causes(found: &BTreeMap<ReleaseKey, EndpointProbe>) -> Vec<Cause> {
     let cause = |(key, probe): (&ReleaseKey, &EndpointProbe)| {
         let (namespace, name) = (key.namespace.clone(), probe.service.clone());

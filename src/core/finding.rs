@@ -1,4 +1,4 @@
-//! Findings: problems and remarks about a resource.
+//! Findings: errors, warnings and notes about a resource, each with its location and remedy.
 
 use std::fmt;
 
@@ -7,56 +7,57 @@ use serde::{Serialize, Serializer};
 
 use crate::catalog::Level;
 
-/// The name of the rule for findings about names, requirements and checks of the catalogue.
+/// The rule name of findings that follow from the catalogue: unknown names, unmet needs, and the catalogue's own
+/// checks.
 pub const CATALOGUE: &str = "catalogue";
 
-/// A problem or remark about a resource.
+/// An error, warning or note about a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// The rule's name; `osdpl validate -o sarif` describes each.
+    /// The name of the rule that the resource violates; `osdpl validate -o sarif` describes each rule.
     pub rule: &'static str,
-    /// The severity; an error refuses the resource.
+    /// The severity; osdpl refuses a resource with an error.
     pub level: Level,
-    /// The field, and the line of a file.
+    /// The field of the resource, and the line of the file that it was read from.
     pub location: Location,
-    /// The problem. It contains the remedy, too, unless `remedy` is set.
+    /// The problem. The text contains the remedy, too, unless `remedy` is set.
     pub message: String,
-    /// The action that resolves the problem.
+    /// What the user must do to resolve the problem; `None` if `message` says it.
     pub remedy: Option<&'static str>,
 }
 
-/// The location of a finding.
+/// The field that a finding is about, and its line if the resource was read from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
-    /// The line of a file; `None` if the resource was not read from a file.
+    /// The file and line; `None` if the resource was not read from a file.
     pub source: Option<SourceLine>,
-    /// The field, such as `spec.services.nova`; empty for the whole resource.
+    /// The field of the resource, such as `spec.services.nova`; empty for the whole resource.
     pub field: String,
 }
 
-/// A line of a file.
+/// A line of a file that contains a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLine {
     /// The file as the user named it; `stdin` for standard input.
     pub file: String,
-    /// The line, from 1, of the field or of its nearest parent.
+    /// The line of the field, from 1; the line of its nearest parent if the file does not have the field.
     pub line: u64,
     /// The kind and name of the resource; empty if the document could not be parsed.
     pub resource: String,
 }
 
 impl Finding {
-    /// Returns a finding of the catalogue's rule about a field.
+    /// Returns a finding of the rule [`CATALOGUE`] about a field.
     pub fn new(level: Level, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(CATALOGUE, level, field, message)
     }
 
-    /// Returns a finding that refuses the resource.
+    /// Returns an error; osdpl refuses a resource with an error.
     pub fn error(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(rule, Level::Error, field, message)
     }
 
-    /// Returns a finding that does not refuse the resource.
+    /// Returns a warning; osdpl accepts a resource with warnings.
     pub fn warning(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(rule, Level::Warning, field, message)
     }
@@ -66,37 +67,37 @@ impl Finding {
         Self { rule, level, location, message: message.into(), remedy: None }
     }
 
-    /// Adds the remedy.
+    /// Sets the remedy.
     #[must_use]
     pub fn with_remedy(self, remedy: &'static str) -> Self {
         Self { remedy: Some(remedy), ..self }
     }
 
-    /// Moves the finding to another field.
+    /// Sets the field that the finding is about.
     #[must_use]
     pub fn at_field(mut self, field: impl Into<String>) -> Self {
         self.location.field = field.into();
         self
     }
 
-    /// Adds the line of a file.
+    /// Sets the file and line that the finding is about.
     #[must_use]
     pub fn at_line(mut self, source: SourceLine) -> Self {
         self.location.source = Some(source);
         self
     }
 
-    /// Returns the field; empty for the whole resource.
+    /// Returns the field that the finding is about; empty for the whole resource.
     pub fn field(&self) -> &str {
         &self.location.field
     }
 
-    /// Returns the file; empty if the resource was not read from a file.
+    /// Returns the file that the resource was read from; empty without a file.
     pub fn file(&self) -> &str {
         self.location.source.as_ref().map_or("", |source| &source.file)
     }
 
-    /// Returns the line in the file, from 1.
+    /// Returns the line in the file, from 1; 1 without a file.
     pub fn line(&self) -> u64 {
         self.location.source.as_ref().map_or(1, |source| source.line)
     }
@@ -106,7 +107,7 @@ impl Finding {
         self.location.source.as_ref().map_or("", |source| &source.resource)
     }
 
-    /// Returns the problem and the remedy.
+    /// Returns the problem and the remedy as one text.
     pub fn text(&self) -> String {
         match self.remedy {
             Some(remedy) => format!("{}; {remedy}", self.message),
@@ -115,10 +116,10 @@ impl Finding {
     }
 }
 
-/// Formats the field, the problem and the remedy.
+/// Formats a finding as one line: the field, the problem and the remedy.
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Avoid repeating the field if the message already begins with it.
+        // Do not write the field twice: some messages begin with it.
         if !self.message.starts_with(self.field()) {
             write!(formatter, "{}: ", self.field())?;
         }
@@ -126,7 +127,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The form of `osdpl validate -o json`.
+/// Writes a finding as `osdpl validate -o json` prints it.
 impl Serialize for Finding {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Finding", 7)?;

@@ -1,18 +1,18 @@
 //! Health of workloads, Jobs, pods and nodes.
 //!
-//! A workload has two results, which differ on purpose. The availability tells whether dependents may start: one ready
-//! pod is enough, as for upstream's init containers. The health tells whether the rollout is complete, as kstatus does:
-//! the newest generation is observed, and all pods are ready and of the newest template.
+//! A workload is assessed twice, with different criteria. It is *available*, so that dependents may start, if one pod
+//! is ready; upstream's init containers require the same. It is *healthy* if its rollout is complete, as in kstatus:
+//! its controller observed the newest generation, and all pods are ready and of the newest template.
 //!
 //! ```text
 //! workload  a Deployment, StatefulSet or DaemonSet → observed::Workload
 //! job       a Job → observed::ObservedJob
 //! cron      a CronJob and its Jobs → observed::ObservedCronJob, observed::Run
-//! pod       a pod that is not ready → the reason and its owner
+//! pod       a pod that is not ready → why it is not ready, and the owner of the pod
 //! storage   a volume claim or StorageClass → observed::Claim, observed::Class
-//! node      whether a node is ready, and how long to wait for it
+//! node      whether a node is ready, and how long to wait until it counts as lost
 //!
-//! pod_creation   errors of controllers that cannot create pods
+//! pod_creation   errors of controllers (such as of a ReplicaSet) that cannot create pods
 //! ```
 //!
 //! Pure module (no I/O, no clock).
@@ -29,20 +29,22 @@ use crate::api::{ComponentHealth, ComponentStatus};
 use crate::catalog::WorkloadKind;
 use crate::observed::{ObservedJob, Workload};
 
-/// The reason of a component without any observed workload.
+/// The message in the status about a component of which no workload exists.
 pub(crate) const NO_WORKLOAD: &str = "none of its workloads exists yet";
 
-/// Whether dependents may start: at least one pod is ready, like upstream's init containers require.
+/// Whether the workload is available to dependents: at least one of its pods is ready, as upstream's init containers
+/// require.
 pub fn is_available(workload: &Workload) -> bool {
     workload.desired > 0 && workload.ready > 0
 }
 
-/// Whether it is a `DaemonSet` without matching nodes, once its controller observed the newest generation.
+/// Whether the workload is a `DaemonSet` that selects no node. Its controller must have observed the newest generation,
+/// because the number of nodes is 0 before.
 pub fn has_no_nodes(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0 && is_observed(workload)
 }
 
-/// Returns the health of one workload.
+/// Returns the health of one workload, with its ready pods and the reason if it is not healthy.
 pub fn assess(workload: &Workload) -> ComponentStatus {
     let (status, reason) = assess_replicas(workload);
     ComponentStatus {
@@ -55,8 +57,8 @@ pub fn assess(workload: &Workload) -> ComponentStatus {
 
 /// Returns the health of one component: the worst result of its workloads, with summed counts.
 ///
-/// A `DaemonSet` without nodes counts only if the component has no other workload: with per-node overrides upstream
-/// splits the `DaemonSet` and leaves the default one without nodes if the others cover all.
+/// A `DaemonSet` without nodes counts only if the component has no other workload. With per-node overrides upstream's
+/// charts split a `DaemonSet` into several. If these cover all nodes, the default one has none.
 pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
     let with_nodes: Vec<&Workload> = workloads.iter().copied().filter(|workload| !has_no_nodes(workload)).collect();
     let counted = if with_nodes.is_empty() { workloads } else { &with_nodes };
@@ -87,7 +89,7 @@ pub fn scaled_to_zero(workload: &Workload) -> ComponentStatus {
     }
 }
 
-/// Returns the worse result, or the first one if both are equal.
+/// Returns the worse of two results, or the first one if both are equally bad.
 fn worse(left: ComponentStatus, right: ComponentStatus) -> ComponentStatus {
     if right.status > left.status { right } else { left }
 }
@@ -117,7 +119,7 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
         let status = if lost { ComponentHealth::Unhealthy } else { ComponentHealth::Progressing };
         return (status, trouble.message.clone());
     }
-    // `ready` already contains the number of missing pods.
+    // The message needs no count: the field `ready` of the status shows the number of missing pods.
     if workload.was_available && missing > 0 {
         return (ComponentHealth::Unhealthy, "some of its pods are no longer ready".into());
     }
@@ -132,14 +134,14 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
     (ComponentHealth::Progressing, reason)
 }
 
-/// Whether only pods on nodes that are not ready are missing.
+/// Whether the only pods that a `DaemonSet` misses are those on `NotReady` nodes.
 fn misses_only_lost_nodes(workload: &Workload) -> bool {
     let Workload { kind, desired, ready, updated, .. } = *workload;
     let lost = i32::try_from(workload.lost_nodes.len()).unwrap_or(i32::MAX);
     kind == WorkloadKind::DaemonSet && lost > 0 && ready > 0 && desired - ready <= lost && desired - updated <= lost
 }
 
-/// Formats the nodes: `node n3 is NotReady`, shortened if there are many.
+/// Formats `NotReady` nodes as `node n3 is NotReady`; if there are many, only the first few are named.
 pub fn lost_nodes(nodes: &[String]) -> String {
     const NAMED: usize = 3;
     match nodes {
@@ -149,7 +151,8 @@ pub fn lost_nodes(nodes: &[String]) -> String {
     }
 }
 
-/// Returns why a `DaemonSet` has no pods, with the number of nodes if it is known.
+/// Returns the message about a `DaemonSet` that selects no node; `nodes` is the number of nodes in the cluster, if
+/// known.
 pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
     let of = nodes.map_or_else(|| "no node".to_owned(), |nodes| format!("none of {nodes} nodes"));
     match workload.node_selector.as_str() {
@@ -158,20 +161,20 @@ pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
     }
 }
 
-/// The state of a Job.
+/// The health of a Job, with the reason if it is not complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobHealth {
-    /// It is complete.
+    /// The Job is complete.
     Complete,
-    /// It runs, or its pod waits or starts.
+    /// The Job's pod runs, starts or waits; the text may say for what.
     Running(String),
-    /// Its pods fail and Kubernetes retries.
+    /// The Job's pods fail, and Kubernetes retries.
     Failing(String),
-    /// It failed, and Kubernetes does not retry it.
+    /// The Job failed, and Kubernetes does not retry it.
     Failed(String),
 }
 
-/// Returns the state of a Job, with the reason why it is not complete.
+/// Returns the health of a Job, with the reason if it is not complete.
 pub fn job_health(job: &ObservedJob) -> JobHealth {
     let message = |otherwise: String| job.trouble.as_ref().map_or(otherwise, |trouble| trouble.message.clone());
     let stuck = job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);

@@ -1,8 +1,8 @@
 //! The domain of osdpl: the custom resources, the catalogue, the desired and the observed state, the plan and the
 //! status.
 //!
-//! Everything here takes values and returns values: no Kubernetes client, no async runtime, no clock. The only I/O is
-//! [`files`], which loads the catalogue.
+//! All functions of this crate are pure: they use no Kubernetes client, no async runtime and no clock. The only
+//! exception is [`files`], which reads the catalogue's files.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -1,4 +1,4 @@
-//! The settings of a cloud that the maintenance of nodes needs (crate `osdpl-maintenance`).
+//! The settings of a cloud that the maintenance of nodes (crate `osdpl-maintenance`) needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,29 +8,29 @@ use crate::desired::role_labels;
 use crate::observed::Labels;
 use crate::openstack::Access;
 
-/// The reason why nova cannot be queried without a cloud.
+/// The error of a request to Nova if the cluster has no OpenStackDeployment.
 pub const NO_CLOUD: &str = "there is no OpenStackDeployment, so nova cannot be queried";
 
-/// The cloud's settings for maintenance.
+/// The settings of a cloud for the maintenance of its nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CloudSettings {
-    /// Whether there is no cloud.
+    /// Whether the cluster has no OpenStackDeployment, so that all other settings are empty.
     pub absent: bool,
-    /// The access to the cloud's APIs, if it is known.
+    /// The URLs and credentials of the cloud's APIs; `None` while they are not known.
     pub access: Option<Access>,
-    /// Whether the cloud has Nova, even if the access is not known yet.
+    /// Whether Nova is part of the cloud; known even while `access` is not.
     pub has_nova: bool,
-    /// The number of nodes of a role that may be in maintenance at once; the default is 1.
+    /// The number of nodes that may be in maintenance at once, by role; 1 for a role without an entry.
     pub limits: BTreeMap<String, u32>,
-    /// The labels of each role.
+    /// The node labels of each role, by role name.
     pub roles: BTreeMap<String, Labels>,
-    /// The components with a quorum.
+    /// The components with a quorum: more than half of their pods must be ready.
     pub quorum: BTreeSet<Component>,
-    /// The component whose nodes are hosts in Nova.
+    /// The component whose nodes Nova lists as hosts, such as nova-compute.
     pub hosts: Option<Component>,
 }
 
-/// Derives the settings from a spec.
+/// Derives the settings for maintenance from the spec of a cloud and the catalogue.
 pub fn setting(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -53,15 +53,15 @@ pub fn setting(
 }
 
 impl CloudSettings {
-    /// Returns the settings without a cloud.
+    /// Returns the settings for a cluster without a cloud.
     pub fn none() -> Self {
         Self { absent: true, ..Self::default() }
     }
 
-    /// Returns the access to nova.
+    /// Returns the access to the cloud's APIs, if Nova is one of them.
     ///
     /// # Errors
-    /// There is no cloud, it has no nova, or its administrator is not known.
+    /// There is no cloud, the cloud has no Nova, or the password of its administrator is not known yet.
     pub fn nova(&self) -> Result<&Access, &'static str> {
         match &self.access {
             Some(access) if access.compute.is_some() => Ok(access),

@@ -1,9 +1,10 @@
-//! Node roles: computes the labels of each node from the spec and the existing nodes, and warns about roles and
-//! per-node values.
+//! Node roles: computes the labels of each node from the spec and the existing nodes, and warns about mistakes in roles
+//! and per-node values.
 //!
-//! Pure module (no I/O). The operator owns a label only if it set it: it keeps and reports values of other writers, and
-//! when a role is removed, it removes only its own labels. The API server records the owner of
-//! each label (server-side apply with a separate field manager); an annotation on the node lists the operator's labels.
+//! Pure module (no I/O). The operator owns a label of a node only if it set the label. It keeps a value that another
+//! writer set, and warns about it. When a role leaves the spec, the operator removes only its own labels. An annotation
+//! on the node lists them. The operator applies them with a field manager of their own, so the API server records who
+//! owns each label.
 
 mod overrides;
 mod roles;
@@ -15,46 +16,47 @@ use crate::catalog::Catalog;
 use crate::desired::Finding;
 use crate::observed::{Labels, Node, NodeCount};
 
-/// The existing nodes, by name.
+/// The nodes of the cluster, by name.
 pub type Inventory = BTreeMap<String, Node>;
 
-/// The node labels and role statuses that follow from a spec.
+/// The label changes of nodes and the role statuses that follow from a spec.
 #[derive(Debug, Default)]
 pub struct NodeInventory {
-    /// The nodes whose labels must change.
+    /// The label changes that the operator must apply, by node.
     pub changes: BTreeMap<String, LabelChange>,
-    /// The status of each role.
+    /// The status of each role in the spec, by role name.
     pub roles: BTreeMap<String, RoleStatus>,
-    /// Problems and remarks.
+    /// The findings about roles and per-node values.
     pub findings: Vec<Finding>,
 }
 
-/// The change of a node's labels.
+/// The change of one node's labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelChange {
-    /// The node's uid.
+    /// The uid of the node, because a new node may reuse the name.
     pub uid: String,
-    /// All labels that the node must have from the operator.
+    /// All labels that the operator must have set on the node after the change.
     pub labels: Labels,
-    /// Labels that the node does not have yet, such as `openvswitch=enabled`.
+    /// The labels that the change adds to the node, as text: `openvswitch=enabled`.
     pub gains: Vec<String>,
-    /// Labels from the operator that must be removed.
+    /// The labels of the operator that the change removes from the node, as text.
     pub losses: Vec<String>,
 }
 
 impl LabelChange {
-    /// Whether a label is added or removed, and not only the annotation changed.
+    /// Whether the change adds or removes a label. If not, it only updates the annotation that lists the operator's
+    /// labels.
     pub fn changes_labels(&self) -> bool {
         !self.gains.is_empty() || !self.losses.is_empty()
     }
 }
 
-/// Computes the labels of all nodes and the findings.
+/// Computes the label changes of all nodes, the status of each role, and the findings.
 pub fn build_inventory(spec: &OpenStackDeploymentSpec, catalog: &Catalog, nodes: &Inventory) -> NodeInventory {
     let mut inventory = NodeInventory::default();
     roles::assign_roles(&spec.nodes, catalog, nodes, &mut inventory);
     if !spec.nodes.overrides.is_empty() {
-        // Match the entries against the new labels of the nodes.
+        // Entries of `overrides` may select by a label that a role is about to set.
         let labelled = nodes.iter().map(|(name, node)| (name.clone(), apply(node, inventory.changes.get(name))));
         overrides::check_overrides(&spec.nodes, catalog, &labelled.collect(), &mut inventory.findings);
     }
@@ -70,7 +72,7 @@ fn apply(node: &Node, change: Option<&LabelChange>) -> Node {
     node
 }
 
-/// Counts the nodes with each of these labels after applying `changes`.
+/// Counts the nodes that have each of these labels once `changes` are applied.
 pub fn count_labelled_nodes(
     nodes: &Inventory,
     changes: &BTreeMap<String, LabelChange>,
@@ -88,7 +90,7 @@ pub fn count_labelled_nodes(
     NodeCount::Labelled(labels.into_iter().map(|label| (label.clone(), count(&label))).collect())
 }
 
-/// Returns the labels to remove from nodes when there are no roles any more.
+/// Returns the changes that remove all labels of the operator, for a cloud without roles.
 pub fn labels_to_remove(nodes: &Inventory) -> BTreeMap<String, LabelChange> {
     build_inventory(&OpenStackDeploymentSpec::default(), &Catalog::default(), nodes).changes
 }
@@ -98,12 +100,12 @@ impl std::fmt::Display for LabelChange {
         let gains = (!self.gains.is_empty()).then(|| format!("gets {}", self.gains.join(", ")));
         let losses = (!self.losses.is_empty()).then(|| format!("loses {}", self.losses.join(", ")));
         let parts: Vec<_> = gains.into_iter().chain(losses).collect();
-        formatter.write_str(if parts.is_empty() { "is recorded as ours" } else { "" })?;
+        formatter.write_str(if parts.is_empty() { "gets an updated annotation with osdpl's labels" } else { "" })?;
         formatter.write_str(&parts.join(", "))
     }
 }
 
-/// Formats the first few of `count` names: `n1, n2 and 47 more`.
+/// Formats the first few of `count` node names: `n1, n2 and 47 more`.
 pub fn format_names<'a>(names: impl IntoIterator<Item = &'a str>, count: usize) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<_> = names.into_iter().take(SHOWN).collect();

@@ -1,6 +1,6 @@
-//! The observed state: helm's release records, workloads and Jobs in the cluster, and running helm processes.
+//! The observed state: helm's release records, the workloads and Jobs in the cluster, and the running helm processes.
 //!
-//! Pure module (no I/O). The operator collects this data; `plan` and `status` read it.
+//! Pure module (no I/O). The operator collects this state in each pass; `plan` and `status` read it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,83 +31,85 @@ pub use node::{Labels, Node};
 pub use rollout::{DaemonPod, DaemonSetGroup, OnDelete, PodState, RolloutPods};
 pub use storage::{Claim, ClaimPhase, Class};
 
-/// The input of `plan` and `status`.
+/// What a pass observed in the cluster; with the desired state it is the input of `plan` and `status`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// Helm's records by release.
+    /// What helm's records tell about each release; a release without a record has no entry.
     pub releases: BTreeMap<ReleaseKey, ObservedRelease>,
-    /// Deployments, `StatefulSets` and `DaemonSets` of releases.
+    /// The Deployments, `StatefulSets` and `DaemonSets` that belong to helm releases.
     pub workloads: Vec<Workload>,
-    /// Jobs of releases, hooks included.
+    /// The Jobs that belong to helm releases, including helm's hooks.
     pub jobs: Vec<ObservedJob>,
-    /// `CronJobs` of releases.
+    /// The `CronJobs` that belong to helm releases.
     pub crons: Vec<ObservedCronJob>,
     /// The root causes of workloads and Jobs that are not ready, each once, the most severe first.
     pub causes: Vec<Cause>,
-    /// The helm processes that run now.
+    /// The helm processes of this operator that run now, by release.
     pub running: BTreeMap<ReleaseKey, RunningHelm>,
-    /// The failures of our operations, by release, until an operation succeeds.
+    /// The last failed helm run of osdpl for each release, until a helm run of that release succeeds.
     pub failures: BTreeMap<ReleaseKey, Failed>,
-    /// Consecutive drift repairs by release.
+    /// The consecutive drift repairs of each release: their number, and when the last one started.
     pub repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// The external services whose address is published. Needs for their components are met.
+    /// The external services whose address osdpl has published in the cluster. A need for a component of such a service
+    /// counts as met.
     pub external_ready: BTreeSet<String>,
-    /// Drift by release, for releases that are watched and whose newest revision is ours and deployed.
+    /// The drift of each release that is watched for it: osdpl made its newest revision, and helm deployed that
+    /// revision.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
-    /// The API probes by release, for services that are probed and reachable.
+    /// The last probe of each release's API; a release without a probed or reachable API has no entry.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// The comparisons with the desired state, by release, for newest revisions that osdpl did not make.
+    /// The comparison with the desired state for each release whose newest revision osdpl did not make.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
-    /// Namespaces that are being deleted: nothing can start in them.
+    /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
-    /// The `DaemonSets` of which a batch of pods is being replaced, with the number of nodes that may miss a pod.
+    /// The `DaemonSets` of which a rollout replaces a batch of pods, each with the number of nodes that may lack a pod.
     pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 
-/// Helm's newest record of a release.
+/// What helm's records tell about one release, above all its newest record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedRelease {
     /// Helm's status of the newest record (highest revision).
     pub status: Status,
-    /// The newest revision.
+    /// The number of the newest revision.
     pub revision: i64,
     /// When the newest record was created.
     pub created_at: Option<Timestamp>,
-    /// Whether any revision was ever deployed.
+    /// Whether helm ever deployed any revision of the release.
     pub was_deployed: bool,
-    /// The newest record's label with the digest of the inputs.
+    /// The digest of the inputs, from the newest record's label; `None` without the label.
     pub inputs: Option<String>,
-    /// The newest record's label with the digest of the inputs that come from the catalogue.
+    /// The digest of the inputs that come from the catalogue, from the newest record's label.
     pub catalog: Option<String>,
-    /// The catalogue name, from the label of the newest record or, without that label, derived from other data.
+    /// The release's catalogue name: from the newest record's label, else from its chart, the spec or helm's name.
     pub release: Option<String>,
-    /// The newest record's label with the digest of the images.
+    /// The digest of the images of its pods and Jobs, from the newest record's label.
     pub images: Option<String>,
-    /// The newest record's label with the digest of settings that running instances depend on.
+    /// The digest of the settings that running instances depend on, from the newest record's label.
     pub instances: Option<String>,
-    /// The newest record's label with the digest of the split of its `DaemonSets` by node.
+    /// The digest of how its `DaemonSets` are split by node, from the newest record's label.
     pub split: Option<String>,
-    /// All revisions that helm has a record of, lowest first.
+    /// All revisions of which helm has a record, lowest first.
     pub history: Vec<PastRevision>,
-    /// The inputs of the newest revision that we made: the last applied inputs.
+    /// The digest of the inputs of the newest revision that osdpl made: the inputs that osdpl applied last.
     pub own_inputs: Option<String>,
-    /// The newest revision that we made, if helm still has its record.
+    /// The newest revision that osdpl made, if helm still has its record.
     pub own_revision: Option<u32>,
     /// The helm run that made the newest record, according to its label.
     pub attempt: Option<Attempt>,
-    /// The content of the record's body, once it was read.
+    /// The content of the newest record's payload; `None` until it was read.
     pub body: Option<RecordBody>,
-    /// The reason if the newest record cannot be decoded.
+    /// Why the newest record cannot be decoded; `None` if it can.
     pub undecodable: Option<String>,
 }
 
 impl Observed {
-    /// Whether the release exists and is not managed by us.
+    /// Whether the release exists and osdpl made none of its revisions.
     pub fn is_unmanaged(&self, key: &ReleaseKey) -> bool {
         self.releases.get(key).is_some_and(|record| !record.is_ours())
     }
 
-    /// Returns the objects of a release that others changed since its newest revision.
+    /// Returns the objects of a release that someone changed outside of helm since its newest revision.
     pub fn drifted(&self, key: &ReleaseKey) -> &[drift::DriftedObject] {
         let revision = self.releases.get(key).map(|record| record.revision);
         let found = self.drift.get(key).filter(|found| Some(found.revision) == revision);
@@ -116,7 +118,8 @@ impl Observed {
 
     /// Whether someone scaled the workload to 0 outside of helm.
     ///
-    /// The applied manifest decides, because each chart has another value for the number of replicas.
+    /// The workload counts if the manifest that helm applied contains it with more than 0 replicas. The values do not
+    /// tell that, because each chart has another key for the number of replicas.
     pub fn is_scaled_to_zero(&self, workload: &Workload) -> bool {
         if workload.kind == WorkloadKind::DaemonSet || workload.desired != 0 {
             return false;
@@ -128,17 +131,17 @@ impl Observed {
     }
 }
 
-/// Consecutive repairs of a release.
+/// The drift repairs of a release in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// The number of repairs.
+    /// The number of repairs in a row.
     pub count: u32,
-    /// When the last repair started.
+    /// When the last drift repair started.
     pub last_started_at: Timestamp,
 }
 
 impl ObservedRelease {
-    /// Whether we made any of its revisions.
+    /// Whether osdpl made any of the release's revisions.
     pub fn is_ours(&self) -> bool {
         self.attempt.is_some() || self.own_inputs.is_some()
     }
@@ -147,159 +150,162 @@ impl ObservedRelease {
 /// The helm run that made a record, according to the record's label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The operator process.
+    /// The identity of the operator process that ran helm.
     pub instance: String,
-    /// The revision that the label was made for. If it differs from the record's revision, the label was inherited or
-    /// restored by a rollback.
+    /// The revision that the label names. If it differs from the record's own revision, osdpl did not make that
+    /// revision: helm copied the label in someone else's upgrade or rollback.
     pub revision: i64,
-    /// Whether the operator process is still running.
+    /// Whether the operator process that ran helm is still running.
     pub owner: Liveness,
 }
 
-/// The liveness of the process that made a record.
+/// Whether the operator process that ran helm for a record is still running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// This process.
+    /// The process is this operator process itself.
     Us,
-    /// An operator process that ended, together with its helm process.
+    /// The operator process ended, together with its helm process.
     Dead,
-    /// An operator process that is still running.
+    /// Another operator process, which is still running.
     Alive,
-    /// Unknown, such as for a process on another machine.
+    /// osdpl can't determine whether the process runs, such as on another machine.
     Unknown,
 }
 
-/// The content of a record's body.
+/// The content of a record's payload, as far as osdpl needs it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordBody {
-    /// The chart's name.
+    /// The name of the installed chart.
     pub chart: String,
-    /// The chart's version.
+    /// The version of the installed chart.
     pub chart_version: String,
-    /// Helm's description of the last operation.
+    /// Helm's description of the operation that made the revision, such as `Upgrade complete`.
     pub description: String,
     /// The hook that runs now, or that failed the operation.
     pub hook: Option<ObservedHook>,
-    /// The workloads in the manifest, which must become available.
+    /// The workloads in the manifest, as (kind, namespace, name). The release is ready once they are available.
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
-    /// The workloads with 0 replicas in the manifest.
+    /// The workloads for which the manifest sets 0 replicas, as (kind, namespace, name).
     pub scaled_to_zero: BTreeSet<(WorkloadKind, String, String)>,
-    /// The plain Jobs and post-hook Jobs of this revision, as (namespace, name), which must complete.
+    /// The plain Jobs and post-hook Jobs of the revision, as (namespace, name). The release is ready once they are
+    /// complete.
     pub jobs: BTreeSet<(String, String)>,
     /// The post-upgrade hook Jobs, as (namespace, name): every upgrade recreates them after it changed the workloads.
     pub hook_jobs: BTreeSet<(String, String)>,
-    /// Whether all pre-install hooks completed, which decides how to recover a pending install.
+    /// Whether all pre-install hooks completed. This decides how osdpl recovers an install whose helm process died.
     pub pre_install_satisfied: bool,
-    /// The objects in the manifest that are watched for drift, with their applied state.
+    /// The objects in the manifest that are watched for drift, each with the fields that the manifest sets.
     pub applied_objects: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
     /// The size of the stored record in bytes; see [`crate::release::RECORD_LIMIT`].
     pub stored_bytes: usize,
 }
 
-/// A hook that runs now or failed.
+/// A helm hook that runs now or that failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedHook {
-    /// Its event, kind and name: `post-upgrade Job keystone-db-sync`.
+    /// The hook's event, kind and name: `post-upgrade Job keystone-db-sync`.
     pub name: String,
-    /// The name of its Job, if it is a Job.
+    /// The name of the hook's Job; `None` if the hook is another kind of object.
     pub job: Option<String>,
-    /// When it started.
+    /// When the hook started.
     pub since: Option<Timestamp>,
-    /// Whether it failed. If so, it does not run any more, and the record's status is `failed`.
+    /// Whether the hook failed. If so, it does not run any more, and the record's status is `failed`.
     pub failed: bool,
 }
 
-/// A Deployment, `StatefulSet` or `DaemonSet`.
+/// A Deployment, `StatefulSet` or `DaemonSet` of a helm release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// Its kind.
+    /// The kind of the workload.
     pub kind: WorkloadKind,
-    /// Its namespace.
+    /// The namespace of the workload.
     pub namespace: String,
-    /// Its name.
+    /// The name of the workload.
     pub name: String,
-    /// The helm release that owns it.
+    /// The name of the helm release that owns the workload, in the workload's namespace.
     pub release: String,
-    /// The labels `application` and `component`, from its pods if it has none itself.
+    /// The values of the labels `application` and `component`, from the pod template if the workload has no such
+    /// labels.
     pub component: Component,
-    /// `metadata.generation`.
+    /// The workload's `metadata.generation`.
     pub generation: i64,
-    /// `status.observedGeneration`.
+    /// The workload's `status.observedGeneration`.
     pub observed_generation: i64,
-    /// The desired number of pods; for a `DaemonSet` the number of nodes.
+    /// The desired number of pods; for a `DaemonSet` the number of nodes that should run a pod.
     pub desired: i32,
-    /// The number of ready pods.
+    /// The number of the workload's ready pods.
     pub ready: i32,
     /// The number of pods of the newest template; equal to `desired` with the update strategy `OnDelete`.
     pub updated: i32,
-    /// The state of a `DaemonSet` with the update strategy `OnDelete`.
+    /// The outdated pods of a `DaemonSet` with the update strategy `OnDelete`; `None` for any other workload.
     pub on_delete: Option<OnDelete>,
-    /// The number of a Deployment's pods of older templates. The ready pods may be among them.
+    /// The number of a Deployment's pods of older templates. They may be counted in `ready`, too.
     pub outdated_pods: i32,
-    /// Whether all pods of this template were available at some time. Pods that are missing now were then lost.
+    /// Whether the newest template was rolled out completely, or a pod that is not ready now was ready before. If so,
+    /// the missing pods were lost; if not, they may still start.
     pub was_available: bool,
-    /// The node selector of a `DaemonSet`, if it has one: `openvswitch=enabled`.
+    /// The node selector of a `DaemonSet`, such as `openvswitch=enabled`; empty without one.
     pub node_selector: String,
-    /// The number of nodes with a pod of this `DaemonSet` that should not run there, such as `NotReady` nodes.
+    /// The number of nodes that have a pod of this `DaemonSet` but should not, such as `NotReady` nodes.
     pub misscheduled: i32,
-    /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready.
+    /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready, by name.
     pub lost_nodes: Vec<String>,
-    /// Why pods are not ready, first cause only: `neutron-server-abc: ImagePullBackOff quay.io/…`.
+    /// Why the workload is not ready, first cause only: `neutron-server-abc: ImagePullBackOff quay.io/…`.
     pub trouble: Option<Issue>,
 }
 
-/// Why a pod is not ready.
+/// Why a pod, workload or Job is not ready.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Issue {
-    /// Whether it cannot recover without help (image pull, crash loop, failed). Otherwise it waits or starts.
+    /// Whether it needs help to recover (image pull, crash loop, failed). If not, it waits or starts.
     pub stuck: bool,
-    /// One line, without secrets.
+    /// The reason in one line, without secrets.
     pub message: String,
 }
 
-/// A Job.
+/// A Job that belongs to a helm release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedJob {
-    /// Its namespace.
+    /// The namespace of the Job.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Job.
     pub name: String,
-    /// The helm release, from the ownership annotation or the label `release_group`.
+    /// The name of the helm release, from helm's annotation or the label `release_group`.
     pub release: String,
-    /// Whether it is complete.
+    /// Whether the Job completed.
     pub complete: bool,
-    /// Whether it failed for good.
+    /// Whether the Job failed and Kubernetes does not retry it.
     pub failed: bool,
-    /// The number of failed pods.
+    /// The number of the Job's failed pods.
     pub failures: i32,
-    /// Why it makes no progress, with the last log lines, without secrets.
+    /// Why the Job makes no progress, with the last log lines, without secrets.
     pub trouble: Option<Issue>,
 }
 
-/// A running helm process.
+/// A helm process of this operator that runs now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningHelm {
-    /// Its operation.
+    /// The operation of the helm process.
     pub verb: Verb,
-    /// The digest of its inputs; empty for an uninstall.
+    /// The digest of the inputs that helm was given; empty for an uninstall.
     pub inputs: String,
-    /// When it started.
+    /// When the operator started the helm process.
     pub since: Timestamp,
-    /// Whether it was asked to stop.
+    /// Whether the operator asked the helm process to stop.
     pub stopping: bool,
-    /// Whether it waits for a free slot.
+    /// Whether helm has not started yet, because all of the operator's slots for helm processes are in use.
     pub queued: bool,
-    /// Whether it was started without hooks.
+    /// Whether helm runs without hooks (`--no-hooks`).
     pub skips_hooks: bool,
 }
 
-/// The last probe of a release's API, if it is reachable at all.
+/// The last probe of a release's API, which accepted the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointProbe {
-    /// The label `application` of the component that responds.
+    /// The label `application` of the component that serves the API.
     pub application: String,
-    /// The probed Service.
+    /// The name of the probed Service.
     pub service: String,
-    /// The problem in one line: `GET http://…: 503 Service Unavailable`.
+    /// The problem in one line: `GET http://…: 503 Service Unavailable`; `None` if the API responded as expected.
     pub trouble: Option<String>,
 }

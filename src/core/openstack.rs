@@ -1,12 +1,12 @@
-//! Requests to the cloud's own APIs and their responses.
+//! The requests of osdpl to the APIs of the cloud that it runs, and the responses.
 //!
 //! ```text
-//! access   URLs and credentials, from the desired state
+//! access   the URLs and credentials of the APIs, from the desired state
 //! call     a request as data, with the parser of its response
 //! nova     compute services, instances, migrations, hypervisors (microversion 2.53)
-//! neutron  agents
-//! hosts    Nova hosts that are new, and those whose node was deleted
-//! error    errors, with what to do
+//! neutron  the agents of a host
+//! hosts    which Nova hosts are new, and which ones lost their Kubernetes node
+//! error    errors of a request, each with what to do
 //! ```
 //!
 //! Pure module (no I/O): `osdpl_maintenance::OpenStackClient` sends the requests. Calls, errors and `Debug` output

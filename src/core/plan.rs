@@ -1,7 +1,7 @@
-//! Decides the next step of each release, and why a release waits.
+//! Decides the next step of each release; a step that waits says for what.
 //!
 //! Pure module (no I/O). [`plan()`] classifies each release into one [`State`] and maps each state to one step. It
-//! keeps nothing between reconcile passes, because helm's release records contain the history.
+//! remembers nothing between reconcile passes, because helm's release records contain the history.
 
 mod adopt;
 mod approval;
@@ -29,42 +29,43 @@ use crate::desired::{Desired, Provider};
 use crate::observed::{Observed, ReleaseKey};
 use osdpl_values::digest;
 
-/// The operations that the spec and its annotations permit.
+/// What the spec and the annotations of the resource permit in this pass.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// Whether changes that the spec did not request need a person's approval.
+    /// Whether changes that the spec did not request wait for a person's approval.
     pub approval: Approval,
-    /// The plan hash that a person approved.
+    /// The target hash that a person approved.
     pub approved: Option<String>,
-    /// Existing releases to adopt; `all` for every release.
+    /// The names of existing releases that osdpl may adopt; `all` stands for every release.
     pub adopt: BTreeSet<String>,
-    /// Releases whose foreign revisions may be overwritten; `all` for every one.
+    /// The names of releases whose revisions by other tools osdpl may overwrite; `all` stands for every release.
     pub repair: BTreeSet<String>,
-    /// Releases whose uninstall skips hooks; `all` for every one.
+    /// The names of releases that osdpl uninstalls without hooks; `all` stands for every release.
     pub skip_hooks: BTreeSet<String>,
-    /// Whether the whole resource is paused.
+    /// Whether the whole cloud is paused.
     pub paused: bool,
-    /// Releases that are paused, including those that are no longer desired.
+    /// The names of paused releases, including releases that are no longer desired.
     pub paused_releases: BTreeSet<String>,
-    /// Whether the resource is being deleted. Uninstalls need no approval then.
+    /// Whether the OpenStackDeployment is being deleted. Then uninstalls need no approval.
     pub deleting: bool,
 }
 
 impl Policy {
-    /// Whether an annotation value selects the release, by its name or with `all`.
+    /// Whether an annotation's value selects the release: the set contains its name or `all`.
     pub fn selects(set: &BTreeSet<String>, release: &str) -> bool {
         set.contains(release) || set.contains("all")
     }
 }
 
-/// The decision for every release.
+/// The step of every release, with the target hash that an approval must name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The decisions by catalogue name, or by helm's name for releases that are not in the catalogue.
     pub decisions: BTreeMap<String, Decision>,
-    /// Identifies the target. An approval of this hash covers every step to the target.
+    /// The target hash, which identifies the desired inputs of all releases. An approval of this hash covers every step
+    /// to that target.
     pub hash: String,
-    /// When to requeue for waits that only need time.
+    /// When to reconcile again, if a release waits only for time to pass.
     pub requeue_at: Option<Timestamp>,
 }
 
@@ -77,7 +78,8 @@ impl Plan {
         })
     }
 
-    /// Whether nothing is left to start: releases that are not ready only need time.
+    /// Whether no helm run is left to start: every release is in sync, and those that are not ready become so without
+    /// helm.
     pub fn is_idle(&self) -> bool {
         self.decisions.values().all(|decision| matches!(decision.step, Step::Ready | Step::Settling(_)))
     }
@@ -88,7 +90,7 @@ impl Plan {
     }
 }
 
-/// Decides for every release that is desired or owned by the operator.
+/// Decides the next step of every release that is desired or that osdpl made.
 pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &Policy, now: Timestamp) -> Plan {
     let mut plan = Plan { hash: hash(desired), ..Plan::default() };
     let context = Context { desired, observed, catalog, policy, now, hash: &plan.hash };
@@ -114,9 +116,9 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     plan
 }
 
-/// Returns the hash of the target.
+/// Returns the target hash of the desired state.
 ///
-/// It stays the same while a plan is carried out, because it covers only the desired inputs.
+/// The hash covers only the desired inputs, so it stays the same while osdpl carries out the plan.
 fn hash(desired: &Desired) -> String {
     let parts: Vec<String> =
         desired.releases.values().map(|release| format!("{} {}", release.key, release.inputs)).collect();
@@ -135,7 +137,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns the releases that the operator made or is working on, with their catalogue names.
+    /// Returns the releases that osdpl made or runs helm for now, with their catalogue names.
     fn ours(&self) -> impl Iterator<Item = (&ReleaseKey, String)> {
         let recorded = self.observed.releases.iter().filter(|(_, record)| record.is_ours());
         let recorded = recorded.map(|(key, record)| (key, record.release.clone().unwrap_or_else(|| key.name.clone())));
@@ -143,17 +145,18 @@ impl Context<'_> {
         recorded.chain(running.map(|key| (key, key.name.clone())))
     }
 
-    /// Whether a change may start: a person approved it, or no approval is required.
+    /// Whether a change that needs approval may start: a person approved the target hash, or the spec requires no
+    /// approval.
     fn approved(&self) -> bool {
         self.policy.approval == Approval::Automatic || self.is_approved()
     }
 
-    /// Whether a person approved exactly this target.
+    /// Whether a person approved exactly this target hash.
     fn is_approved(&self) -> bool {
         self.policy.approved.as_deref() == Some(self.hash)
     }
 
-    /// Returns the required components that are not available yet.
+    /// Returns the components that the release needs and that are not available yet.
     fn unmet_needs(&self, release: &crate::desired::DesiredRelease) -> Vec<Component> {
         let unmet = release.needs.iter().filter(|(component, provider)| match provider {
             Provider::External(service) => !self.observed.external_ready.contains(service),
@@ -181,9 +184,9 @@ impl Context<'_> {
 
     /// Whether the running revision of `other` depends on release `name`.
     ///
-    /// If the running revision has the desired inputs, only the desired needs count. Otherwise the needs of the
-    /// catalogue count as well, because the running revision may have been made from them. Needs that an external
-    /// service will provide do not count: that service is published only after `name` was removed.
+    /// If the running revision has the desired inputs, only the desired needs count. If not, all needs in the catalogue
+    /// count as well, because the running revision may still have them. A need that an external service will provide
+    /// does not count: osdpl publishes that service only after release `name` was uninstalled.
     fn depends_on(&self, key: &ReleaseKey, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
         let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
         let is_release = |provider: &Provider| *provider == Provider::Release(name.to_owned());

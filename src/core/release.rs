@@ -1,19 +1,20 @@
-//! helm's release records: the history of a release, which helm stores in Secrets.
+//! helm's release records: one Secret for each revision of a release.
 //!
-//! osdpl reads two parts of a record, at very different cost. The *metadata* (a few hundred bytes, watched) contains
-//! the revision, its status and the labels that osdpl passes to helm, which tell whether osdpl made the revision and
-//! whether it is current: [`RecordMeta`]. The *payload* (up to a megabyte, fetched only while an operation runs)
-//! contains the hooks and objects of the release: [`Record`], [`Objects`].
+//! osdpl reads two parts of a record, because one of them is expensive. The *metadata* (a few hundred bytes, watched)
+//! contains the revision, its status and the labels that osdpl passes to helm, which tell whether osdpl made the
+//! revision and whether it is current: [`RecordMeta`]. The *payload* (up to a megabyte, fetched only while an operation
+//! runs) contains the hooks and objects of the release: [`Record`], [`Objects`].
 //!
 //! ```text
-//! attempt   the identity of a helm run              record    the types of the payload
+//! attempt   the identity of a helm run              record    the Rust types of the payload
 //! meta      the metadata of a record                decode    payload bytes → Record, hooks, objects
 //! status    the nine states of helm                 rewrite   unlock a record whose helm run is dead
 //! cleanup   clean up after failed revisions         recovery  the steps to recover from a dead helm run
 //! source    the values and chart of a revision      verb      the verbs of helm
 //! ```
 //!
-//! Pure module (no I/O, no clock). Format: helm v3.22.0 and v4.3.1, `pkg/storage/driver`, `pkg/release/v1`.
+//! Pure module (no I/O, no clock). The format of records is that of helm v3.22.0 and v4.3.1 (`pkg/storage/driver`,
+//! `pkg/release/v1`).
 
 mod attempt;
 mod cleanup;
@@ -45,54 +46,54 @@ pub use source::{RevisionSource, chart_fingerprint, decode_source, dependency_na
 pub use status::{Status, UnknownStatus};
 pub use verb::Verb;
 
-/// Label on a record: the digest of all inputs of this revision (≤ 63 characters).
+/// Label on a record: the digest of all inputs of the revision (≤ 63 characters).
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
 
-/// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on an adopted record that does not match the desired state; its
-/// inputs are unknown.
+/// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on a record that osdpl adopted although it does not match the
+/// desired state. Its inputs are unknown.
 pub const ADOPTED: &str = "adopted";
 
-/// Label on a record: the digest of the catalogue's part of the inputs.
+/// Label on a record: the digest of the inputs that come from the catalogue and not from the spec.
 pub const CATALOG_LABEL: &str = "osdpl.dev/catalog";
 
 /// Label on a record: the catalogue name of the release, which can differ from helm's name.
 ///
-/// It identifies an installed release even if the spec renames it later. Old records do not have it.
+/// With this label osdpl identifies an installed release even if the spec renames it later. Records of older osdpl
+/// versions lack the label.
 pub const RELEASE_LABEL: &str = "osdpl.dev/release";
 
-/// Label on a record: the [`Attempt`] that made this revision.
+/// Label on a record: the [`Attempt`] (run of helm by osdpl) that made the revision.
 pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
 
-/// Label on a record: the digest of the images of its pods and Jobs.
+/// Label on a record: the digest of the images of the release's pods and Jobs.
 pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 
-/// Label on a record: the digest of settings that running instances depend on, such as a Ceph key, or `NO_INSTANCES`;
-/// only for releases that may have such settings.
+/// Label on a record: the digest of settings that running instances depend on, such as a Ceph key. The value is `none`
+/// if there are no such settings now; a release that can't have such settings has no label.
 ///
-/// helm copies labels from revision to revision, so the absence must be written explicitly.
+/// osdpl writes `none` explicitly, because helm copies a label that an upgrade does not set from the previous revision.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 
-/// The value of [`INSTANCES_LABEL`] if instances depend on nothing.
+/// The value of [`INSTANCES_LABEL`] if running instances depend on no setting.
 pub(crate) const NO_INSTANCES: &str = "none";
 
-/// Label on a record: the digest of how the release's `DaemonSets` are split by node, or [`NO_SPLIT`]; only for
-/// releases that can be split.
+/// Label on a record: the digest of how the release's `DaemonSets` are split by node, or [`NO_SPLIT`]. Only releases
+/// with `DaemonSets` that can be split have it.
 pub const SPLIT_LABEL: &str = "osdpl.dev/split";
 
-/// The value of [`SPLIT_LABEL`] if nothing is split; also assumed for old records without the label.
+/// The value of [`SPLIT_LABEL`] if no `DaemonSet` is split by node. osdpl assumes it for old records without the label.
 pub(crate) const NO_SPLIT: &str = "none";
 
-/// Label on a failed record: its leftovers have been removed.
+/// Label on the record of a failed revision: osdpl has removed the objects that the revision left behind.
 ///
-/// Its value is the record's own revision, because an upgrade inherits the labels of the previous revision.
+/// The label's value is the revision of the record. If it names another revision, helm copied the label from that one.
 pub const CLEANED_UP_LABEL: &str = "osdpl.dev/cleaned-up";
 
-/// The `type` of a record's Secret; a field selector on it finds all records.
+/// The `type` of the Secrets in which helm stores records; osdpl lists all records with a field selector on it.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";
 
-/// The maximum size of a Secret's data in bytes, and so of a record (`MaxSecretSize` of Kubernetes, 1 MiB; below etcd's
-/// limit for a request).
+/// The maximum size of a Secret's data in bytes, and so of a record (`MaxSecretSize` of Kubernetes, 1 MiB).
 pub(crate) const RECORD_LIMIT: usize = 1 << 20;
 
-/// The key of the payload in a record's Secret.
+/// The key in the `data` of a record's Secret under which helm stores the payload.
 pub const SECRET_KEY: &str = "release";

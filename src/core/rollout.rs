@@ -1,17 +1,18 @@
-//! Rollouts of the data plane: decides which pods to evict now, or why to wait.
+//! Rollouts of the data plane: decides which outdated pods osdpl evicts now, or why a rollout waits.
 //!
-//! Pure module (no I/O). The charts of the releases in `values/nodes.yaml` use the update strategy `OnDelete`; this
-//! module decides which of their outdated pods are evicted, batch by batch. Everything but a person's approval is
-//! derived from the existing pods, so an operator restart changes nothing.
+//! Pure module (no I/O). The releases that `values/nodes.yaml` lists have DaemonSets with the update strategy
+//! `OnDelete`, so Kubernetes does not replace their outdated pods. osdpl evicts these pods, batch by batch. Approvals
+//! are stored in the status; the progress is derived from the existing pods. So a restart of the operator changes
+//! nothing.
 //!
 //! ```text
-//! batch in flight   new pods that are not ready, and nodes whose pod was deleted
-//! pause             starts when the last new pod became ready
-//! stopped           a new pod is unhealthy: the rollout waits until it is ready or the template changes
-//! approved          the status contains the revision that a person or the spec approved
+//! batch in flight   the new pods that are not ready, and the nodes whose pod was deleted
+//! pause             the time to wait between two batches; it starts when the last new pod became ready
+//! stopped           a new pod is unhealthy: the rollout waits until the pod is ready or the template changes
+//! approved          the status names the template revision that a person or the spec approved
 //! ```
 //!
-//! One component is rolled out at a time, in the order of the catalogue.
+//! osdpl rolls out one component at a time, in the order of `values/nodes.yaml`.
 
 mod messages;
 mod part;
@@ -35,73 +36,73 @@ pub use preview::preview_restarts;
 pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
-/// How long to keep an approval after helm's newest record was created. The watch on `DaemonSets` may report a changed
-/// template later than the watch on records reports the record.
+/// How long to keep a person's approval after helm's newest record was created. In this time the watch on `DaemonSets`
+/// must report the changed template, to which the approval then applies.
 const APPROVAL_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
-/// The maximum number of nodes in a status.
+/// The maximum number of nodes that the status of a rollout lists.
 const NAMED: usize = 20;
 
-/// Rollouts by component: `nova/compute`.
+/// The status of each rollout, by component, such as `nova/compute`.
 pub type Rollouts = BTreeMap<String, RolloutStatus>;
 
-/// The input of [`decide`].
+/// What [`decide`] decides from: the desired and observed state, the settings, the pods and the previous status.
 pub struct Input<'a> {
-    /// The desired state.
+    /// The desired state of the cloud.
     pub desired: &'a Desired,
-    /// The observed state.
+    /// The observed state of the cloud.
     pub observed: &'a Observed,
-    /// The catalogue, which contains the releases to roll out in their order.
+    /// The catalogue, which lists the releases to roll out, in their order.
     pub catalog: &'a Catalog,
-    /// The plan for all releases.
+    /// The plan of this pass, with the step of each release.
     pub plan: &'a Plan,
-    /// The operations that the spec and its annotations permit.
+    /// What the spec and the annotations permit in this pass, such as an approved target hash.
     pub policy: &'a Policy,
-    /// The rollout settings.
+    /// The settings of rollouts in the spec, such as the batch size.
     pub settings: &'a Rollout,
-    /// The watched pods.
+    /// The data plane pods that the operator watches, by their `DaemonSets`.
     pub rolling: &'a BTreeMap<DaemonSetGroup, RolloutPods>,
-    /// The nodes; `None` if they cannot be read.
+    /// The nodes of the cluster, by name; `None` if the operator cannot read them.
     pub nodes: Option<&'a BTreeMap<String, Node>>,
-    /// The previous status.
+    /// The rollouts in the previous status.
     pub before: &'a Rollouts,
-    /// The uids of recently evicted pods: a watch may not report them yet.
+    /// The uids of the pods that osdpl evicted recently. The watch may still report them as running.
     pub evicted: &'a BTreeSet<String>,
     /// The current time.
     pub now: Timestamp,
 }
 
-/// A pod to evict.
+/// An outdated pod that osdpl evicts now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Eviction {
-    /// Its namespace.
+    /// The pod's namespace.
     pub namespace: String,
-    /// Its name.
+    /// The pod's name.
     pub name: String,
-    /// Its uid, because another pod may reuse the name.
+    /// The pod's uid. The eviction names it, because another pod may reuse the name.
     pub uid: String,
-    /// Its node.
+    /// The node that the pod runs on.
     pub node: String,
 }
 
-/// The decision for all rollouts.
+/// The decision about all rollouts: their status, and the pods to evict now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NextRollouts {
-    /// The status of every rollout.
+    /// The next status of every rollout.
     pub rollouts: Rollouts,
-    /// The pods to evict now, all of one component.
+    /// The pods that osdpl evicts now, all of one component.
     pub evict: Vec<Eviction>,
-    /// The component of these pods, a key of [`NextRollouts::rollouts`].
+    /// The component whose pods are evicted, a key of [`NextRollouts::rollouts`].
     pub component: Option<String>,
-    /// The `DaemonSets` whose pods must be watched.
+    /// The `DaemonSets` whose pods the operator must watch for the next decision.
     pub watch: BTreeSet<DaemonSetGroup>,
-    /// When to requeue, if only time has to pass.
+    /// When to reconcile again, if the next decision depends only on time.
     pub requeue_at: Option<Timestamp>,
-    /// Whether some pods are not observed yet, so that an approval may still apply to them.
+    /// Whether some pods are not observed yet. The approval annotation must then be kept, because it may apply to them.
     pub is_incomplete: bool,
 }
 
-/// Decides for every component of the data plane.
+/// Decides about the rollout of every component of the data plane: its status, and the pods to evict.
 pub fn decide(input: &Input<'_>) -> NextRollouts {
     let parts = part::parts(input);
     let mut next = NextRollouts { rollouts: pending_approvals(input), ..NextRollouts::default() };
@@ -127,9 +128,10 @@ pub fn decide(input: &Input<'_>) -> NextRollouts {
     next
 }
 
-/// Returns the approvals for releases that are about to change.
+/// Returns the approved rollouts of releases whose templates are about to change.
 ///
-/// The revision of their pods is only known after the change, so until then the approval is stored with the inputs.
+/// The template revision that the person approved is only known after helm changed the release. Until then the status
+/// stores the digest of the approved inputs instead.
 fn pending_approvals(input: &Input<'_>) -> Rollouts {
     let agreed = input.policy.approved.as_deref() == Some(input.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {
@@ -154,15 +156,15 @@ fn pending_approvals(input: &Input<'_>) -> Rollouts {
     named.flat_map(approvals_of).collect()
 }
 
-/// Whether a stored approval has expired: helm finished so long ago that the watch would have reported a changed
-/// template.
+/// Whether a stored approval has expired: helm finished so long ago that the watch on `DaemonSets` would have reported
+/// a changed template.
 fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
     let since = input.observed.releases.get(&release.key).and_then(|record| record.created_at);
     let settled = input.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
     settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }
 
-/// Whether the stored status contains all approvals of `now`.
+/// Whether the stored status already contains all approvals of the rollouts in `now`.
 pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     let approval =
         |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());
@@ -175,7 +177,7 @@ pub fn awaiting_approval(rollouts: &Rollouts) -> impl Iterator<Item = (&String, 
     rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::AwaitingApproval)
 }
 
-/// Returns the number of nodes whose pods may be missing, for each rollout with a batch in progress.
+/// Returns, for each rollout with a batch in progress, the number of nodes whose pod may be missing.
 pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<DaemonSetGroup, i32> {
     let rolling = rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::Rolling);
     let of = |(name, status): (&String, &RolloutStatus)| {
@@ -185,7 +187,7 @@ pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<Daemo
     rolling.filter_map(of).collect()
 }
 
-/// Whether rollouts need no approval.
+/// Whether the spec approves all rollouts (`approval: Automatic`).
 fn is_automatic(settings: &Rollout) -> bool {
     settings.approval == Some(Approval::Automatic)
 }

@@ -1,8 +1,8 @@
-//! Removes secrets from texts of other programs: helm's stderr, logs of failing Jobs.
+//! Removes secrets from texts that other programs write, such as helm's stderr and the logs of failing Jobs.
 //!
-//! Secrets are found in two ways, because neither is sufficient: by their *value* (all known secrets, in each form in
-//! which scripts and API errors print them), and by their *shape* (`scheme://user:password@host`, because the password
-//! may be unknown).
+//! Secrets are found in two ways. Known secrets are found by their *value*, in each encoding in which scripts and API
+//! errors print them. Passwords that osdpl does not know are found by the *shape* of the text around them:
+//! `scheme://user:password@host`.
 
 mod assigned;
 mod detect;
@@ -18,24 +18,24 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
-/// The replacement for a secret.
+/// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// The minimum length of secrets to search for. Shorter ones would match everywhere and protect nothing.
+/// The minimum length in bytes of secrets to search for. A shorter secret would match parts of ordinary words.
 pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 
-/// The minimum length of secrets to search for inside larger base64 texts. At some alignments too few characters of
-/// shorter ones would be specific.
+/// The minimum length in bytes of secrets to search for inside larger base64 texts. Of a shorter secret, too few base64
+/// characters would be free of its neighbours' bits, and would match elsewhere.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
 /// Removes known secrets from texts.
 #[derive(Clone, Default)]
 pub struct Scrubber {
-    /// Every form of every secret, longest first, so that a longer secret is removed before its prefix.
+    /// The texts to search for: every encoding of every secret, longest first.
     forms: Vec<String>,
 }
 
-/// Hides the secrets and their lengths.
+/// Shows only the number of search texts, not the secrets or their lengths.
 impl fmt::Debug for Scrubber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Scrubber").field("forms", &self.forms.len()).finish()
@@ -43,13 +43,13 @@ impl fmt::Debug for Scrubber {
 }
 
 impl Scrubber {
-    /// Creates a scrubber for these secrets; those shorter than `MIN_SECRET_LENGTH` are left out.
+    /// Creates a scrubber for these secrets; secrets shorter than `MIN_SECRET_LENGTH` are ignored.
     pub fn new<Secret: AsRef<str>>(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let mut all = BTreeSet::new();
         for secret in secrets {
             let secret = secret.as_ref();
             all.extend(forms(secret));
-            // Programs rarely print the final newline of a file.
+            // A secret from a file may end with a newline, which programs rarely print.
             all.extend(forms(secret.trim()));
         }
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
@@ -57,7 +57,7 @@ impl Scrubber {
         Self { forms }
     }
 
-    /// Returns the text without secrets.
+    /// Returns the text with all known secrets, and passwords in URLs, replaced.
     pub fn scrub(&self, text: &str) -> String {
         let mut found: Vec<(usize, usize)> = Vec::new();
         for form in &self.forms {
@@ -67,28 +67,28 @@ impl Scrubber {
         replace(text, found)
     }
 
-    /// Scrubs the beginning of a truncated text, and removes the beginning of a secret at its end.
+    /// Scrubs a text whose end was cut off, and removes the beginning of a secret that the cut left at its end.
     pub fn scrub_beginning(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
         let rest = &text[..text.len() - cut];
-        // The `@` after a URL's password may be beyond the cut.
+        // Remove a URL at the end: the `@` that marks its password may be beyond the cut.
         let last_word = rest.rsplit(ends_a_url).next().unwrap_or(rest);
         let kept = if last_word.contains("://") { &rest[..rest.len() - last_word.len()] } else { rest };
         self.scrub(kept)
     }
 
-    /// Scrubs the end of a truncated text, and removes the end of a secret at its beginning.
+    /// Scrubs a text whose beginning was cut off, and removes the end of a secret that the cut left at its start.
     pub fn scrub_end(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(form, text)).max().unwrap_or(0);
         let rest = &text[cut..];
-        // The first word may be the rest of a URL with a password.
+        // Remove the first word if it contains `@`: it may be the rest of a URL with a password.
         let first_word = rest.find(ends_a_url).unwrap_or(rest.len());
         let kept = if rest[..first_word].contains('@') { &rest[first_word..] } else { rest };
         self.scrub(kept)
     }
 }
 
-/// Returns the length in bytes of the longest end of `left` that `right` begins with.
+/// Returns the length in bytes of the longest suffix of `left` that is a prefix of `right`.
 fn overlap(left: &str, right: &str) -> Option<usize> {
     let longest = left.len().min(right.len());
     let fits = |length: &usize| {
@@ -99,7 +99,7 @@ fn overlap(left: &str, right: &str) -> Option<usize> {
     (1..=longest).rev().find(fits)
 }
 
-/// Returns every form in which a secret may be printed.
+/// Returns every encoding in which a program may print a secret: plain, base64, percent-encoded, escaped.
 fn forms(secret: &str) -> Vec<String> {
     if secret.len() < MIN_SECRET_LENGTH {
         return Vec::new();
@@ -121,8 +121,10 @@ fn forms(secret: &str) -> Vec<String> {
     all
 }
 
-/// Returns the parts of larger base64 that only the secret determines, for each alignment, without characters that it
-/// shares with its neighbours.
+/// Returns the base64 characters that appear if a program encodes a text that contains the secret.
+///
+/// Base64 encodes three bytes as four characters, so there is one result for each offset of the secret. Characters that
+/// also depend on bytes before or after the secret are left out.
 fn inside_base64(secret: &str) -> Vec<String> {
     let mut all = Vec::new();
     for offset in 0..3_usize {
@@ -135,7 +137,8 @@ fn inside_base64(secret: &str) -> Vec<String> {
     all
 }
 
-/// Encodes everything but the unreserved characters (RFC 3986).
+/// Percent-encodes all bytes except the unreserved characters (RFC 3986), with hexadecimal digits in lower or upper
+/// case.
 fn percent_encoded(secret: &str, lower: bool) -> String {
     let encode = |byte: u8| match (byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), lower) {
         (true, _) => char::from(byte).to_string(),
@@ -145,7 +148,7 @@ fn percent_encoded(secret: &str, lower: bool) -> String {
     secret.bytes().map(encode).collect()
 }
 
-/// Escapes like a JSON or Go string.
+/// Escapes a secret as in a JSON or Go string, without the quotes.
 fn escaped(secret: &str) -> String {
     let quoted = serde_json::Value::from(secret).to_string();
     quoted.trim_matches('"').to_owned()
@@ -155,7 +158,8 @@ fn ends_a_url(letter: char) -> bool {
     letter.is_whitespace() || "\"'`<>".contains(letter)
 }
 
-/// Finds the passwords in `scheme://user:password@host`, and in host lists as message queues use them.
+/// Finds the passwords in `scheme://user:password@host`, also if the URL lists several hosts, as those of message
+/// queues do.
 fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (scheme_end, separator) in text.match_indices("://") {
@@ -165,8 +169,8 @@ fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
         let mut last: Option<(usize, usize)> = None;
         let commas = text[start..end].match_indices(',').map(|(offset, _)| start + offset);
         for host_end in commas.chain([end]) {
-            // A password may contain `@` or a comma: the last `@` counts, and a part without one belongs to the next
-            // part.
+            // A password may contain `@` or a comma. So the last `@` of a comma-separated piece ends the password, and
+            // a piece without `@` is joined with the next one.
             let Some(at) = text[host..host_end].rfind('@').map(|offset| host + offset) else {
                 continue;
             };
@@ -179,7 +183,7 @@ fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Replaces the ranges in a text.
+/// Replaces these byte ranges of a text by [`REDACTED`].
 fn replace(text: &str, mut found: Vec<(usize, usize)>) -> String {
     found.retain(|(start, end)| start < end);
     found.sort_unstable();

@@ -1,7 +1,8 @@
-//! The status and events: `report(previous, …, now)` returns the next status and the events for its changes.
+//! The status of an OpenStackDeployment: `report(previous, …, now)` returns the next status and the events for its
+//! changes.
 //!
-//! Pure module (no I/O). Equal inputs give equal statuses, so that an unchanged status is not written. Transition times
-//! are taken from `previous`.
+//! Pure module (no I/O). Equal inputs give equal statuses, so that the operator does not write an unchanged status. A
+//! condition that did not change keeps its transition time from `previous`.
 
 mod assessment;
 mod causes;
@@ -31,48 +32,49 @@ use crate::observed::{Observed, ReleaseKey};
 use crate::plan::{Plan, Step};
 use crate::rollout;
 
-/// The input of a status.
+/// The input of [`report`]: what the pass resolved, observed and decided.
 pub struct Report<'a> {
-    /// The spec.
+    /// The spec of the OpenStackDeployment.
     pub spec: &'a OpenStackDeploymentSpec,
-    /// `metadata.generation`.
+    /// The `metadata.generation` that the pass read; the status reports it as observed.
     pub generation: i64,
-    /// The version of helm.
+    /// The version of the helm program; empty if unknown.
     pub helm: String,
-    /// The desired state.
+    /// The desired state of the cloud.
     pub desired: &'a Desired,
-    /// The observed state.
+    /// The observed state of the cloud.
     pub observed: &'a Observed,
-    /// The names of the releases in the spec, including those that are no longer desired.
+    /// The catalogue name of each release, including releases that are no longer desired.
     pub names: &'a BTreeMap<ReleaseKey, String>,
-    /// The plan.
+    /// The plan of the pass, with the step of each release.
     pub plan: &'a Plan,
-    /// Errors and warnings about the spec.
+    /// The findings about the spec.
     pub findings: &'a [Finding],
-    /// The value changes that wait for approval, by release.
+    /// The changes of values that wait for approval, by release; each text describes one change.
     pub changes: &'a BTreeMap<String, Vec<String>>,
     /// Problems that belong to no release, such as a forbidden watch or an API that does not respond.
     pub problems: &'a [String],
-    /// The Ceph cluster that the spec declares, if any.
+    /// What is known about the Ceph cluster that the spec declares; `None` if it declares none.
     pub ceph: Option<&'a DeclaredCeph>,
-    /// The role assignments.
+    /// The status of each node role, by role name: its labels and nodes.
     pub roles: &'a BTreeMap<String, RoleStatus>,
-    /// The rollouts of the data plane.
+    /// The status of each rollout of the data plane.
     pub rollouts: &'a rollout::Rollouts,
-    /// The older resource, if there is one: only the oldest resource of a cluster is reconciled.
+    /// The older OpenStackDeployment of the cluster, if there is one. osdpl reconciles only the oldest.
     pub older_resource: Option<String>,
-    /// The remaining work after the releases were removed; `None` unless the resource is being deleted.
+    /// What a deletion of the resource still has to do after all releases were uninstalled; `None` if the resource is
+    /// not being deleted.
     pub deleting: Option<String>,
 }
 
-/// The empty defaults of [`Report::new`].
+/// The empty maps to which a new [`Report`] refers.
 static NAMES: BTreeMap<ReleaseKey, String> = BTreeMap::new();
 static CHANGES: BTreeMap<String, Vec<String>> = BTreeMap::new();
 static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();
 static ROLLOUTS: rollout::Rollouts = BTreeMap::new();
 
 impl<'a> Report<'a> {
-    /// Returns a report with defaults for everything else.
+    /// Returns a report of these inputs, with empty defaults for the others.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         generation: i64,
@@ -99,7 +101,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the next status and the events for its changes.
+/// Returns the next status of the resource, and the events about what changed since the previous status.
 pub fn report(
     previous: Option<&OpenStackDeploymentStatus>,
     report: &Report<'_>,
@@ -136,7 +138,7 @@ pub fn report(
     (status, events)
 }
 
-/// Shortens a message for a table column, at the end of a word. The conditions contain the full text.
+/// Shortens the message for the column of `kubectl get`, at the end of a word. The conditions contain the full text.
 fn shortened(message: &str) -> String {
     const LIMIT: usize = 200;
     let Some((limit, _)) = message.char_indices().nth(LIMIT) else { return message.to_owned() };
@@ -144,7 +146,9 @@ fn shortened(message: &str) -> String {
     format!("{}…", message[..end].trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// Returns the deployed OpenStack release: set by the first release in sync, changed once all releases are in sync.
+/// Returns the target and the deployed OpenStack release.
+///
+/// The deployed one is first set when any release is in sync. Later it changes when all releases are in sync.
 fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
     let target = Some(report.spec.openstack_release.clone());
     let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settling(_));

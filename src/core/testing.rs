@@ -1,4 +1,4 @@
-//! Fixtures for the unit tests of all crates. Not part of the public interface.
+//! Fixtures for the unit tests of all crates; they are not part of the public interface.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "fixtures for tests")]
 
@@ -17,7 +17,7 @@ use crate::release::{Status, Verb};
 
 pub const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
-/// Two absent releases: `front` needs `store`.
+/// A cloud of two releases that are not installed yet: `front` needs the component `store/server` of `store`.
 pub struct Fixture {
     pub desired: Desired,
     pub observed: Observed,
@@ -167,7 +167,7 @@ pub fn hook(fixture: &mut Fixture, failures: i32) {
     });
 }
 
-/// Returns a small catalogue with invented names, with the changes of a test applied.
+/// Returns the files of a small catalogue with invented names; `changes` replaces or adds files by path.
 pub fn files(changes: &[(&str, &str)]) -> Files {
     let mut files: Files = [
         (

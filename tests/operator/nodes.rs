@@ -107,9 +107,9 @@ fn sets_and_removes_exactly_the_role_labels() {
                 message.contains(text).then_some(message)
             }
         };
-        let message = world.until("a foreign label is reported", has_warning("by another writer")).await;
+        let message = world.until("a foreign label is reported", has_warning("another writer set label")).await;
         let warning = format!(
-            "spec.nodes.roles.compute: label openvswitch has the value \"disabled\" by another writer on {disabled} and is kept"
+            "spec.nodes.roles.compute: another writer set label openvswitch to \"disabled\" on {disabled}, so osdpl keeps that value"
         );
         assert!(message.contains(&warning), "{message}");
         assert!(message.contains("spec.nodes.roles.gateway: there is no node \"nowhere\""), "{message}");

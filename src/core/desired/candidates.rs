@@ -1,7 +1,7 @@
-//! The specs that a spec with unknown names may stand for.
+//! Candidates: the specs that the user of a spec with unknown names may have meant.
 //!
-//! With `presets: [cmpute]` the user means some preset, but it is unknown which one: a check that needs something from
-//! a preset must not complain. So `select` evaluates one candidate for every name that the user may mean, and reports
+//! With `presets: [cmpute]` the user means a known preset, but osdpl can't be sure which one. A check that this preset
+//! would satisfy must not fail. So `select` evaluates one candidate for every name that the user may mean, and reports
 //! only the findings that all candidates share. With more than [`MOST`] candidates it reports only the unknown names
 //! and the problems of single fields.
 
@@ -11,14 +11,13 @@ use crate::api::OpenStackDeploymentSpec as Spec;
 use crate::catalog::schema::{Nulls, validate};
 use crate::catalog::{Catalog, nearest_name};
 
-/// The maximum number of candidates. One or two typos need fewer, and each candidate costs time in every pass and
-/// request.
+/// The maximum number of candidates. One or two typos give fewer. Each candidate costs time in every reconcile pass and
+/// every request to the webhook.
 pub(super) const MOST: usize = 64;
 
-/// Returns the candidates for a spec with unknown names; empty if all names are known, `None` if there are more than
-/// [`MOST`].
+/// Returns the specs that the user may have meant: none if all names are known, `None` if there are more than [`MOST`].
 ///
-/// If the OpenStack release is unknown, the first candidate differs only in the release.
+/// If the OpenStack release is unknown, the first candidate differs from the spec only in the release.
 pub(super) fn candidates(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     let releases = releases(spec, catalog);
     let base = releases.last().unwrap_or(spec);
@@ -31,7 +30,7 @@ pub(super) fn candidates(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     (candidates.len() <= MOST).then_some(candidates)
 }
 
-/// Returns one candidate per known OpenStack release if the spec's own is unknown.
+/// Returns one candidate for each known OpenStack release if the spec names an unknown one.
 fn releases(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
     if catalog.openstack.contains_key(&spec.openstack_release) {
         return Vec::new();
@@ -39,7 +38,7 @@ fn releases(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
     catalog.openstack.keys().map(|release| Spec { openstack_release: release.clone(), ..spec.clone() }).collect()
 }
 
-/// Returns one candidate per unknown preset and unused known preset.
+/// Returns one candidate for each pair of an unknown preset in the spec and a known preset that the spec does not use.
 fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     let unknown = (0..spec.presets.len()).filter(|index| !catalog.presets.contains_key(&spec.presets[*index]));
     let free = || catalog.presets.keys().filter(|preset| !spec.presets.contains(preset));
@@ -50,9 +49,9 @@ fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     })
 }
 
-/// Returns a candidate with all services that the spec does not mention, if the spec names an unknown service.
+/// Returns a candidate that enables all services that the spec leaves open, if the spec names an unknown service.
 ///
-/// With them, no check complains about a missing service that the user may mean.
+/// In this candidate, no check fails because the service that the user means is missing.
 fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
     spec.services.keys().find(|name| !catalog.services.contains_key(*name))?;
     let mut candidate = spec.clone();
@@ -62,7 +61,8 @@ fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
     Some(candidate)
 }
 
-/// Returns one candidate per unknown feature and unused known feature whose schema accepts the value.
+/// Returns one candidate for each pair of an unknown feature in the spec and an unused known feature whose schema
+/// accepts the value.
 fn features(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     let unknown = spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name));
     let free = || catalog.features.iter().filter(|(other, _)| !spec.features.contains_key(*other));
@@ -75,7 +75,7 @@ fn features(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     })
 }
 
-/// Returns the candidate with the nearest known name for each unknown name: the most likely one.
+/// Returns the most likely candidate: the spec with the nearest known name for each unknown name.
 fn with_nearest(spec: &Spec, catalog: &Catalog) -> Spec {
     let mut candidate = spec.clone();
     for preset in candidate.presets.iter_mut().filter(|preset| !catalog.presets.contains_key(*preset)) {
@@ -119,7 +119,7 @@ checks:
         "preset: sky\ndescription: A blue one.\nservices: [store, front]\nfeatures: {colour: {name: blue}}\n";
     const EXTRA: &str = "service: extra\ndescription: One more.\ngroup: openstack\nreleases:\n  extra: {components: {extra/api: Deployment}}\n";
 
-    /// Returns all findings except notes about needed services.
+    /// Evaluates a spec that is merged into a base spec, and returns all findings as texts.
     #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
     fn messages(spec: Value) -> Vec<String> {
         let added =

@@ -1,4 +1,4 @@
-//! The certificates that a cloud reads from Secrets.
+//! The certificates that services of a cloud read from Secrets.
 
 use serde::Deserialize;
 
@@ -11,21 +11,21 @@ use osdpl_values::expr::Scope;
 /// A Secret with a certificate, and the hosts that it must be valid for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Certificate {
-    /// The field of the spec that needs it.
+    /// The field of the spec because of which the cloud needs the certificate.
     pub field: String,
-    /// The Secret's namespace.
+    /// The namespace of the Secret with the certificate.
     pub namespace: String,
-    /// The Secret's name.
+    /// The name of the Secret with the certificate.
     pub name: String,
-    /// The host names that clients expect in it.
+    /// The host names that the certificate must be valid for, because clients use them.
     pub hosts: Vec<String>,
-    /// The keys of the Secret.
+    /// The keys of the Secret that contain the certificate, its private key and the CA certificates.
     pub keys: CertificateKeys,
-    /// Whether the user must create the Secret. osdpl then reports it as long as it is missing.
+    /// Whether the user must create the Secret. If so, osdpl reports it while it is missing.
     pub user_provided: bool,
 }
 
-/// A Secret as the catalogue describes it.
+/// A Secret with a certificate, as an expression of the catalogue describes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SecretEntry {
@@ -35,8 +35,8 @@ struct SecretEntry {
     hosts: Vec<String>,
 }
 
-/// Returns the certificates of all features; `scope` has no credentials. Invalid entries of the catalogue are added to
-/// `findings`.
+/// Returns the certificates of all features. An entry of the catalogue that can't be evaluated gives a finding; `scope`
+/// has no credentials.
 pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<Finding>) -> Vec<Certificate> {
     let mut found = Vec::new();
     for entry in catalog.features.values().flat_map(|feature| &feature.certificates) {
@@ -63,7 +63,7 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
     found
 }
 
-/// Evaluates the list of Secrets.
+/// Evaluates the expression of a feature that lists its Secrets with certificates.
 fn evaluate_secrets(entry: &Certificates, scope: &Scope) -> Result<Vec<SecretEntry>, String> {
     let layer = entry.secrets.layer(Origin::Derived("certificates".into()), scope);
     let mut layer = layer.map_err(|(path, error)| format!("{path}: {error}"))?;

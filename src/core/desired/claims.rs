@@ -1,4 +1,4 @@
-//! The storage classes of the volume claims that releases already have; they win over `spec.storageClass`.
+//! The storage classes of the volume claims that releases already have; they override `spec.storageClass`.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use crate::catalog::{Catalog, Level};
 use crate::observed::{Claim, ClaimPhase, ReleaseKey};
 use osdpl_values::leaves;
 
-/// The names of the bound claims, by release and class. A claim that was never bound contains no data, so its class
-/// does not matter.
+/// The names of the bound volume claims, by release and storage class. A claim that was never bound contains no data,
+/// so its class does not matter.
 pub type ClaimClasses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
-/// Returns the classes of the bound claims of `releases`.
+/// Returns the storage classes of the bound volume claims of `releases`.
 pub fn collect_claim_classes(claims: &[Claim], releases: &BTreeMap<String, ReleaseKey>) -> ClaimClasses {
     let mut found = ClaimClasses::new();
     for claim in claims.iter().filter(|claim| claim.phase == ClaimPhase::Bound) {
@@ -25,14 +25,15 @@ pub fn collect_claim_classes(claims: &[Claim], releases: &BTreeMap<String, Relea
     found
 }
 
-/// Returns the class that a release keeps whatever the spec sets: the class of its claims, if all have the same.
+/// Returns the storage class that a release keeps although the spec may name another: the class of its claims, if all
+/// have the same one.
 pub(super) fn kept<'a>(classes: &'a ClaimClasses, name: &str) -> Option<&'a String> {
     let classes = classes.get(name).filter(|classes| classes.len() == 1)?;
     classes.keys().next()
 }
 
-/// Warns if `spec.storageClass` differs from the class of existing claims. The class of a claim is immutable, and a
-/// `StatefulSet` with another class in its claim template can't be upgraded.
+/// Returns a warning if `spec.storageClass` differs from the class of existing claims. It has no effect on them:
+/// Kubernetes changes neither the class of a claim nor the claim templates of a `StatefulSet`.
 pub(super) fn finding(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -44,7 +45,7 @@ pub(super) fn finding(
     let mut mixed = Vec::new();
     for (name, classes) in found.iter().filter(|(name, _)| selection.releases.contains_key(*name)) {
         let own = catalog.release(name).and_then(|(service, _)| release_overrides(spec, service, name));
-        // A class that the release's own values set has nothing to do with `spec.storageClass`.
+        // A class that the release's own values in the spec name does not come from `spec.storageClass`.
         let chosen =
             |class: &str| own.is_some_and(|own| leaves(&own.overrides.values).iter().any(|(_, value)| *value == class));
         let mut others = classes.keys().filter(|class| *class != wanted && !chosen(class)).peekable();
@@ -68,7 +69,7 @@ pub(super) fn finding(
     })
 }
 
-/// Describes the claims of a release with several classes.
+/// Describes the claims of a release whose claims have different classes.
 fn several(name: &str, classes: &BTreeMap<String, Vec<String>>) -> String {
     let each: Vec<_> = classes.iter().map(|(class, claims)| format!("{class} ({})", claims.join(", "))).collect();
     format!("the claims of {name} keep the classes that they have: {}", each.join(", "))

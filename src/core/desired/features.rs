@@ -1,4 +1,5 @@
-//! Features: defaults, then presets, then the spec; checked against each feature's schema.
+//! The features of a cloud: the catalogue's defaults, overridden by the presets, overridden by the spec. osdpl checks
+//! the spec's values against each feature's schema.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +10,7 @@ use crate::catalog::{Catalog, Level, SecretField};
 use crate::scrub::Scrubber;
 use osdpl_values::{Values, merge};
 
-/// Merges the features of a spec.
+/// Merges the settings of all features, and adds a finding for each field of the spec that violates its schema.
 pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     let mut features: Values =
         catalog.features.iter().map(|(name, feature)| (name.clone(), feature.default.clone())).collect();
@@ -17,7 +18,7 @@ pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, 
         merge(&mut features, preset.features.clone());
     }
     for (name, wanted) in &spec.features {
-        // The module `names` reports unknown names.
+        // The module `names` reports unknown features.
         let Some(feature) = catalog.features.get(name) else { continue };
         let before = findings.len();
         validate_feature(&feature.schema, wanted, &format!("spec.features.{name}"), findings);
@@ -28,9 +29,9 @@ pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, 
     features
 }
 
-/// Returns the keys of Secrets that the features of a spec refer to.
+/// Returns the fields of features that name a key of a Secret, each with the Secret and the key.
 ///
-/// Features whose fields violate their schema are left out.
+/// What the spec sets in a feature is ignored if it violates the schema.
 pub fn list_feature_secrets(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<SecretField> {
     catalog.secret_references(&merge_features(spec, catalog, &mut Vec::new()))
 }
@@ -39,13 +40,13 @@ fn refused(field: &str, message: String) -> Finding {
     Finding::new(Level::Error, field, message)
 }
 
-/// Validates a value against a feature's schema.
+/// Validates what the spec sets for a feature against its schema, and adds the findings.
 fn validate_feature(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Finding>) {
     let faults = validate(schema, value, field, Nulls::Kept);
     let has_pattern_fault = |field: &str| {
         faults.iter().any(|fault| fault.field == field && matches!(fault.problem, ViolationKind::Pattern(_)))
     };
-    // A value that does not match the pattern needs no report about its length.
+    // Report a value that does not match its pattern once, and not about its length as well.
     let is_length =
         |fault: &&SchemaViolation<'_>| matches!(fault.problem, ViolationKind::Longer(_) | ViolationKind::Shorter(_));
     let relevant = faults.iter().filter(|fault| !(is_length(fault) && has_pattern_fault(&fault.field)));
@@ -55,10 +56,11 @@ fn validate_feature(schema: &Value, value: &Value, field: &str, findings: &mut V
     }));
 }
 
-/// Separates the value from the pattern in a message; the pattern is never a secret, even if it looks like a login.
+/// The text between the value and the pattern in a message. What follows is not redacted: a pattern is no secret, even
+/// if it looks like a login.
 const PATTERN: &str = " does not match ";
 
-/// Removes user and password of URLs from a message.
+/// Redacts passwords of URLs in a message about an invalid value, and adds that the value must contain none.
 pub fn redact_url_logins(message: &str) -> String {
     let (text, pattern) = message.split_at(message.rfind(PATTERN).unwrap_or(message.len()));
     let clean = Scrubber::default().scrub(text);

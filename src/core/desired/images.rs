@@ -1,4 +1,5 @@
-//! `spec.images`: registry mirrors, digests and the pull policy for the images of charts and catalogue.
+//! `spec.images`: applies registry mirrors, digests and the pull policy to the images that charts and the catalogue
+//! name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,7 @@ use crate::api::{Images, reason};
 use crate::catalog::{Level, did_you_mean};
 use osdpl_values::{self as values, Layer, Origin, Path, Values, canonical, get, merge_layers};
 
-/// Returns the layer of `spec.images` over `below`; `None` if the field sets nothing.
+/// Returns the layer of values that `spec.images` gives on top of the layers `below`; `None` if it changes nothing.
 pub(super) fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>) -> Option<Layer> {
     let mut values = Values::new();
     if let Some(policy) = &images.pull_policy {
@@ -28,7 +29,7 @@ pub(super) fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>)
     (!values.is_empty()).then(|| Layer::new(Origin::Field("spec.images".into()), values))
 }
 
-/// Returns the images before rewriting: the chart's defaults, overridden by the layers.
+/// Returns the images before `spec.images` rewrites them: the chart's defaults, overridden by the layers.
 fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> {
     let mut tags = chart.map(|chart| chart.images.clone()).unwrap_or_default();
     let path: Path = ["images", "tags"].into_iter().collect();
@@ -38,22 +39,22 @@ fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> 
     tags
 }
 
-/// Returns the digest of the final images. If it changes, the release runs other programs.
+/// Returns the digest of the final images of a release. If it changes, the release runs other programs.
 pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
     tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));
     if let Some(Value::Object(set)) = get(values, &["images", "tags"].into_iter().collect()) {
         tags.extend(set.iter().map(|(tag, image)| (tag.as_str(), image.clone())));
     }
-    // A null removes a default of the chart.
+    // A null in the values removes the chart's default image.
     tags.retain(|_, image| !image.is_null());
     let mut text = values::digest([canonical(&json!(tags)).as_str()]);
     text.truncate(16);
     text
 }
 
-/// Returns the new name of an image if it changes. The tag stays in front of the digest for readability; container
-/// runtimes use only the digest.
+/// Returns the name of an image after mirrors and digests; `None` if it does not change. The tag stays in front of the
+/// digest for people; container runtimes use only the digest.
 fn rewritten(images: &Images, image: &str) -> Option<String> {
     let mirrored = mirrored(&images.mirrors, image);
     match images.digests.get(image) {
@@ -62,7 +63,8 @@ fn rewritten(images: &Images, image: &str) -> Option<String> {
     }
 }
 
-/// Warns about digests for texts that can't be an image of a chart: an image has a registry or path, and a tag.
+/// Returns a warning for each entry of `spec.images.digests` that can't be the name of an image, because it has neither
+/// a path nor a tag.
 pub(super) fn check_names(images: &Images) -> Vec<Finding> {
     let finding = |image: &String| {
         Finding::new(
@@ -76,15 +78,16 @@ pub(super) fn check_names(images: &Images) -> Vec<Finding> {
     images.digests.keys().filter(|image| !is_image(image)).map(finding).collect()
 }
 
-/// Whether a text can be an image reference of the distribution specification, with a tag or at least a path.
+/// Whether a text can be the name of an image, with a path or a tag (grammar of the distribution specification).
 fn is_image(text: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
     text.contains(['/', ':']) && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_allowed)
 }
 
-/// Warns about digests that no release uses, if the images of all releases are known.
+/// Returns a warning for each entry of `spec.images.digests` whose image no release uses, once the images of all
+/// releases are known.
 pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
-    // The facts about a chart that is not available contain no version or no images.
+    // If a chart is not available yet, its facts have no version or no images.
     let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
     let lacks_values =
         |release: &DesiredRelease| release.blocked.as_ref().is_some_and(|why| why.reason == reason::INPUTS);
@@ -106,7 +109,7 @@ pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) 
             Level::Warning,
             format!("spec.images.digests[{image}]"),
             format!(
-                "pins nothing: no release has the image {image}{}; write it as its chart does, with the tag and before spec.images.mirrors, or take it out",
+                "pins nothing: no release has the image {image}{}; write it as its chart does, with the tag and the upstream registry instead of that in spec.images.mirrors, or take it out",
                 near(image)
             ),
         )
@@ -118,7 +121,7 @@ fn has_images(chart: &ChartInfo) -> bool {
     !chart.version.is_empty() && !chart.images.is_empty()
 }
 
-/// Replaces the longest matching prefix of an image; a prefix ends at a `/` or `:`.
+/// Replaces the longest prefix of an image that has a mirror; a prefix ends at a `/` or `:`.
 fn mirrored(mirrors: &BTreeMap<String, String>, image: &str) -> Option<String> {
     let fits = mirrors.iter().filter_map(|(from, to)| {
         let rest = image.strip_prefix(from.as_str())?;

@@ -1,9 +1,9 @@
 //! Identifies installed releases, and rejects changes of their names and namespaces.
 //!
-//! A release can't be moved: under another name or namespace helm would install a second one with empty
-//! databases, and the first would look like a release that is no longer desired. The API server can't validate this,
-//! because it does not know what is installed. So such a change is refused here for that one release, and the rest of
-//! the cloud is reconciled as if the change had not been requested.
+//! helm can't move a release: under another name or namespace it would install a second one with empty databases, and
+//! osdpl would take the first for a release that is no longer desired. The API server can't refuse such a change of the
+//! spec, because it does not know what is installed. So osdpl refuses the change for that release only. It reconciles
+//! the other releases as if the spec did not request the change.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use crate::catalog::Catalog;
 use crate::observed::{Observed, ObservedRelease, ReleaseKey};
 use crate::release::Status;
 
-/// Changes of installed releases that a spec requests and that are impossible.
+/// The changes of names and namespaces of installed releases that a spec requests and osdpl refuses.
 #[derive(Debug)]
 pub struct RejectedMoves {
-    /// The spec with the actual names and namespaces of those releases.
+    /// The spec with the actual names and namespaces of the refused releases.
     pub spec: OpenStackDeploymentSpec,
-    /// The reason for each refused release.
+    /// The reason for each release of which osdpl refuses the change, by catalogue name.
     pub refused: BTreeMap<String, Blocked>,
 }
 
 /// Returns the catalogue name of an installed release.
 ///
-/// The first match wins: the label that osdpl writes, the chart if only one release has it, the name in the spec
-/// (`names`), the release's own name.
+/// The name comes from the first of these that gives one: the record's label of osdpl; the chart, if only one release
+/// in the catalogue has it; the names in the spec (`names`); helm's name of the release.
 pub fn identify_release(
     key: &ReleaseKey,
     record: &ObservedRelease,
@@ -41,7 +41,8 @@ pub fn identify_release(
     label.or(only).or_else(|| names.get(key)).or(Some(&key.name).filter(known)).cloned()
 }
 
-/// Finds the releases that a spec would install a second time; `None` if there are none.
+/// Finds the releases that a spec would install a second time, or under the name of another one; `None` if there are
+/// none.
 pub fn reject_moves(
     selection: &Selection,
     spec: &OpenStackDeploymentSpec,
@@ -76,7 +77,7 @@ pub fn reject_moves(
     (!rejected.refused.is_empty()).then_some(rejected)
 }
 
-/// Sets the actual name and namespace of a release in the spec.
+/// Sets the name and namespace under which a release is installed in the spec.
 fn keep_identity(spec: &mut OpenStackDeploymentSpec, service: &str, release: &str, actual: &ReleaseKey) {
     let overrides = spec.services.entry(service.to_owned()).or_default();
     let overrides = overrides.releases.entry(release.to_owned()).or_default();
@@ -115,7 +116,7 @@ mod tests {
         Catalog::load(&crate::testing::files(&[])).unwrap()
     }
 
-    /// Returns a release made by osdpl of this chart, labelled or not.
+    /// Returns a release of this chart that osdpl made; `label` is its catalogue name in the record.
     fn installed_release(label: Option<&str>, chart: &str) -> ObservedRelease {
         ObservedRelease {
             status: Status::Deployed,
@@ -132,7 +133,7 @@ mod tests {
         ReleaseKey::new(namespace, name)
     }
 
-    /// Returns the refused releases if these releases are installed, and the identity of all releases.
+    /// Returns the releases that `reject_moves` refuses, with the messages, and the resulting names of all releases.
     fn refusals(
         services: &Value,
         installed: &[(&str, &str)],

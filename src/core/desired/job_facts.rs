@@ -1,7 +1,7 @@
-//! Job facts: results that Jobs of releases store in ConfigMaps, for use in expressions.
+//! Job facts: results that Jobs of releases store in ConfigMaps, and that CEL expressions of the catalogue use.
 //!
-//! A new fact changes the digest of a release's inputs but not the digest of the catalogue, so the resulting upgrade
-//! needs no approval.
+//! A new fact changes the digest of a release's inputs but not the digest of the catalogue's part of them. So the
+//! resulting upgrade needs no approval.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::catalog::{Catalog, releases_of_facts};
 use crate::observed::ReleaseKey;
 use osdpl_values::Values;
 
-/// The facts that a Job has stored, by key.
+/// The facts that a Job has stored, by the key in its ConfigMap.
 pub type JobFacts = BTreeMap<String, String>;
 
 /// Returns the `ConfigMap`s in which the Jobs of the desired releases store facts, by release.
@@ -24,10 +24,10 @@ pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<St
     selection.releases.iter().filter_map(config_map).collect()
 }
 
-/// Returns the variable `facts`.
+/// Returns the variable `facts` of CEL expressions: the job facts by release.
 ///
-/// A release that has not stored facts yet has an empty map. A release whose facts can't be read is left out, because
-/// an empty map would revert the values that depend on the facts.
+/// A release whose Job has not stored facts yet has an empty map. A release whose facts can't be read is left out,
+/// because an empty map would silently revert the values that depend on the facts.
 pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     let releases = catalog.services.values().flat_map(|service| &service.releases);
     let known = releases.filter(|(_, release)| release.facts.is_some()).filter_map(|(name, _)| {
@@ -41,7 +41,7 @@ pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     known.collect()
 }
 
-/// Returns the release whose facts an expression uses and that can't be read.
+/// Returns a release whose facts an expression uses although they can't be read, with the reason.
 pub(super) fn unreadable<'a>(expression: &str, facts: &'a Facts) -> Option<(&'a str, &'a Unavailable)> {
     let is_used = |release: &str| releases_of_facts(expression).any(|name| name == release);
     let failed =

@@ -1,4 +1,4 @@
-//! The layers of one release, low to high.
+//! The layers of values of one release, low to high.
 
 use super::{Facts, Finding, Selection, Unavailable, images, passwords, release_overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
@@ -7,10 +7,10 @@ use crate::scrub::{find_secret_paths, is_secret_in_clear};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves, merge_layers};
 
-/// The folder of the catalogue whose values can contain texts from the spec.
+/// The folder of the catalogue with the features. Only their values can contain texts that a user wrote in the spec.
 const FEATURES: &str = "values/features/";
 
-/// The inputs of the layers of one release.
+/// What the layers of one release are made from.
 pub(super) struct Source<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
     pub catalog: &'a Catalog,
@@ -19,25 +19,27 @@ pub(super) struct Source<'a> {
     pub service: &'a str,
     pub name: &'a str,
     pub release: &'a Release,
-    /// Passwords that the user has written into features in plain text.
+    /// The passwords that the user wrote into features in plain text; osdpl redacts values that contain them.
     pub passwords: &'a [String],
     pub scope: &'a Scope<'a>,
 }
 
-/// The layers of a release, as far as they are available.
+/// The layers of a release that are available, and the problems of those that are not.
 pub(super) struct Stack {
-    /// The layers from low to high.
+    /// The available layers, from low to high.
     pub layers: Vec<Layer>,
-    /// The reasons why the release can't be passed to helm.
+    /// Why osdpl can't run helm for the release.
     pub problems: Vec<Finding>,
-    /// Whether no layer is missing. A wrong `unset` blocks the release, but its values can still be checked.
+    /// Whether no layer is missing. A wrong `unset` in the spec is a problem, too, but no layer is missing then, so
+    /// osdpl still checks the values.
     pub is_complete: bool,
 }
 
 /// Returns the layers of release `name`, low to high.
 ///
 /// # Errors
-/// Returns a finding for each layer that is not available; the release then can't be passed to helm.
+/// Returns a finding for each layer that is not available and for each wrong `unset`. osdpl can't run helm for the
+/// release then.
 pub fn layers(
     name: &str,
     spec: &OpenStackDeploymentSpec,
@@ -60,7 +62,7 @@ pub fn layers(
 }
 
 impl<'a> Source<'a> {
-    /// Returns the spec's overrides of the release.
+    /// Returns what the spec sets for this release below `spec.services`.
     pub(super) fn own(&self) -> Option<&'a ReleaseOverrides> {
         release_overrides(self.spec, self.service, self.name)
     }
@@ -82,7 +84,7 @@ impl<'a> Source<'a> {
         Stack { layers, problems, is_complete }
     }
 
-    /// Adds the layers of the catalogue except for presets and features.
+    /// Adds the layers of the catalogue except for those of presets and features.
     fn catalogue(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
         self.fragments(&self.catalog.shared, layers, problems);
         let file = self.catalog.services.get(self.service).map_or("", |service| service.file.as_str());
@@ -125,20 +127,21 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the location of a catalogue file for messages: files that a user added are in an object.
+    /// Returns the location of a catalogue file for messages; for a file that a user added, this is the ConfigMap and
+    /// key.
     fn file_location<'b>(&'b self, file: &'b str) -> &'b str {
         self.catalog.added.get(file).map_or(file, String::as_str)
     }
 
-    /// Returns a finding if an expression uses facts that can't be read.
+    /// Returns a finding if an expression uses facts of Jobs that can't be read.
     fn unreadable_facts(&self, expression: &str) -> Option<Finding> {
         let (release, problem) = super::job_facts::unreadable(expression, self.facts)?;
         let field = format!("the facts of release {release}");
         Some(Finding::new(Level::Error, field, problem.to_string()))
     }
 
-    /// Returns the finding for a failed expression. If a Secret, a credential, facts or a Ceph is missing, the finding
-    /// names that instead.
+    /// Returns the finding for an expression that failed. If it failed because a Secret, a credential, a fact or Ceph
+    /// is not available, the finding names that.
     fn problem(&self, location: String, error: &osdpl_values::expr::Error) -> Finding {
         if let osdpl_values::expr::Error::UnavailableSecret { name, key, .. } = error {
             return self.unread(location, name, key);
@@ -160,14 +163,14 @@ impl<'a> Source<'a> {
             let remedy = if super::select::is_added(&location) {
                 "correct the expression, or set what it needs in the spec"
             } else {
-                "the catalogue expects something that this spec does not set"
+                "set in the spec what the expression needs, or report this bug of the catalogue"
             };
             (location, format!("{error}; {remedy}"))
         });
         Finding::new(Level::Error, field, message)
     }
 
-    /// Returns the finding for a key of a Secret that is not available, at the field that names it.
+    /// Returns the finding for a key of a Secret that is not available, at the field of the spec that names the key.
     fn unread(&self, location: String, name: &str, key: &str) -> Finding {
         let field = self.selection.secrets.iter().find(|field| field.name == name && field.key == key);
         let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
@@ -185,8 +188,8 @@ impl<'a> Source<'a> {
         Finding::new(Level::Error, field, message)
     }
 
-    /// Adds the layers of the spec. A wrong `unset` is added to `unset_errors`, which do not prevent checking the
-    /// values.
+    /// Adds the layers of the spec. Errors of `unset` are kept apart in `unset_errors`, because the values can be
+    /// checked in spite of them.
     fn add_spec_layers(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, unset_errors: &mut Vec<Finding>) {
         let common = &self.spec.common;
         add_overrides(&common.all, "spec.common", layers, unset_errors);
@@ -220,21 +223,21 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Returns the paths of all leaves. Empty maps are left out: they hide nothing, and other layers may set keys below
-/// them.
+/// Returns the paths of all leaves, which are all secret in values from a Secret. Empty maps are left out: they contain
+/// no secret, and another layer may set keys below them.
 fn all(values: &Values) -> Vec<Path> {
     let set = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
     set.map(|(path, _)| path).collect()
 }
 
-/// Returns the paths of secrets that are written in plain text. osdpl never shows them.
+/// Returns the paths of secrets that a user wrote in plain text. osdpl never shows them.
 pub(super) fn plain_text_secret_paths(values: &Values) -> Vec<Path> {
     let found =
         leaves(values).into_iter().filter(|(path, value)| is_secret_in_clear(path, value)).map(|(path, _)| path);
     found.chain(find_secret_paths(values)).collect()
 }
 
-/// Adds one layer of the spec.
+/// Adds one layer of the spec: the `values` and `unset` at `field`.
 fn add_overrides(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, unset_errors: &mut Vec<Finding>) {
     if overrides.values.is_empty() && overrides.unset.is_empty() {
         return;

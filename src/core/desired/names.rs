@@ -1,4 +1,4 @@
-//! Names in a spec that the catalogue does not have.
+//! Checks for names in a spec that the catalogue does not have.
 
 use super::Finding;
 use super::select::refused;
@@ -16,7 +16,8 @@ pub fn has_unknown_names(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> b
     !check_names(spec, catalog).is_empty()
 }
 
-/// Returns a finding for every name that the catalogue does not have, with the nearest name and all known names.
+/// Returns an error for every name in the spec that the catalogue does not have, with the nearest known name and all
+/// known names.
 pub fn check_names(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {
     let mut findings = Vec::new();
     let wanted = &spec.openstack_release;

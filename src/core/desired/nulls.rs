@@ -1,5 +1,5 @@
-//! Finds nulls that are lost: client-side `kubectl apply` silently strips nulls from custom resources, while its
-//! annotation still contains them.
+//! Finds nulls that a user wrote in `values` and that got lost: client-side `kubectl apply` silently strips them from
+//! custom resources. Its annotation still contains them.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Level;
 use osdpl_values::Path;
 
-/// Returns a warning for each null in a `values` map of the annotation `last-applied-configuration` that the spec does
-/// not have.
+/// Returns a warning for each null that is in a `values` map of the annotation `last-applied-configuration` but not in
+/// the spec.
 pub fn find_lost_nulls(last_applied: &str, spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
     let Ok(applied) = serde_json::from_str::<Value>(last_applied) else { return Vec::new() };
     let Ok(stored) = serde_json::to_value(spec) else { return Vec::new() };

@@ -1,15 +1,15 @@
-//! The order in which releases start if not all can start at once: the one with the longest chain of dependents is
-//! first.
+//! The order in which osdpl starts helm if not all releases can start at once: the release with the longest chain of
+//! dependents is first.
 
 use std::collections::BTreeMap;
 
 use super::{ChartInfo, Desired, DesiredRelease, Provider};
 use osdpl_values::{self as values, Values};
 
-/// Counts the Jobs of a release by OpenStack-Helm's own switches (`manifests.job_*`).
+/// Counts the Jobs that a release's chart renders, by OpenStack-Helm's own switches (`manifests.job_*`).
 ///
-/// Nearly all of them are hooks that helm runs one after another. Without rendering, this is the best estimate of how
-/// long a release takes.
+/// Nearly all Jobs are hooks, which helm runs one after another. So their number is the best estimate of how long a
+/// release takes that is possible without rendering the chart.
 pub(super) fn jobs(values: &Values, chart: Option<&ChartInfo>) -> usize {
     let set = values::get(values, &["manifests"].into_iter().collect()).and_then(|set| set.as_object());
     let switch = |name: &str| set.and_then(|set| set.get(name)).and_then(serde_json::Value::as_bool);
@@ -18,7 +18,7 @@ pub(super) fn jobs(values: &Values, chart: Option<&ChartInfo>) -> usize {
 }
 
 impl Desired {
-    /// Returns the length of the longest chain of needs below each release: 0 for a release without needs.
+    /// Returns for each release the length of its longest chain of needs; 0 for a release without needs.
     pub fn depths(&self) -> BTreeMap<&str, usize> {
         let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
         for _ in 0..=self.releases.len() {
@@ -33,16 +33,16 @@ impl Desired {
         depths
     }
 
-    /// Returns the length of the longest chain that starts at each release.
+    /// Returns for each release an estimate of the time that it and its longest chain of dependents take.
     ///
-    /// Each release of a chain counts its Jobs, and one for helm. Releases of which only pods wait for the release
-    /// ([`DesiredRelease::waits_for`]) run their Jobs at the same time, so they count as one.
+    /// Each release in a chain adds the number of its Jobs, and one for helm. If only the pods of a dependent wait for
+    /// the release ([`DesiredRelease::waits_for`]), its Jobs run at the same time, so the dependent adds just one.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =
             self.releases.iter().map(|(name, release)| (name.as_str(), own(release))).collect();
-        // No chain is longer than the number of releases. This bounds the loop even for cycles, which the catalogue
-        // forbids.
+        // A chain has at most as many links as there are releases, so this many rounds suffice. The bound also ends the
+        // loop for a cycle, which the catalogue forbids.
         for _ in 0..self.releases.len() {
             let mut changed = false;
             for (name, release) in &self.releases {

@@ -1,19 +1,20 @@
-//! Passwords that a user writes into features in plain text. Fragments copy them into values, so they must be redacted
-//! there, too.
+//! Passwords that a user writes into features in plain text. Fragments of the catalogue copy them into values, so osdpl
+//! must redact them there, too.
 
 use serde_json::Value;
 
 use crate::scrub::{MIN_SECRET_LENGTH, is_secret_key, is_secret_value};
 use osdpl_values::{Layer, Path, Values, leaves};
 
-/// Returns the texts in features that are taken for secrets.
+/// Returns the texts in features that osdpl takes for passwords, by their key or their shape.
 pub(super) fn find_passwords(features: &Values) -> Vec<String> {
     let mut found = Vec::new();
     in_map(features, &mut found);
     found
 }
 
-/// Returns the paths of a layer that contain one of the passwords; a list is redacted as a whole.
+/// Returns the paths of a layer whose value contains one of the passwords. If an item of a list does, this is the path
+/// of the list.
 pub(super) fn find_paths(layer: &Layer, passwords: &[String]) -> Vec<Path> {
     if passwords.is_empty() {
         return Vec::new();
@@ -43,13 +44,14 @@ fn below(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a key looks like a password but is not. Schemas of features call the name of a Secret `secret` or `…Secret`,
-/// while driver options are spelled `san_password`; policy rules contain a colon (`secrets:post`).
+/// Whether a key sounds like a password but its value is none: the name of a Secret (key `secret` or `…Secret`), or a
+/// policy rule, whose key contains a colon (`secrets:post`).
 fn names_something_else(key: &str) -> bool {
     key == "secret" || key.ends_with("Secret") || key.contains(':')
 }
 
-/// The minimum length to search for a password within texts, such as a URL; shorter ones may be parts of other words.
+/// The minimum length in bytes of passwords to search for within longer texts, such as URLs. A shorter one may be part
+/// of another word.
 const WITHIN: usize = 8;
 
 fn contains(value: &Value, password: &str) -> bool {

@@ -1,9 +1,9 @@
-//! The last layer: values for some nodes (`spec.nodes.overrides`), in the form that each chart understands.
+//! The last layer of a release: values for some nodes (`spec.nodes.overrides`), in the form that its chart understands.
 //!
-//! Entries for the same nodes are merged in the order of the spec, and later ones override earlier ones. If several
-//! entries select a node, a chart of the form `conf` runs the pods of only one of them (the entry by name, else the
-//! last one by label), and a chart of the form `root` runs no pod at all. The two upstream forms are described at
-//! [`crate::catalog::Form`].
+//! osdpl merges entries for the same nodes in the order of the spec; later ones override earlier ones. If entries for
+//! different sets of nodes select the same node, the result depends on the form of the chart
+//! ([`crate::catalog::Form`]). With `conf` the node gets the values of only one entry: the entry by name, else the last
+//! one by label. With `root` the chart runs no pod on that node.
 
 mod check;
 mod forms;
@@ -25,18 +25,19 @@ use crate::catalog::{Catalog, DaemonSet, Level, Release};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves};
 
-/// The field with the entries.
+/// The field of the spec with the values for some nodes.
 pub const OVERRIDES_FIELD: &str = "spec.nodes.overrides";
 
-/// The values of one entry for one `DaemonSet`.
+/// The values of one entry of `spec.nodes.overrides` for one `DaemonSet`.
 struct EntryValues<'a> {
-    /// The field with the values.
+    /// The field of the spec with the values, for findings.
     field: String,
     target: NodeTarget,
     values: &'a Values,
 }
 
-/// Builds the per-node layer of one release and adds findings; `below` returns the merged lower layers.
+/// Builds the layer with the values for some nodes of one release, and adds findings; `below` returns the merged lower
+/// layers.
 pub(super) fn layer(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -78,14 +79,15 @@ pub(super) fn layer(
             findings.push(Finding::new(Level::Warning, OVERRIDES_FIELD, message));
         }
         osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
-        // The values are in a list, and no path leads into a list.
+        // Mark the whole list as secret if a value in it is: a path can't name an item of a list.
         let hides = parts.iter().any(|part| !plain_text_secret_paths(part.values).is_empty());
         layer.secret.extend(hides.then_some(path));
     }
     (!layer.is_empty()).then_some(layer)
 }
 
-/// Returns the entries of `spec.nodes.overrides` for a release, each with its layer; these layers are above all others.
+/// Returns the entries of `spec.nodes.overrides` for a release, each with its values as a layer. These layers override
+/// all others.
 pub fn list_node_layers<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Vec<(&'a NodeOverride, Layer)> {
     let entries = spec.nodes.overrides.iter().enumerate();
     let layers = entries.filter_map(|(index, entry)| {
@@ -101,7 +103,7 @@ fn refused(field: String, message: String) -> Finding {
     Finding::new(Level::Error, field, message)
 }
 
-/// Returns the `DaemonSets` that an entry is for; `None` if that is ambiguous.
+/// Returns the `DaemonSets` of a release that an entry changes; `None` if the entry names none and there are several.
 fn select_daemonsets<'a>(
     release: &'a Release,
     given: &'a NodeValues,
@@ -110,7 +112,7 @@ fn select_daemonsets<'a>(
     findings: &mut Vec<Finding>,
 ) -> Option<Vec<&'a str>> {
     if !given.daemonsets.is_empty() {
-        // Unknown names were already refused.
+        // `check` already refused unknown names.
         let known = given.daemonsets.iter().map(String::as_str).filter(|name| release.daemonsets.contains_key(*name));
         return Some(known.collect());
     }
@@ -126,7 +128,7 @@ fn select_daemonsets<'a>(
     None
 }
 
-/// Warns about each value that two entries set differently for the same nodes.
+/// Warns about each value that two entries set differently for the same nodes; a value that is secret is not shown.
 fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
     for (index, part) in parts.iter().enumerate() {
         for (path, value) in leaves(part.values) {
@@ -137,12 +139,12 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
                 super::layers::plain_text_secret_paths(part.values).iter().any(|clear| clear.covers(&path))
             };
             let (value, before) = if is_clear(part) || is_clear(other) {
-                ("one thing".to_owned(), "another".to_owned())
+                ("one secret".to_owned(), "another".to_owned())
             } else {
                 (value.to_string(), before.to_string())
             };
             let message = format!(
-                "{path} is {value} here and {before} at {} for the same nodes; the later one wins, take one of them out",
+                "{path} is {value} here and {before} at {} for the same nodes; the later one wins; take one of them out",
                 other.field
             );
             let finding = Finding::new(Level::Warning, part.field.clone(), message);
@@ -153,11 +155,11 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
     }
 }
 
-/// The part of an entry that has a problem.
+/// What in an entry of `spec.nodes.overrides` a problem is about.
 enum Subject {
-    /// A value.
+    /// The value at this path.
     Value(Path),
-    /// The nodes.
+    /// The selection of nodes.
     Nodes,
 }
 

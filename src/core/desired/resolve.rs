@@ -1,4 +1,4 @@
-//! Computes the values, needs and digests of each release from a selection and facts.
+//! Computes the values, needs and digests of each selected release.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,29 +15,29 @@ use osdpl_values::{
     Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
 };
 
-/// The version of the inputs that osdpl passes to helm besides the values. Increase it if they change, because such a
-/// change needs approval as well.
+/// The version of the flags that osdpl passes to helm. Increase it when an operator version changes them: the digest of
+/// the catalogue then changes, so the upgrade waits for approval.
 const EPOCH: &str = "1";
 
-/// The desired state, with the layers that it comes from.
+/// The desired state of a cloud, with the layers from which its values were merged.
 #[derive(Debug, Default)]
 pub struct ResolvedLayers {
-    /// The desired state.
+    /// The desired state of the cloud.
     pub desired: Desired,
-    /// The layers of each release, low to high; releases with a missing layer are not included.
+    /// The layers of each release, low to high, for releases of which all layers are available.
     pub layers: BTreeMap<String, Vec<Layer>>,
-    /// The available layers of each release that has a missing one.
+    /// The available layers of each release of which at least one layer is missing.
     pub partial: BTreeMap<String, Vec<Layer>>,
-    /// The reasons why layers are missing. Releases with the same problem share one entry.
+    /// Why releases can't be passed to helm, such as a missing Secret. Releases with the same problem share one entry.
     pub problems: BTreeSet<Finding>,
 }
 
-/// Merges the layers of every selected release.
+/// Merges the layers of every selected release; returns the desired state.
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
     resolve_all(spec, catalog, selection, facts, false).desired
 }
 
-/// Merges the layers of every selected release and keeps them, for provenance.
+/// Merges the layers of every selected release, and returns the layers too, for provenance.
 pub fn resolve_with_layers(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -76,20 +76,20 @@ fn resolve_all(
     result
 }
 
-/// One merged release.
+/// One release after its layers were merged.
 struct Merged {
-    /// Empty unless the caller keeps layers.
+    /// The layers that were merged; may be empty if the caller does not keep layers.
     layers: Vec<Layer>,
     release: DesiredRelease,
     findings: Vec<Finding>,
-    /// The reasons why the release can't be passed to helm.
+    /// Why osdpl can't run helm for the release.
     problems: Vec<Finding>,
-    /// Whether no layer is missing; otherwise the release has no values.
+    /// Whether no layer is missing. If one is, the release has no values.
     is_complete: bool,
 }
 
 impl Source<'_> {
-    /// Merges all layers; the per-node layer is the last.
+    /// Merges all layers of the release. The layer with values by node is the last.
     fn merged(&self, key: &ReleaseKey, keeps_layers: bool) -> Merged {
         let mut findings: Vec<Finding> = overridden_chart_version(self.spec, self.catalog, self.name)
             .and_then(|version| self.unchecked_keys(version))
@@ -108,19 +108,20 @@ impl Source<'_> {
         Merged { layers, release, findings, problems, is_complete }
     }
 
-    /// Returns a note that the keys of values are not checked, because another version of the chart may have other
-    /// keys.
+    /// Returns a note that osdpl does not check the keys of the release's values, because the user chose another chart
+    /// version, which may have other keys.
     fn unchecked_keys(&self, version: &str) -> Option<Finding> {
         let Release { chart, .. } = self.release;
         let locked = &self.catalog.lock.get(chart).filter(|_| self.catalog.keys().contains(chart))?.version;
         let message = format!(
-            "the keys of these values are not checked, because those of chart {chart} {version} are not known, only those of {locked}; `osdpl render --manifests` shows the result"
+            "the keys of these values are not checked, because osdpl knows the keys of chart {chart} {locked}, but not those of {version}; `osdpl render --manifests` shows the result"
         );
         let field = format!("spec.services.{}.releases.{}.version", self.service, self.name);
         Some(Finding::new(Level::Note, field, message))
     }
 
-    /// Builds the desired release. The paths are those that are secret now, and those that were secret in some layer.
+    /// Builds the desired release. `secret` are the paths of secrets in the values, `marked` the paths that any layer
+    /// marks as secret.
     fn desired(
         &self,
         key: ReleaseKey,
@@ -164,24 +165,24 @@ impl Source<'_> {
         }
     }
 
-    /// Returns the reason why the release can't be passed to helm.
+    /// Returns why osdpl can't run helm for the release: a refused change, a missing input or a missing chart.
     fn blocked(&self, problems: &[Finding]) -> Option<Blocked> {
         let refused = self.facts.refused.get(self.name).cloned();
         let missing = || (!problems.is_empty()).then(|| missing_inputs(problems));
         refused.or_else(missing).or_else(|| self.facts.charts.get(self.name)?.as_ref().err().cloned())
     }
 
-    /// Computes the digest of all inputs of helm.
+    /// Computes the digest of everything that osdpl passes to helm: chart, values, name and flags.
     fn inputs(&self, key: &ReleaseKey, values: &Values, chart: Option<&ChartInfo>) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let identity = format!("{key} {timeout} {server_side} {}", self.facts.helm_major);
         digest([chart.map_or("", |chart| chart.digest.as_str()), &canonical_map(values), &identity, EPOCH])
     }
 
-    /// Computes the digest of everything that the catalogue contributes to a release.
+    /// Computes the digest of everything that the catalogue contributes to the inputs of a release.
     ///
-    /// It changes only when osdpl changes, never with the spec. Files that a user added to the catalogue, and a chart
-    /// version that the user chose, count as part of the spec.
+    /// The digest changes only with another version of osdpl or helm, never with the spec. Files that a user added to
+    /// the catalogue, and a chart version that the user chose, count as part of the spec.
     fn catalog_digest(&self, chart: Option<&ChartInfo>) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let mut parts = self.catalog.release_digest(self.name);
@@ -196,18 +197,18 @@ impl Source<'_> {
     }
 }
 
-/// Returns the digest of the settings that running instances depend on. Errors are ignored, because the merge of the
-/// values reports them.
+/// Returns the digest of the settings that running instances depend on. A failing expression gives `None`: the merge of
+/// the values reports the error.
 fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     let digest = release.instance_digest.as_ref()?.evaluate(scope).ok()?;
     digest.as_str().map(str::to_owned)
 }
 
-/// Describes the inputs that a release misses.
+/// Describes the inputs without which osdpl can't run helm for a release.
 fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {
-        // Several values can lack the same input.
+        // Several values may need the same missing input, such as one Secret.
         if !messages.contains(&problem) {
             messages.push(problem);
         }
@@ -216,7 +217,7 @@ fn missing_inputs(problems: &[Finding]) -> Blocked {
     Blocked { reason: reason::INPUTS.into(), message }
 }
 
-/// Returns the scope that the expressions of all releases share.
+/// Returns the variables that the CEL expressions of all releases share, including credentials and facts.
 pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Facts) -> Scope<'a> {
     let ceph = facts.ceph.as_ref().map(DeclaredCeph::variables).unwrap_or_default();
     let variables = [
@@ -230,7 +231,7 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     selection.scope.nested(variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
 }
 
-/// Returns the scope for the expressions of one release.
+/// Returns the variables for the CEL expressions of one release.
 pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Scope<'a> {
     let release = common.variable("releases").and_then(|releases| releases.get(name)).cloned();
     let mut variables = Values::from_iter([("release".to_owned(), release.unwrap_or_else(|| json!({})))]);
@@ -242,7 +243,7 @@ pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Sco
     common.nested(variables)
 }
 
-/// Returns the values with everything secret replaced, for display.
+/// Returns the values for display: each secret is replaced by `<redacted>`.
 pub fn redact(values: &Values, secret: &[Path]) -> Values {
     let mut shown = values.clone();
     for path in secret {

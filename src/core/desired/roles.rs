@@ -6,13 +6,13 @@ use crate::catalog::schema::field_path;
 use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::observed::Labels;
 
-/// Returns the labels of a role: its own, else the catalogue's.
+/// Returns the labels of a role: those in the spec, else those in the catalogue.
 pub fn role_labels(name: &str, role: &RoleNodes, catalog: &Catalog) -> Labels {
     let known = || catalog.roles.get(name).map(|known| known.labels.clone()).unwrap_or_default();
     if role.labels.is_empty() { known() } else { role.labels.clone() }
 }
 
-/// Checks the roles of a spec.
+/// Checks the node roles of a spec (`spec.nodes.roles`), and adds the findings.
 pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) {
     for (name, role) in &spec.nodes.roles {
         let field = field_path("spec.nodes.roles", name);
@@ -40,7 +40,8 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
         if let Some(problem) = bad_selector(selector) {
             refuse(format!("{field}.selector"), problem);
         }
-        // The role itself sets the label, so a node would keep the role forever.
+        // A node with the role has the label because of the role. If the role selected by it, no node could ever lose
+        // the role.
         if let Some(key) = keys(selector).find(|key| labels.contains_key(*key)) {
             let message = format!(
                 "selects by {key}, which the role itself sets, so that no node could ever leave it; select by another label, or by `names`"
@@ -55,7 +56,7 @@ fn keys(selector: &NodeSelector) -> impl Iterator<Item = &str> {
     selector.match_labels.keys().map(String::as_str).chain(expressions)
 }
 
-/// Returns why a selector is invalid; `None` if it is valid.
+/// Returns why a node selector is invalid; `None` if it is valid.
 pub(super) fn bad_selector(selector: &NodeSelector) -> Option<String> {
     if let Some(problem) = keys(selector).find_map(bad_key) {
         return Some(problem);
@@ -80,22 +81,22 @@ pub(super) fn bad_selector(selector: &NodeSelector) -> Option<String> {
     values.chain(operators).next()
 }
 
-/// Validates a label key: a name, optionally with a DNS name and a slash in front
+/// Returns why a label key is invalid; `None` if it is a name, optionally with a DNS name and a slash in front
 /// (`k8s.io/apimachinery/pkg/util/validation`).
 pub(super) fn bad_key(key: &str) -> Option<String> {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let fits = !name.is_empty() && is_name(name) && prefix.is_none_or(super::per_node::is_subdomain);
     (!fits).then(|| {
         format!(
-            "{key:?} is not a valid label key: letters, digits, `-`, `_` and `.`, such as example.org/gpu; correct it"
+            "{key:?} is not a valid label key: allowed are letters, digits, `-`, `_` and `.`, such as example.org/gpu; correct it"
         )
     })
 }
 
-/// Validates a label value.
+/// Returns why a label value is invalid; `None` if it is valid.
 fn bad_value(value: &str) -> Option<String> {
     (!is_name(value)).then(|| {
-        format!("{value:?} is not a valid label value: letters, digits, `-`, `_` and `.`, at most 63; correct it")
+        format!("{value:?} is not a valid label value: allowed are letters, digits, `-`, `_` and `.`, at most 63; correct it")
     })
 }
 

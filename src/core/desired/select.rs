@@ -1,5 +1,5 @@
-//! The services, features and releases that a spec selects; every unknown name is a finding with its field and a
-//! suggestion.
+//! The services, features and releases that a spec selects. Every unknown name in the spec gives a finding with its
+//! field and a suggestion.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,15 +16,17 @@ use crate::observed::ReleaseKey;
 use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Scope, Template};
 
-/// Evaluates a spec and reports all its problems.
+/// Evaluates a spec: returns what it selects, with findings about all its problems.
 ///
-/// If the spec has unknown names, other findings are reported only if they hold for every name that the user may mean.
+/// If the spec has unknown names, the user means other, known ones. Further findings are then reported only if they
+/// hold whichever known names the user means.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check_names(spec, catalog);
     if let Some(candidates) = candidates::candidates(spec, catalog) {
         let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
-        // Without a known OpenStack release, expressions lack variables that every release has.
+        // If the OpenStack release is unknown, expressions lack its variables. So start with the findings of a
+        // candidate that has a known release.
         if !catalog.openstack.contains_key(&spec.openstack_release)
             && let Some(first) = selections.next()
         {
@@ -44,7 +46,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     Selection { findings, ..selection }
 }
 
-/// Evaluates a spec without checking its names.
+/// Evaluates a spec without checks of unknown names.
 fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut findings = Vec::new();
     let features = fields(spec, catalog, &mut findings);
@@ -66,13 +68,14 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     duplicates(&mut selection);
     per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
     checks(spec, catalog, &mut selection);
-    // A check of the catalogue describes a better remedy for the same problem, so its finding is first.
+    // Unmet needs come after the catalogue's own checks: if both report the same problem, the check names the better
+    // remedy.
     selection.findings.extend(refusals);
     selection.findings.extend(notes);
     selection
 }
 
-/// Checks single fields that do not depend on others, and returns the merged features.
+/// Checks the fields that can be checked one by one (roles, images, features), and returns the merged features.
 fn fields(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     roles::check(spec, catalog, findings);
     findings.extend(images::check_names(&spec.images));
@@ -83,8 +86,8 @@ pub(super) fn refused(field: impl Into<String>, message: impl Into<String>) -> F
     Finding::new(Level::Error, field, message)
 }
 
-/// Returns the identity of a release: from the spec, else from the catalogue, else the resource's namespace and the
-/// catalogue name.
+/// Returns the namespace and helm's name of a release. Both come from the spec if it sets them. The default is the
+/// namespace in the catalogue, else that of the resource, and the catalogue name.
 pub(super) fn key(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -103,14 +106,14 @@ pub(super) fn key(
     }
 }
 
-/// Returns the default namespace of a release.
+/// Returns the namespace of a release if the spec sets none: the one in the catalogue, else that of the resource.
 pub(super) fn home_namespace<'a>(namespace: &'a str, catalog: &'a Catalog, service: &str, release: &str) -> &'a str {
     let entry = catalog.services.get(service).and_then(|service| service.releases.get(release));
     entry.and_then(|entry| entry.namespace.as_deref()).unwrap_or(namespace)
 }
 
-/// Returns the variables of expressions, without credentials. Disabled services and releases are included, so that
-/// expressions can refer to them.
+/// Returns the variables that CEL expressions of the catalogue can use, without credentials. Disabled services and
+/// releases are included, so that expressions can ask whether they are enabled.
 pub(super) fn variables(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -143,7 +146,7 @@ pub(super) fn variables(
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
-        // The facts add the properties of Ceph.
+        // Empty here; `resolve` adds the properties of Ceph, which are facts.
         "ceph": {},
     }) else {
         return Map::new();
@@ -151,13 +154,14 @@ pub(super) fn variables(
     variables
 }
 
-/// Whether a location is in a part of the catalogue that the user added (`Catalog::added`), so that the user must fix
-/// it.
+/// Whether a location is in a file that the user added to the catalogue (`Catalog::added`). If so, the user must fix an
+/// error there.
 pub(super) fn is_added(location: &str) -> bool {
     location.starts_with("ConfigMap ")
 }
 
-/// Whether a condition holds. If it can't be evaluated, it does not hold, and a finding names the `field`.
+/// Whether a condition of the catalogue holds. A condition that can't be evaluated does not hold, and gives a finding
+/// at `field`.
 pub(super) fn holds(
     when: Option<&Expression>,
     scope: &Scope,
@@ -168,13 +172,13 @@ pub(super) fn holds(
         when.evaluate_condition(scope).unwrap_or_else(|error| {
             let field = field.to_string();
             let mistake = if is_added(&field) { "correct the expression" } else { "report this bug of the catalogue" };
-            findings.push(refused(field, format!("{error}; set the field it needs, or {mistake}")));
+            findings.push(refused(field, format!("{error}; set the field that the expression needs, or {mistake}")));
             false
         })
     })
 }
 
-/// Reports releases that would have the same name and namespace.
+/// Refuses releases for which helm would have the same name and namespace.
 fn duplicates(selection: &mut Selection) {
     let mut releases_by_key: BTreeMap<&ReleaseKey, &str> = BTreeMap::new();
     let mut found = Vec::new();
@@ -189,7 +193,7 @@ fn duplicates(selection: &mut Selection) {
     selection.findings.extend(found);
 }
 
-/// Runs the checks of presets and features, and determines the certificates.
+/// Runs the catalogue's checks of presets and features, and determines the certificates of the cloud.
 fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
     let scope = &selection.scope;
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);
@@ -202,7 +206,7 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
             refused(format!("spec.presets[{later}]"), message)
         },
     ));
-    // Skip checks that use a feature whose value was refused.
+    // A check that reads a feature with a refused value would report a second, misleading error.
     let uses = |check: &Check, feature: &String| {
         let mut behind = check.when.source().split(feature.as_str()).skip(1);
         behind.any(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
@@ -219,7 +223,7 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     }
 }
 
-/// Returns the features whose values were refused, with their names in CEL expressions.
+/// Returns the features whose values were refused, named as in CEL expressions: `features.storage`.
 fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String> {
     let is_of = |finding: &Finding, field: &str| {
         let below = finding.location.field.strip_prefix(field);
@@ -229,8 +233,8 @@ fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String
     named.filter(|name| findings.iter().any(|finding| is_of(finding, &format!("spec.{name}")))).collect()
 }
 
-/// Returns pairs of presets that exclude each other: the index of the later one, of the earlier one, and the reason
-/// with the remedy.
+/// Returns each pair of presets that exclude each other: the index of the later one, the index of the earlier one, and
+/// the reason with the remedy.
 pub fn find_excluded_presets<'a>(presets: &[String], catalog: &'a Catalog) -> Vec<(usize, usize, &'a str)> {
     let excludes = |one: &String, other: &String| catalog.presets.get(one)?.excludes.get(other).map(String::as_str);
     let earlier = |later: usize| (0..later).map(move |earlier| (later, earlier));
@@ -241,7 +245,7 @@ pub fn find_excluded_presets<'a>(presets: &[String], catalog: &'a Catalog) -> Ve
     found.collect()
 }
 
-/// Evaluates the expressions in a message; returns it unchanged if one fails.
+/// Evaluates the expressions in the message of a check; returns the message unchanged if an expression fails.
 fn interpolate(message: &str, scope: &Scope) -> String {
     let whole = Values::from_iter([("message".to_owned(), message.into())]);
     let evaluated = Template::compile(whole).and_then(|template| template.evaluate(scope));

@@ -1,7 +1,8 @@
-//! The services of a cloud: those that presets and spec enable by name, and those that these need.
+//! The services of a cloud: those that the presets and the spec enable by name, and further ones that the enabled
+//! services need.
 //!
-//! Needs may depend on which other services exist, so services are added in rounds until nothing changes. A round only
-//! adds services, so this terminates and gives the same result for the same spec.
+//! A need may have a condition on other services, so osdpl adds needed services in rounds until a round adds none. No
+//! round removes a service, so the rounds end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,37 +16,38 @@ use osdpl_values::expr::Scope;
 
 /// The services of a cloud with their releases and findings.
 pub(super) struct Chosen {
-    /// Services inside the cluster.
+    /// The services that run inside the cluster.
     pub services: BTreeSet<String>,
-    /// Services outside of the cluster.
+    /// The services that run outside of the cluster, with their addresses.
     pub external: BTreeMap<String, ExternalService>,
-    /// The releases, with their identity.
+    /// The releases by catalogue name, each with its namespace and helm's name.
     pub releases: BTreeMap<String, ReleaseKey>,
-    /// The variables of expressions.
+    /// The variables that CEL expressions of the catalogue can use.
     pub scope: Scope<'static>,
-    /// Problems of the services themselves.
+    /// Findings about the services in the spec, such as a service without effect.
     pub findings: Vec<Finding>,
-    /// Notes about the services that were added because others need them.
+    /// Notes about the services that osdpl added because other services need them.
     pub notes: Vec<Finding>,
-    /// Needs that can't be met.
+    /// Errors about needs that can't be met, such as a needed service that the spec disables.
     pub refusals: Vec<Finding>,
 }
 
-/// The releases that need a service, each with the components that it needs.
+/// The releases that need a service, each with the components of that service that it needs.
 type Dependents = BTreeMap<String, BTreeSet<String>>;
 
-/// Needs that are not met yet.
+/// The needs that a round found, by what must be added to meet them.
 #[derive(Default)]
 struct Needed {
-    /// Services that are not named in the spec.
+    /// Services that neither a preset nor the spec enables by name, with the releases that can't start without them.
     services: BTreeMap<String, Dependents>,
-    /// Services that are not named in the spec, and that the user may have replaced by their own.
+    /// Services that neither a preset nor the spec enables by name, and that the user may replace by a service of their
+    /// own.
     optional: BTreeMap<String, Dependents>,
-    /// Releases that are not part of the cloud although their service is, by service and release.
+    /// Needed releases that are not part of the cloud although their service is, by service and release.
     releases: BTreeMap<(String, String), Dependents>,
 }
 
-/// Determines the services of a cloud.
+/// Determines the services of a cloud, and adds further ones in rounds until all needs are met or can't be met.
 pub(super) fn chosen(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -86,7 +88,7 @@ pub(super) fn chosen(
     }
 }
 
-/// Determines the releases and variables for these services.
+/// Determines the releases and variables of a cloud with these enabled services.
 fn round(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -115,7 +117,10 @@ fn round(
     Chosen { services, external, releases, scope, findings, notes: Vec::new(), refusals: Vec::new() }
 }
 
-/// Returns the unmet needs of the releases; unlike `alongside`, `needs` and `awaits` are strict.
+/// Returns the needs of the releases for services that are not enabled by name or for releases that are missing.
+///
+/// A release can't start without its `needs` and `waits_for`. It can start without its `alongside`, which the user may
+/// provide.
 fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> Needed {
     let mut needed = Needed::default();
     let scope = &chosen.scope;
@@ -147,14 +152,14 @@ fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> N
     needed
 }
 
-/// Adds dependents to known ones.
+/// Adds the dependents in `more` to the known ones.
 fn join(known: &mut Dependents, more: Dependents) {
     for (name, components) in more {
         known.entry(name).or_default().extend(components);
     }
 }
 
-/// Formats dependents: `heat (barbican/api), octavia (barbican/api)`.
+/// Formats dependents with what they need: `heat (barbican/api), octavia (barbican/api)`.
 fn list(dependents: &Dependents) -> String {
     let one = |(name, what): (&String, &BTreeSet<String>)| {
         format!("{name} ({})", what.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
@@ -162,7 +167,7 @@ fn list(dependents: &Dependents) -> String {
     dependents.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Notes that a service was added for its dependents.
+/// Returns the note that osdpl added a service because releases need it.
 fn added_note(service: &str, dependents: &Dependents) -> Finding {
     Finding::new(
         Level::Note,
@@ -171,7 +176,7 @@ fn added_note(service: &str, dependents: &Dependents) -> Finding {
     )
 }
 
-/// Refuses to disable a service that others need.
+/// Returns the error about a service that the spec disables although releases need it.
 fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Finding {
     let services: BTreeSet<&str> = dependents.keys().filter_map(|name| Some(catalog.release(name)?.0)).collect();
     let services = services.into_iter().collect::<Vec<_>>().join(", ");
@@ -182,7 +187,7 @@ fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Fi
     refused(format!("spec.services.{service}.enabled"), message)
 }
 
-/// Warns about a disabled service without which others do not work.
+/// Returns the warning about a disabled service without which releases do not work.
 fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "is false, but without {service} or a replacement of your own these do not work: {}; take it out if you have no \
@@ -192,7 +197,7 @@ fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), message)
 }
 
-/// Refuses features without which a needed release is not part of its service.
+/// Returns the error about a needed release that, with these features, is not part of its service.
 fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "release {release}, which is needed by {}, is not part of the service with these features; change the feature \
@@ -223,7 +228,8 @@ fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<F
     enabled
 }
 
-/// Returns warnings for services in the spec that nothing makes part of the cloud.
+/// Returns a warning for each service in the spec that is not part of the cloud: the spec does not enable it, and
+/// neither a preset nor a need adds it.
 fn without_effect<'a>(
     spec: &'a OpenStackDeploymentSpec,
     catalog: &'a Catalog,
@@ -240,7 +246,8 @@ fn without_effect<'a>(
     })
 }
 
-/// Returns warnings for enabled services that install nothing, because all their releases depend on a feature.
+/// Returns a warning for each enabled service that installs nothing, because all its releases depend on features that
+/// are off.
 fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> Vec<Finding> {
     let named = spec.services.iter().filter(|(name, own)| own.enabled == Some(true) && chosen.services.contains(*name));
     let is_empty = |service: &str| {

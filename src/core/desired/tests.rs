@@ -270,7 +270,7 @@ fn reports_a_missing_credential() {
     assert_eq!(blocked.message, "credential front.user: Secret openstack/s does not exist");
 }
 
-/// A feature that refers to a key of a Secret and passes it to one release.
+/// A feature whose field `key` names a key of a Secret; its fragment passes the text to one release.
 const LOCK: &str = "feature: lock\ndescription: x\nschema:\n  type: object\n  properties:\n    key:\n      type: object\n      x-osdpl-secret: true\n      \
      required: [name, key]\n      properties: {name: {type: string}, key: {type: string}}\ndefault: {}\nfragments:\n- when: has(features.lock.key)\n  \
      releases: {front: {values: {conf: {lock: 'k:${secret(features.lock.key)}'}}}}\n";

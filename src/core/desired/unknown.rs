@@ -1,8 +1,8 @@
-//! Unknown keys: keys in values that a chart neither has in its own values nor reads in its templates. helm accepts
-//! them silently, so typos go unnoticed.
+//! Warns about unknown keys: keys that a chart neither has in its own values nor reads in its templates. helm accepts
+//! them silently, so without a warning a typo goes unnoticed.
 //!
-//! The findings are only warnings, because templates may read names that they compute. In maps that users fill with
-//! their own keys, only likely typos are reported.
+//! The findings are only warnings, because a template may read a key whose name it computes. Some maps, such as
+//! sections of configuration files, have keys that the user chooses; there osdpl reports only likely typos.
 
 mod typo;
 
@@ -11,22 +11,22 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Group, KeyTree, KeyType, Level, did_you_mean};
 use osdpl_values::{Layer, Origin, Path, leaves};
 
-/// The maximum number of keys in one warning.
+/// The maximum number of unknown keys that one warning names.
 const NAMED: usize = 5;
 
-/// Keys that charts read without declaring them: helm's own, the library's, and helm-toolkit's overrides by node
-/// (`conf.overrides`).
+/// Keys that every chart reads although its values do not have them: helm's `global`, those of the library chart
+/// helm-toolkit, `extraObjects`, and `overrides` (values by node).
 const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overrides"];
 
-/// Maps that users fill with their own keys, from this depth on: sections of configuration files, endpoints and their
-/// users.
+/// Maps whose keys the user chooses, from this depth on. Below `conf` and `endpoints` these are sections of
+/// configuration files, and endpoints with their users.
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
-/// Returns one warning per user-written location with unknown keys; a location that applies to several charts gets only
-/// one.
+/// Returns one warning for each location at which a user wrote unknown keys; a location that applies to several charts
+/// gets only one.
 ///
-/// It names the first few of the keys that [`find_unknown_keys`] reports one by one. Other versions of a chart are not
-/// checked, because their keys are unknown.
+/// A warning names the first few keys; [`find_unknown_keys`] reports each key. Releases with a chart version that the
+/// user chose are not checked, because the catalogue knows only the keys of the locked version.
 pub fn warn_unknown_keys(spec: &OpenStackDeploymentSpec, catalog: &Catalog, layered: &ResolvedLayers) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, layers) in layered.layers.iter().chain(&layered.partial) {
@@ -56,13 +56,14 @@ fn check_layers(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut
     }
 }
 
-/// Whether a layer is reported once per release: a file that a user added has different values for each release at one
-/// location.
+/// Whether unknown keys of a layer are reported for each release. This holds for files that a user added to the
+/// catalogue: one location in such a file has different values for each release.
 pub fn is_reported_per_release(layer: &Layer) -> bool {
     matches!(layer.origin, Origin::File { .. })
 }
 
-/// Returns a warning for each unknown key of a user's layer with its path, except for keys that were already reported.
+/// Returns a warning for each unknown key of a layer that a user wrote, with the key's path, except for keys that were
+/// already reported.
 pub fn find_unknown_keys(
     layer: &Layer,
     chart: &str,
@@ -74,16 +75,16 @@ pub fn find_unknown_keys(
     unknown(layer, tree, catalog, |key| is_reported(&key.path())).into_iter().map(own).collect()
 }
 
-/// Whether a finding is about unknown keys.
+/// Whether a finding warns about unknown keys.
 pub fn is_about_unknown_keys(finding: &Finding) -> bool {
     finding.message.contains(NOTHING_READS_IT)
 }
 
-/// A part of every warning about unknown keys.
+/// The text by which [`is_about_unknown_keys`] recognizes a warning about unknown keys.
 const NOTHING_READS_IT: &str = "helm passes it on, but most likely no template reads it";
 
-/// Returns the location of a layer that a user wrote: a field of the resource, an object that it names, or a file added
-/// to the catalogue.
+/// Returns where the user wrote a layer: in a field of the resource, in an object that a field names, or in a file
+/// added to the catalogue; `None` for a layer of osdpl.
 fn location(layer: &Layer, catalog: &Catalog) -> Option<String> {
     match &layer.origin {
         Origin::Field(field) => Some(field.clone()),
@@ -93,15 +94,16 @@ fn location(layer: &Layer, catalog: &Catalog) -> Option<String> {
     }
 }
 
-/// A key that a chart does not know.
+/// A key in values that a chart does not know.
 struct Unknown<'a> {
-    /// The path down to the first unknown key.
+    /// The path from the root of the values to the unknown key.
     keys: Vec<String>,
-    /// The unknown key.
+    /// The last key of the path, which the chart does not know.
     key: String,
-    /// The keys of the chart at the same level.
+    /// The keys that the chart knows at the same level.
     siblings: &'a KeyTree,
-    /// Whether the chart takes any key here, so that it is reported only as a likely typo.
+    /// Whether the chart accepts any key at this level. The key is then reported because it is a likely typo of a known
+    /// key.
     is_typo: bool,
 }
 
@@ -110,8 +112,8 @@ impl Unknown<'_> {
         self.keys.iter().cloned().collect()
     }
 
-    /// Returns the nearest name as `, did you mean "replicas"?`. The search is expensive, so it runs only when a
-    /// warning is written.
+    /// Returns the suggestion for a warning: `, did you mean "replicas"?`. The search for the nearest name is
+    /// expensive, so it runs only when a warning is written.
     fn hint(&self) -> String {
         match typo::find_typo(&self.key, self.siblings.names()).filter(|_| self.is_typo) {
             Some(name) => format!(", did you mean {name:?}?"),
@@ -120,7 +122,7 @@ impl Unknown<'_> {
     }
 }
 
-/// Returns a layer's unknown keys, except for those that were already reported.
+/// Returns the keys of a layer that a chart does not know, except for keys that were already reported.
 fn unknown<'a>(
     layer: &Layer,
     tree: &'a KeyTree,
@@ -130,7 +132,7 @@ fn unknown<'a>(
     let mut found: Vec<Unknown<'_>> = Vec::new();
     let set = leaves(&layer.values).into_iter().map(|(path, _)| path);
     for unknown in set.filter_map(|path| find_unknown(tree, path.keys())) {
-        // Leaves below the same unknown key are adjacent.
+        // Report an unknown map once and not once for each of its leaves, which are adjacent.
         if found.last().is_none_or(|known| known.keys != unknown.keys) {
             found.push(unknown);
         }
@@ -150,7 +152,7 @@ fn unknown<'a>(
     found
 }
 
-/// The releases that a layer applies to.
+/// The releases to which a layer applies: one, those of a group, or all.
 enum Audience {
     One,
     Group(Group),
@@ -167,15 +169,15 @@ fn audience(layer: &Layer) -> Audience {
     }
 }
 
-/// Returns the keys of all charts of a group.
+/// Returns the known keys of each chart of a group.
 fn of_group(catalog: &Catalog, group: Group) -> impl Iterator<Item = &KeyTree> {
     let services = catalog.services.values().filter(move |service| service.group == group);
     let releases = services.flat_map(|service| service.releases.values());
     releases.filter_map(|release| catalog.keys().get(&release.chart))
 }
 
-/// Finds the first key of a path that a chart does not know; `None` if it knows the whole path or leaves it to the
-/// user.
+/// Finds the first key of a path that a chart does not know; `None` if the chart knows all keys or accepts any key
+/// there.
 fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
     let (mut tree, mut is_open) = (tree, false);
     for (depth, key) in path.iter().enumerate() {
@@ -195,8 +197,8 @@ fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
     None
 }
 
-/// Whether users fill the map with their own keys. A map with only `default` has entries by component, and the chart
-/// reads any of them.
+/// Whether the keys of a map are chosen by the user. This includes maps with only the key `default`: they have an entry
+/// for each component, and the chart reads all entries.
 fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
     let first = path.first().map(String::as_str);
     tree.allows_any_key()
@@ -204,23 +206,24 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
         || FILLED_BY_USERS.iter().any(|(name, depth)| first == Some(name) && path.len() >= *depth)
 }
 
-/// Whether a key that looks like a typo is a real name: the catalogue sets it itself (`ml2_type_vlan` beside the
-/// chart's `ml2_type_vxlan`), or, for options and users, some chart has it elsewhere.
+/// Whether a key that looks like a typo is a real name. It is if the catalogue sets it (`ml2_type_vlan` beside the
+/// chart's `ml2_type_vxlan`). Below `conf` and `endpoints` it also is if any chart has the key anywhere.
 fn is_a_name(typo: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = typo.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
     catalog.has_own_key(&typo.key) || is_named && catalog.keys().any(|tree| tree.has_key_anywhere(&typo.key))
 }
 
-/// The state of a key in a chart.
+/// How a chart treats a key of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyState {
-    /// Its values have the key, with a default of this type or a map.
+    /// The chart's values have the key; its default has this type.
     Has(KeyType),
-    /// Its templates read the key; its values have no default.
+    /// The chart's templates read the key, but its values have no default for it.
     Read,
-    /// The key is in a map that users fill.
+    /// The key is in a map whose keys the user chooses.
     Free,
-    /// The key is unknown; the nearest name is given, if there is one.
+    /// The chart does not know the key. The text suggests the nearest name: `, did you mean …?`; empty if there is
+    /// none.
     No(String),
 }
 
@@ -229,12 +232,12 @@ pub fn classify_key(catalog: &Catalog, chart: &str, path: &Path) -> Option<KeySt
     catalog.keys().get(chart).map(|tree| classify_key_in(tree, catalog, path))
 }
 
-/// Returns how a chart with these keys treats the key at `path`.
+/// Returns how a chart with the keys in `tree` treats the key at `path`.
 pub fn classify_key_in(tree: &KeyTree, catalog: &Catalog, path: &Path) -> KeyState {
     classify(tree, catalog, path).unwrap_or_else(|unknown| KeyState::No(unknown.hint()))
 }
 
-/// Whether a chart with these keys does not know the key at `path`.
+/// Whether a chart with the keys in `tree` does not know the key at `path`.
 pub fn is_unknown_key_in(tree: &KeyTree, catalog: &Catalog, path: &Path) -> bool {
     classify(tree, catalog, path).is_err()
 }

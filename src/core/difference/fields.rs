@@ -1,4 +1,4 @@
-//! The fields in which two objects differ, with secrets redacted.
+//! Finds the fields in which two versions of an object differ, with secrets redacted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,27 +9,27 @@ use serde_json::{Map, Value};
 use super::{Object, lines};
 use crate::scrub::Scrubber;
 
-/// The replacement for secret values.
+/// The text that replaces the values of a Secret.
 const REDACTED: &str = "<redacted>";
 
-/// Keys that identify an item of a list.
+/// The keys by which items of two lists are matched.
 const NAMES: [&str; 1] = ["name"];
 
-/// The fields of a Secret that are secret.
+/// The fields of a Secret whose values are never shown.
 const SECRET: [&str; 2] = ["data", "stringData"];
 
-/// One changed field.
+/// One field that an upgrade changes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FieldChange {
-    /// Such as `spec.template.spec.containers[api].image`.
+    /// The path of the field, such as `spec.template.spec.containers[api].image`.
     pub path: String,
-    /// The old value; `None` if it was not set.
+    /// The old value; `None` if the field was not set, or if `lines` shows the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// The new value; `None` if it is removed.
+    /// The new value; `None` if the upgrade removes the field, or if `lines` shows the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// For multi-line texts: the removed and added lines.
+    /// The removed and added lines of a multi-line text; empty for any other value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
 }
@@ -48,7 +48,7 @@ impl fmt::Display for FieldChange {
     }
 }
 
-/// Returns the fields in which two objects differ.
+/// Returns the fields in which two versions of an object differ, with secrets redacted.
 pub(super) fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Vec<FieldChange> {
     let hidden = if old.is_secret() || new.is_secret() { &SECRET[..] } else { &[] };
     let mut walk = Walk { scrubber, hidden, found: Vec::new() };
@@ -56,7 +56,8 @@ pub(super) fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Ve
     walk.found
 }
 
-/// Returns an object for display: a Secret has only its keys, and known secrets are redacted.
+/// Returns an object for display: of a Secret only the keys are shown, and secrets that the scrubber knows are
+/// redacted.
 pub fn shown(object: &Object, scrubber: &Scrubber) -> Value {
     let entries = object.content().iter().map(|(key, value)| {
         let hides = object.is_secret() && SECRET.contains(&key.as_str());
@@ -92,7 +93,7 @@ impl Walk<'_> {
                 if (old.trim_end().contains('\n') || new.trim_end().contains('\n')) && !self.hides(path) =>
             {
                 let (old, new) = (self.scrubber.scrub(old), self.scrubber.scrub(new));
-                // Texts that differ only in secrets are equal after scrubbing.
+                // If the texts differ only in secrets, they are equal after scrubbing.
                 let lines =
                     if old == new { vec!["(only secrets differ)".to_owned()] } else { lines::diff_lines(&old, &new) };
                 self.found.push(FieldChange { path: path.to_owned(), before: None, after: None, lines });
@@ -104,8 +105,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Compares lists: by name if all items have one, else by index. Lists of other items or of different length are
-    /// one value.
+    /// Compares two lists: item by item with the same name if all items have one, else by index. Lists of plain values,
+    /// or of different lengths, are compared as a whole.
     fn lists(&mut self, path: &str, old: &[Value], new: &[Value]) {
         let both = NAMES.iter().find_map(|key| Some((Named::of(old, key)?, Named::of(new, key)?)));
         if let Some((old, new)) = both {
@@ -140,27 +141,27 @@ impl Walk<'_> {
     }
 }
 
-/// The items of a list by name.
+/// The items of a list, by their name and in their order.
 struct Named<'a> {
     order: Vec<&'a str>,
     items: BTreeMap<&'a str, &'a Value>,
 }
 
 impl<'a> Named<'a> {
-    /// Returns `None` if an item has no name, or if two have the same.
+    /// Returns the items by the text at `key`; `None` if an item has no such text, or if two items have the same.
     fn of(items: &'a [Value], key: &str) -> Option<Self> {
         let order = items.iter().map(|item| item.get(key)?.as_str()).collect::<Option<Vec<_>>>()?;
         let items: BTreeMap<&str, &Value> = order.iter().copied().zip(items).collect();
         (items.len() == order.len()).then_some(Self { order, items })
     }
 
-    /// Returns the names that the other list has too, in the order of this one.
+    /// Returns the names that both lists have, in the order of this list.
     fn also_in(&self, other: &Self) -> Vec<&'a str> {
         self.order.iter().copied().filter(|name| other.items.contains_key(name)).collect()
     }
 }
 
-/// Redacts all values, but not the keys.
+/// Replaces every value in a tree, but keeps the keys.
 fn hidden(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), hidden(value))).collect()),
@@ -168,7 +169,7 @@ fn hidden(value: &Value) -> Value {
     }
 }
 
-/// Redacts the secrets that the scrubber knows.
+/// Redacts the secrets that the scrubber knows in all texts of a tree.
 fn scrubbed(value: &Value, scrubber: &Scrubber) -> Value {
     match value {
         Value::String(text) => scrubber.scrub(text).into(),

@@ -1,25 +1,28 @@
-//! Fields that Kubernetes refuses to change (`k8s.io/kubernetes/pkg/apis/*/validation` and the API reference of 1.36).
-//! Custom resources are not covered.
+//! Finds immutable fields that an upgrade would change: Kubernetes refuses such a change.
+//!
+//! The fields are from `k8s.io/kubernetes/pkg/apis/*/validation` and the API reference of 1.36. Immutable fields of
+//! custom resources are not known.
 
 use serde_json::{Map, Value};
 
 use super::Object;
 
-/// An immutable part of a kind.
+/// Which fields of a kind are immutable.
 enum Rule {
-    /// One field.
+    /// The field at this path.
     Field(&'static [&'static str]),
-    /// All fields below `spec` except these.
+    /// All fields directly below `spec` except these.
     SpecExcept(&'static [&'static str]),
-    /// `spec.clusterIP`. Kubernetes assigns an address when a Service is created, so setting one later is a change. If
-    /// the manifest no longer sets one, the address stays (`pkg/registry/core/service`, `patchAllocatedValues`).
+    /// The field `spec.clusterIP` of a Service. Kubernetes assigns an address when the Service is created, so a
+    /// manifest that sets another one later is refused. If the manifest no longer sets an address, the assigned one
+    /// stays (`pkg/registry/core/service`, `patchAllocatedValues`).
     ClusterAddress,
-    /// These fields, if the object has `immutable: true`.
+    /// These top-level fields, if the installed object has `immutable: true`.
     WhereImmutable(&'static [&'static str]),
 }
 
-/// Defaults that the API server sets before it compares (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`): group, kind,
-/// field, value.
+/// The defaults of immutable fields, as (group, kind, field, value). The API server sets them before it compares
+/// (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`), so setting a field to its default changes nothing.
 const DEFAULTS: &[(&str, &str, &[&str], &str)] = &[
     ("apps", "StatefulSet", &["spec", "podManagementPolicy"], "OrderedReady"),
     ("batch", "Job", &["spec", "completionMode"], "NonIndexed"),
@@ -32,7 +35,7 @@ const DEFAULTS: &[(&str, &str, &[&str], &str)] = &[
     ("scheduling.k8s.io", "PriorityClass", &["preemptionPolicy"], "PreemptLowerPriority"),
 ];
 
-/// The immutable fields by group and kind.
+/// The immutable fields of each kind, as (group, kind, rules).
 const RULES: &[(&str, &str, &[Rule])] = &[
     ("apps", "Deployment", &[Rule::Field(&["spec", "selector"])]),
     ("apps", "DaemonSet", &[Rule::Field(&["spec", "selector"])]),
@@ -80,7 +83,7 @@ const RULES: &[(&str, &str, &[Rule])] = &[
     ("networking.k8s.io", "IngressClass", &[Rule::Field(&["spec", "controller"])]),
 ];
 
-/// Returns the immutable fields in which two objects differ.
+/// Returns the immutable fields in which two versions of an object differ.
 pub(super) fn refused(old: &Object, new: &Object) -> Vec<String> {
     let id = new.id();
     let rules = RULES.iter().filter(|(group, kind, _)| *group == id.group && *kind == id.kind);
@@ -92,7 +95,7 @@ pub(super) fn refused(old: &Object, new: &Object) -> Vec<String> {
     rules.flat_map(|rule| rule.refused(&old, &new)).collect()
 }
 
-/// Returns an object's content with the API server's defaults for immutable fields.
+/// Returns an object's content with the API server's defaults for immutable fields added.
 fn filled(object: &Object) -> Value {
     let id = object.id();
     let mut all = object.content().clone();
@@ -100,7 +103,7 @@ fn filled(object: &Object) -> Value {
         add(&mut all, keys, (*value).into());
     }
     if (id.group.as_str(), id.kind.as_str()) == ("batch", "Job") && object.at(&["spec", "parallelism"]).is_none() {
-        // A Job with only `parallelism` is a work queue, which has no default for `completions`.
+        // `completions` defaults to 1, except for a Job that sets `parallelism`: Kubernetes takes it for a work queue.
         add(&mut all, &["spec", "completions"], 1.into());
     }
     let templates = all.get_mut("spec").and_then(|spec| spec.get_mut("volumeClaimTemplates"));
@@ -110,7 +113,7 @@ fn filled(object: &Object) -> Value {
     Value::Object(all)
 }
 
-/// Sets a field if it is not set; its parent must exist.
+/// Sets a field if its parent exists and the field is not set.
 fn add(object: &mut Map<String, Value>, keys: &[&str], value: Value) {
     let Some((last, above)) = keys.split_last() else { return };
     let parent = above.iter().try_fold(object, |map, key| map.get_mut(*key)?.as_object_mut());
@@ -119,7 +122,7 @@ fn add(object: &mut Map<String, Value>, keys: &[&str], value: Value) {
     }
 }
 
-/// Returns the value at these keys.
+/// Returns the value at this path of keys.
 fn at<'a>(object: &'a Value, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().try_fold(object, |value, key| value.get(*key))
 }
@@ -149,7 +152,8 @@ impl Rule {
     }
 }
 
-/// Whether a Service would get another address; an `ExternalName` Service has none.
+/// Whether the new manifest sets another address for a Service. An `ExternalName` Service has no address, so Kubernetes
+/// allows a change from or to that type.
 fn sets_address(old: &Value, new: &Value) -> bool {
     let [before, after] = [old, new].map(|service| text(service, "clusterIP"));
     let is_name = [old, new].into_iter().any(|service| text(service, "type") == "ExternalName");

@@ -1,15 +1,15 @@
-//! Line-based comparison of texts.
+//! Compares two texts line by line.
 
 use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices};
 
-/// The maximum number of lines that are shown of one text.
+/// The maximum number of changed lines to show of one text.
 const MOST: usize = 20;
-/// The maximum number of line pairs to compare; for longer texts all lines between the first and the last difference
-/// count as changed.
+/// The maximum size of a comparison: old lines times new lines. Of larger texts, all lines between the first and the
+/// last difference count as changed, because the comparison would take too long.
 const PAIRS: usize = 1 << 22;
 
-/// Returns the removed (`-`) and added (`+`) lines, as few as possible. Long results are shortened to a count, and
-/// always contain both kinds.
+/// Returns the removed (`-`) and added (`+`) lines, as few as possible. If there are too many, the last line tells how
+/// many are left out; removed and added lines are both shown.
 pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let [old, new] = [before, after].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();
@@ -24,7 +24,7 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let changes = ops.iter().flat_map(|op| op.iter_changes(old, new));
     let all: Vec<_> = changes.filter(|change| change.tag() != ChangeTag::Equal).collect();
     if all.is_empty() {
-        // Only the end of the last line differs.
+        // All lines are equal, so the texts differ only in the newline after the last line.
         return vec!["(the newline at the end)".to_owned()];
     }
     let count = |tag| all.iter().filter(|change| change.tag() == tag).count();
@@ -34,7 +34,7 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
         let (left, sign) = if change.tag() == ChangeTag::Delete { (&mut removed, '-') } else { (&mut added, '+') };
         if *left > 0 {
             *left -= 1;
-            // Make a carriage return visible, because it may be the only difference.
+            // Make a carriage return visible, because it may be the only difference between two lines.
             shown.push(format!("{sign} {}", change.value().replace('\r', "\\r")));
         }
     }
@@ -45,8 +45,8 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     shown
 }
 
-/// Returns how many removed and added lines to show: at most half of the limit each, or more if there are few of the
-/// other kind.
+/// Returns how many removed and how many added lines to show. Each gets half of the limit, and what the other does not
+/// need of its half.
 fn shares(removed: usize, added: usize) -> (usize, usize) {
     let shown = removed.min((MOST / 2).max(MOST.saturating_sub(added)));
     (shown, added.min(MOST - shown))

@@ -1,4 +1,4 @@
-//! One object of a manifest.
+//! An object of a manifest, normalized for comparison.
 
 use std::fmt;
 
@@ -8,10 +8,11 @@ use serde_json::{Map, Value};
 use crate::release::{RESOURCE_POLICY_ANNOTATION, ReleaseKey};
 use osdpl_values::{normalize_numbers, remove_nulls};
 
-/// helm's annotation on hooks: a comma-separated list of events.
+/// The annotation that makes an object a helm hook; its value is a comma-separated list of events.
 const HOOK: &str = "helm.sh/hook";
 
-/// Cluster-scoped kinds that charts create (API resources of Kubernetes 1.36, and of the operators in the catalogue).
+/// The cluster-scoped kinds that charts may create (API resources of Kubernetes 1.36, and of the operators in the
+/// catalogue).
 const CLUSTER: [&str; 14] = [
     "Namespace",
     "PersistentVolume",
@@ -29,18 +30,18 @@ const CLUSTER: [&str; 14] = [
     "ClusterIssuer",
 ];
 
-/// The identity of an object, without the API version.
+/// The identity of an object. It has no API version, so that the same object in another version counts as the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Id {
-    /// Such as `Deployment`.
+    /// The kind of the object, such as `Deployment`.
     pub kind: String,
-    /// Such as `apps`; empty for the core group.
+    /// The API group of the object, such as `apps`; empty for the core group.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// Its namespace; empty for cluster-scoped kinds.
+    /// The namespace of the object; empty for cluster-scoped kinds.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -52,21 +53,21 @@ impl fmt::Display for Id {
     }
 }
 
-/// An object with its full content. Contains secrets.
+/// An object of a manifest with its full content, which may contain secrets.
 #[derive(Clone, PartialEq)]
 pub struct Object {
     id: Id,
     content: Map<String, Value>,
 }
 
-/// Hides the content, which may be secret.
+/// Shows the identity only, because the content may be secret.
 impl fmt::Debug for Object {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Object").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-/// Returns the objects of a release's manifest, without documents that have no kind or name and without helm's tests.
+/// Returns the objects of a release's manifest. Documents without kind or name, and helm's test hooks, are left out.
 pub fn parse_objects(contents: Vec<Map<String, Value>>, release: &ReleaseKey) -> Vec<Object> {
     let objects = contents.into_iter().filter_map(|content| Object::new(content, release));
     objects.filter(|object| !object.is_test()).collect()
@@ -74,7 +75,7 @@ pub fn parse_objects(contents: Vec<Map<String, Value>>, release: &ReleaseKey) ->
 
 impl Object {
     fn new(mut content: Map<String, Value>, release: &ReleaseKey) -> Option<Self> {
-        // Normalize: null is the same as unset, and 1.0 the same as 1.
+        // For Kubernetes, null is the same as an unset field, and 1.0 the same as 1.
         remove_nulls(&mut content);
         normalize_numbers(&mut content);
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -89,7 +90,7 @@ impl Object {
         } else if namespace.is_empty() {
             namespace.clone_from(&release.namespace);
         }
-        // An explicit namespace is the same as the default one.
+        // A manifest that names the release's namespace means the same as one without a namespace.
         if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("namespace");
             if !namespace.is_empty() {
@@ -100,39 +101,39 @@ impl Object {
         (!id.kind.is_empty() && !id.name.is_empty()).then_some(Self { id, content })
     }
 
-    /// Returns the identity.
+    /// Returns the identity of the object.
     pub fn id(&self) -> &Id {
         &self.id
     }
 
-    /// Returns the full content.
+    /// Returns the full content of the object; it may contain secrets.
     pub fn content(&self) -> &Map<String, Value> {
         &self.content
     }
 
-    /// Returns the value at these keys.
+    /// Returns the value at this path of keys.
     pub fn at(&self, keys: &[&str]) -> Option<&Value> {
         let (first, rest) = keys.split_first()?;
         rest.iter().try_fold(self.content.get(*first)?, |value, key| value.get(key))
     }
 
-    /// Whether helm creates it at an event instead of with the manifest.
+    /// Whether the object is a hook: helm creates it at an event, not together with the rest of the manifest.
     pub(crate) fn is_hook(&self) -> bool {
         self.events().is_some()
     }
 
-    /// Whether helm recreates it at upgrades.
+    /// Whether the object is a hook that helm recreates at every upgrade.
     pub(crate) fn is_hook_of_upgrades(&self) -> bool {
         let is_upgrade = |event: &str| ["pre-upgrade", "post-upgrade"].contains(&event.trim().to_lowercase().as_str());
         self.events().is_some_and(|events| events.split(',').any(is_upgrade))
     }
 
-    /// Whether its content is secret.
+    /// Whether the object is a Secret, whose values must not be shown.
     pub fn is_secret(&self) -> bool {
         self.id.kind == "Secret" && self.id.group.is_empty()
     }
 
-    /// Whether helm keeps it in the cluster when it is removed from the manifest.
+    /// Whether helm keeps the object in the cluster after it left the manifest.
     pub fn is_kept(&self) -> bool {
         let policy = self.at(&["metadata", "annotations", RESOURCE_POLICY_ANNOTATION]).and_then(Value::as_str);
         policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))

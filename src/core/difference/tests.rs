@@ -15,7 +15,7 @@ fn object(kind: &str, group: &str, mut rest: Value) -> Value {
     object
 }
 
-/// Returns the effect on one object and its changed fields.
+/// Compares two versions of one object; returns the effect of the upgrade, then each changed field.
 fn compared(old: &Value, new: &Value) -> Vec<String> {
     let scrubber = Scrubber::new(["hunter22"]);
     let found = diff_manifests(&parsed(&json!([old])), &parsed(&json!([new])), &scrubber);

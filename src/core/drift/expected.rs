@@ -1,38 +1,38 @@
-//! The expected objects of a release, and the drift that was found.
+//! The objects of a release that are expected in the cluster, and the drift that was found in them.
 
 use std::collections::BTreeMap;
 
 use super::{DriftedObject, ObjectId, find_kind};
 use crate::release::{Field, Object, ReleaseKey};
 
-/// The fields that one object has in the manifest. If one of them has no owner in the cluster, someone removed it.
+/// The fields that the manifest sets in one object. If such a field has no owner in the cluster, someone removed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFields(pub Box<[Field]>);
 
 impl ExpectedFields {
-    /// Selects the fields of a manifest that must have an owner.
+    /// Selects the fields of an object that must have an owner in the cluster.
     ///
-    /// With client-side apply (`server_side` is false) the API server may silently drop unknown fields, so only fields
-    /// that it always keeps are expected.
+    /// If helm used client-side apply (`server_side` is false), the API server may have silently dropped unknown
+    /// fields. Then only fields that it always keeps are expected: `data` and `spec.replicas`.
     fn new(fields: &[Field], server_side: bool) -> Self {
         let kept = |path: &str| server_side || path.starts_with("data.") || path == "spec.replicas";
         Self(fields.iter().filter(|(path, _)| kept(path)).cloned().collect())
     }
 }
 
-/// The drift of one revision of a release.
+/// The drift of a release since one of its revisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedDrift {
-    /// The revision; the result does not apply to others.
+    /// The revision that the objects were compared with.
     pub revision: i64,
-    /// The objects that differ from that revision, in order.
+    /// The objects that someone changed since that revision, sorted.
     pub objects: Vec<DriftedObject>,
 }
 
 /// Returns the objects of a release's manifest that are watched for drift.
 ///
-/// Objects with `helm.sh/resource-policy: keep` may be shared, and Jobs with a TTL may be deleted already, so both are
-/// left out. `server_side` is whether the API server applied the manifest.
+/// Two sorts of objects are left out: those with `helm.sh/resource-policy: keep`, which several releases may share, and
+/// Jobs with a TTL, which Kubernetes may have deleted. `server_side` says whether helm used server-side apply.
 pub fn list_watched_objects(
     manifest: &[Object],
     release: &ReleaseKey,

@@ -1,31 +1,34 @@
-//! The fields that a writer owns, in the API server's notation `FieldsV1`: the keys are `f:<name>`, `k:<key of a list's
-//! item>`, `v:<value>`, and `.` for the field itself.
+//! Reads the fields that a writer owns from the API server's notation `FieldsV1`.
+//!
+//! A `FieldsV1` is a tree of maps. Its keys are `f:<name of a field>`, `k:<keys that identify a list item>`, `v:<value
+//! of a list item>`, and `.` for the parent itself.
 
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-/// The maximum number of paths to keep. Messages show only a few, and a Deployment has about a hundred.
+/// The maximum number of paths to keep as text. Messages show only a few, and a Deployment has about a hundred.
 const KEPT: usize = 32;
 
-/// The maximum length of a path in bytes; keys can have any length.
+/// The maximum length of a path in bytes. Longer paths are cut off, because a key can have any length.
 const LONGEST: usize = 120;
 
-/// Top-level fields that are ignored.
+/// The top-level fields in which changes are no drift.
 const SKIPPED: [&str; 2] = ["f:metadata", "f:status"];
 
-/// The fields that a writer owns outside of `metadata` and `status`.
+/// The fields of an object that one writer owns, without those in `metadata` and `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedFields {
-    /// The first paths, such as `spec.template.spec.containers[name=api].image`.
+    /// The paths of the first fields, such as `spec.template.spec.containers[name=api].image`.
     pub paths: Vec<String>,
-    /// The number of all fields.
+    /// The number of all owned fields; `paths` may have fewer.
     pub count: usize,
-    /// The hashes of all paths, with items of lists as `[]`.
+    /// The hashes of the paths of all owned fields, with `[]` for any item of a list.
     pub hashes: Vec<PathHash>,
 }
 
-/// The hash of a path: FNV-1a, 32 bits. A collision can hide a change, with a probability of one in some millions.
+/// The hash of a path (FNV-1a, 32 bits), which takes less memory than the text. A collision hides a removed field; its
+/// probability is one in some millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathHash(u32);
 
@@ -41,7 +44,7 @@ impl PathHash {
         Self(text.bytes().fold(self.0, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
     }
 
-    /// Computes the hash of a child by its key in `FieldsV1`.
+    /// Computes the hash of a child from the hash of its parent and the child's key in `FieldsV1`.
     fn below(self, key: &str) -> Self {
         match key.strip_prefix("f:") {
             Some(name) if self == Self::NONE => self.with(name),
@@ -59,7 +62,7 @@ impl<'de> Deserialize<'de> for OwnedFields {
     }
 }
 
-/// Visits a node and everything below it.
+/// Visits a node of a `FieldsV1` tree and all nodes below it.
 struct Walk<'a> {
     fields: &'a mut OwnedFields,
     path: String,
@@ -75,7 +78,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
 }
 
 impl<'de> Visitor<'de> for Walk<'_> {
-    /// Whether the node has children.
+    /// Whether the visited node has children; a node without children is an owned field.
     type Value = bool;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,7 +112,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 }
 
-/// Returns the path of a child of `path`.
+/// Returns the path of the child of `path` that has this key in `FieldsV1`.
 fn join(path: &str, key: &str) -> String {
     let (prefix, name) = key.split_at_checked(2).unwrap_or(("", key));
     let mut joined = match prefix {
@@ -125,7 +128,7 @@ fn join(path: &str, key: &str) -> String {
     joined
 }
 
-/// Formats the key of a list item: `{"name":"api"}` as `name=api`.
+/// Formats the keys that identify a list item: `{"name":"api"}` as `name=api`.
 fn item(key: &str) -> String {
     let Ok(parts) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(key) else {
         return "…".into();

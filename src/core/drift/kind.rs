@@ -1,21 +1,22 @@
-//! The kinds of objects that are watched for drift: those in upstream's manifests, and those that osdpl's features add.
+//! The kinds of objects that osdpl watches for drift: those in upstream's manifests, and those that osdpl's features
+//! add.
 //!
-//! Objects of other kinds (from `extraObjects`) are not watched. Each kind here needs `get`, `list` and `watch` in the
-//! operator's ClusterRole; `tests/deploy/rules.rs` compares the two. `CustomResourceDefinitions` are left out, because
-//! they are shared and kept.
+//! Objects of other kinds, which users can add with `extraObjects`, are not watched. Each kind needs `get`, `list` and
+//! `watch` in the operator's ClusterRole; `tests/deploy/rules.rs` compares the two lists. `CustomResourceDefinitions`
+//! are left out, because several releases can share them and helm keeps them.
 
-/// A kind of object in the API server's terms.
+/// A kind of object, as the API server names it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
-    /// Such as `Deployment`.
+    /// The kind, such as `Deployment`.
     pub kind: &'static str,
-    /// Such as `apps`; empty for the core group.
+    /// The API group, such as `apps`; empty for the core group.
     pub group: &'static str,
-    /// Such as `v1`.
+    /// The API version within the group, such as `v1`.
     pub version: &'static str,
-    /// Such as `deployments`.
+    /// The name in URLs of the API server, such as `deployments`.
     pub plural: &'static str,
-    /// Whether its objects are in namespaces.
+    /// Whether objects of the kind are in namespaces.
     pub namespaced: bool,
 }
 
@@ -26,7 +27,7 @@ const fn namespaced(group: &'static str, kind: &'static str, plural: &'static st
 const CERTIFICATES: &str = "cert-manager.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// All kinds that are watched for drift.
+/// All kinds of objects that osdpl watches for drift.
 pub static KINDS: [Kind; 20] = [
     namespaced("apps", "DaemonSet", "daemonsets"),
     namespaced("apps", "Deployment", "deployments"),
@@ -50,7 +51,7 @@ pub static KINDS: [Kind; 20] = [
     Kind { namespaced: false, ..namespaced(RBAC, "ClusterRoleBinding", "clusterrolebindings") },
 ];
 
-/// Returns the kind of a manifest's `apiVersion` and `kind`, whatever the version.
+/// Returns the watched kind for the `apiVersion` and `kind` in a manifest; the version in `apiVersion` does not matter.
 pub fn find_kind(api_version: &str, kind: &str) -> Option<&'static Kind> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     KINDS.iter().find(|known| known.kind == kind && known.group == group)

@@ -124,7 +124,7 @@ fn reports_deleted_and_restored_objects() {
     assert!(matches!(change(&[restored]), Some(Change::Edited(_))), "created by hand");
 }
 
-/// Returns a manifest that sets these fields once each.
+/// Returns the expected fields of an object whose manifest sets each of these paths once.
 fn sets(paths: &[&str]) -> ExpectedFields {
     ExpectedFields(paths.iter().map(|path| ((*path).into(), 1)).collect())
 }

@@ -1,4 +1,4 @@
-//! The traces that writers left on an object.
+//! The traces that writers left in the `managedFields` of an object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,10 +10,11 @@ use serde::Deserialize;
 use super::ExpectedFields;
 use super::fields::{OwnedFields, PathHash};
 
-/// helm's name as a writer, also if the program has another name (helm 3 and 4: `kube.ManagedFieldsManager`).
+/// The name of helm as a writer in `managedFields`. Helm 3 and 4 set it to this text even if the program file has
+/// another name (`kube.ManagedFieldsManager`).
 const HELM_MANAGER: &str = "helm";
 
-/// The maximum number of fields in a message.
+/// The maximum number of fields that a message about drift names.
 const SHOWN: usize = 3;
 
 /// One entry of an object's `managedFields`.
@@ -26,12 +27,12 @@ pub struct Entry {
     fields_v1: OwnedFields,
 }
 
-/// Writers and fields that do not count as drift.
+/// The writers and fields of which a change does not count as drift.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToleratedChanges {
-    /// Writers, as in `managedFields`.
+    /// The names of tolerated writers, as in `managedFields`.
     pub managers: BTreeSet<String>,
-    /// Fields in the notation of managed fields; everything below them is included.
+    /// The paths of tolerated fields, as in `values/drift.yaml`; all fields below such a path are tolerated, too.
     pub fields: BTreeSet<String>,
 }
 
@@ -42,32 +43,32 @@ impl ToleratedChanges {
     }
 }
 
-/// A write by someone else.
+/// A write to an object by a writer that is neither helm nor tolerated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignWrite {
-    /// The writer as in `managedFields`, such as `kubectl-edit`.
+    /// The name of the writer as in `managedFields`, such as `kubectl-edit`.
     pub manager: String,
-    /// The time of the write, in whole seconds; `None` for writes through a subresource.
+    /// The time of the write, in whole seconds; `None` for a write through a subresource, such as `kubectl scale`.
     pub at: Option<Timestamp>,
-    /// The fields that this writer owns, for messages.
+    /// The fields that this writer owns, as text for messages.
     pub fields: String,
 }
 
-/// The writers of an object.
+/// What the `managedFields` of an object tell about its writers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriterTrace {
-    /// When helm last changed the object; an operation that changes nothing leaves no time.
+    /// When helm last changed the object. A helm operation that does not change the object leaves no time.
     pub helm: Option<Timestamp>,
-    /// The number of owners of each field, sorted by hash. Writers other than helm and the tolerated ones count only if
-    /// they left a time.
+    /// The number of owners of each field, sorted by the hash of the field's path. A writer that is neither helm nor
+    /// tolerated counts only if `managedFields` has the time of its write.
     owner_counts: Box<[(PathHash, u16)]>,
-    /// The newest write by someone else that is not tolerated. A write without a time is used only if there is no
-    /// other.
+    /// The newest write by a writer that is neither helm nor tolerated. A write without a time is used only if no write
+    /// has one.
     pub foreign: Option<Box<ForeignWrite>>,
 }
 
 impl WriterTrace {
-    /// Evaluates an object's `managedFields`.
+    /// Evaluates the `managedFields` of an object.
     pub fn read(entries: &[Entry], tolerated: &ToleratedChanges) -> Self {
         let own = || entries.iter().filter(|entry| entry.manager == HELM_MANAGER);
         let foreign = entries.iter().filter_map(|entry| foreign(entry, tolerated));
@@ -79,10 +80,10 @@ impl WriterTrace {
     }
 }
 
-/// Counts the owners of each field.
+/// Counts the owners of each field of an object.
 ///
-/// A write by someone else counts if it has a time: it is either reported itself, or a later operation accepted it. In
-/// both cases its fields are not removed.
+/// A foreign write with a time counts, because its fields must not be reported as removed: either osdpl reports the
+/// write itself, or a later helm operation accepted it.
 fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);
@@ -97,8 +98,9 @@ fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHa
 }
 
 impl WriterTrace {
-    /// Returns the fields that the manifest sets and that have no owner any more. The owner of an atomic list or map
-    /// owns everything in it.
+    /// Returns the fields that the manifest sets and that have fewer owners than expected, so someone removed them. A
+    /// field counts as owned if a list or map around it is owned: the API server tracks an atomic list or map as one
+    /// field.
     pub(super) fn removed_fields<'a>(&self, expected: &'a ExpectedFields) -> Vec<&'a str> {
         let count = |path: &str| {
             let found = self.owner_counts.binary_search_by_key(&PathHash::of(path), |(hash, _)| *hash);
@@ -113,8 +115,8 @@ impl WriterTrace {
     }
 }
 
-/// Returns the shortest prefix of a removed path that had several fields and has none left, so that a removed subtree
-/// is reported as one path.
+/// Returns the path to report for a removed field. If the whole subtree around it was removed, this is the path of the
+/// subtree, so that osdpl reports it once.
 fn root<'a>(path: &'a str, expected: &ExpectedFields, removed: &[&str]) -> &'a str {
     let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);
     let below = |path: &str, root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with(['.', '[']));
@@ -142,7 +144,7 @@ fn foreign(entry: &Entry, tolerated: &ToleratedChanges) -> Option<ForeignWrite> 
     })
 }
 
-/// Formats the first fields and the number of further ones.
+/// Formats the first fields and the number of further ones: `a, b, c and 2 more`.
 pub(super) fn summarize(fields: &[&str], more: usize) -> String {
     let mut text = fields.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let hidden = fields.len().saturating_sub(SHOWN) + more;

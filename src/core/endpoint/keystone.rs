@@ -1,4 +1,4 @@
-//! Keystone's API version, tokens and service catalogue (Identity API v3).
+//! Keystone's API version, its tokens and its service catalogue (Identity API v3).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use osdpl_values::Values;
 
-/// The service types with endpoints in Keystone's catalogue.
+/// The service types, such as `compute`, that have an endpoint in Keystone's service catalogue.
 pub type Types = BTreeSet<String>;
 
 /// The credentials of the cloud's administrator, from the values of Keystone's release.
@@ -21,7 +21,7 @@ pub struct Login {
     password: String,
 }
 
-/// Omits the password.
+/// Shows the user and the domain, but not the password.
 impl fmt::Debug for Login {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} of {}", self.user, self.user_domain)
@@ -29,8 +29,8 @@ impl fmt::Debug for Login {
 }
 
 impl Login {
-    /// Returns the administrator of these values, with upstream's defaults (keystone's chart:
-    /// `endpoints.identity.auth.admin`).
+    /// Returns the administrator from the values of Keystone's release (`endpoints.identity.auth.admin`), with
+    /// upstream's defaults; `None` without a password.
     pub fn from_values(values: &Values) -> Option<Self> {
         let admin = values.get("endpoints")?.get("identity")?.get("auth")?.get("admin")?;
         let text =
@@ -45,7 +45,7 @@ impl Login {
         })
     }
 
-    /// Returns the body of `POST /v3/auth/tokens`, which contains the password.
+    /// Returns the body of the request for a token (`POST /v3/auth/tokens`); it contains the password.
     pub fn body(&self) -> Vec<u8> {
         let Self { user, user_domain, project, project_domain, password } = self;
         let user = json!({"name": user, "domain": {"name": user_domain}, "password": password});
@@ -55,30 +55,30 @@ impl Login {
     }
 }
 
-/// A token. It must not be logged.
+/// A token of Keystone; osdpl must never log it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// Returns a token of this text.
+    /// Wraps the text of a token.
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// Returns the value of the header `X-Auth-Token`.
+    /// Returns the secret text of the token, for the request header `X-Auth-Token`.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-/// Omits the token.
+/// Shows the word `token` instead of the secret text.
 impl fmt::Debug for Token {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("token")
     }
 }
 
-/// Whether the body is a valid response of `GET /v3`.
+/// Whether the body is a valid response of Keystone to `GET /v3`.
 pub(super) fn is_version(body: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Document {
@@ -91,7 +91,8 @@ pub(super) fn is_version(body: &[u8]) -> bool {
     serde_json::from_slice::<Document>(body).is_ok_and(|document| document.version.id.starts_with("v3"))
 }
 
-/// Returns the service types with an endpoint, from the body of a token response; `None` if the body is invalid.
+/// Returns the service types that have an endpoint, from the body of Keystone's response to a token request; `None` if
+/// the body is invalid.
 pub fn service_types(body: &[u8]) -> Option<Types> {
     #[derive(Deserialize)]
     struct Document {

@@ -1,26 +1,26 @@
-//! Interpretation of API responses.
+//! Interprets the responses of probed APIs.
 
 use super::{Target, Token, keystone};
 
-/// The result of a request to an API that accepted the connection.
+/// The result of a probe of an API that accepted the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeResponse {
-    /// A response.
+    /// The API sent an HTTP response.
     Status {
-        /// The HTTP status code.
+        /// The HTTP status code of the response.
         code: u16,
-        /// The status code with its text: `503 Service Unavailable`.
+        /// The HTTP status code with its text: `503 Service Unavailable`.
         text: String,
-        /// The body, of limited size.
+        /// The body of the response, up to a limit.
         body: Vec<u8>,
-        /// The token in the response header of Keystone.
+        /// The token from the response header, if Keystone sent one.
         token: Option<Token>,
     },
-    /// No response within this number of seconds.
+    /// The API sent no response within this number of seconds.
     Silence(u64),
-    /// The certificate is not trusted, with the reason.
+    /// The operator does not trust the API's certificate, for this reason.
     Certificate(String),
-    /// The response is not HTTP, not TLS where TLS is expected, or ended early.
+    /// The response is not HTTP, not TLS although TLS is expected, or ended early; with the error.
     Broken(String),
 }
 
@@ -37,7 +37,7 @@ impl ProbeResponse {
     }
 }
 
-/// Returns the problem of a target's response in one line.
+/// Returns the problem with the response of a probed API in one line; `None` if the API responded as expected.
 pub fn find_fault(target: &Target, response: &ProbeResponse) -> Option<String> {
     let problem = response.problem(&target.accept).or_else(|| match response {
         ProbeResponse::Status { body, .. } if target.versions && !keystone::is_version(body) => {

@@ -1,4 +1,4 @@
-//! The APIs to probe.
+//! Determines the APIs to probe.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,42 +13,43 @@ use crate::observed::{Observed, ReleaseKey, Workload};
 use crate::release::Status;
 use osdpl_values::Values;
 
-/// The default cluster domain (upstream: `endpoints.cluster_domain_suffix`).
+/// The DNS domain of the cluster if the values set none (upstream: `endpoints.cluster_domain_suffix`).
 const SUFFIX: &str = "cluster.local";
 
-/// An API to probe.
+/// An API that the operator probes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// The label `application` of the component that serves it.
+    /// The label `application` of the component that serves the API.
     pub application: String,
-    /// The Service.
+    /// The name of the Service of the API.
     pub service: String,
-    /// The URL.
+    /// The URL that the probe requests.
     pub url: Url,
-    /// The accepted status codes.
+    /// The HTTP status codes of a healthy API.
     pub accept: Vec<u16>,
-    /// Whether the response must describe version 3 of Keystone's API.
+    /// Whether the API is Keystone, whose response must describe version 3 of its API.
     pub versions: bool,
-    /// The service type in Keystone's catalogue.
+    /// The type of the API in Keystone's service catalogue, such as `compute`.
     pub type_: String,
-    /// Whether it must be in Keystone's catalogue, because the Jobs of its release have completed.
+    /// Whether Keystone's service catalogue must list the API: helm has deployed the release, so the Jobs that register
+    /// the API have completed.
     pub registered: bool,
-    /// The credentials for a token, only for Keystone itself.
+    /// The credentials to request a token; only for Keystone itself, once helm has deployed its release.
     pub login: Option<Login>,
-    /// Generation and ready pods of its workloads: a change triggers a probe.
+    /// The generation and the number of ready pods of each workload of the API. A change triggers a probe.
     pub state: Vec<(i64, i32)>,
 }
 
 /// The URL of an API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// Whether it uses TLS.
+    /// Whether the scheme is https.
     pub tls: bool,
-    /// The host.
+    /// The host name of the URL.
     pub host: String,
-    /// The TCP port.
+    /// The TCP port of the URL.
     pub port: u16,
-    /// The path with leading `/`.
+    /// The path of the URL, with leading `/`.
     pub path: String,
 }
 
@@ -59,7 +60,7 @@ impl fmt::Display for Url {
     }
 }
 
-/// Returns the APIs of releases whose component is available.
+/// Returns the APIs to probe, by release: those whose component is available.
 pub fn targets(catalog: &Catalog, desired: &Desired, observed: &Observed) -> BTreeMap<ReleaseKey, Target> {
     let known = desired.releases.iter().filter_map(|(name, release)| {
         let endpoint = catalog.release(name)?.1.endpoint.as_ref()?;
@@ -85,7 +86,8 @@ fn target(endpoint: &Endpoint, release: &DesiredRelease, state: Vec<(i64, i32)>,
     }
 }
 
-/// Returns the state of a component's workloads; `None` unless all of them are available.
+/// Returns the generation and the number of ready pods of each workload of a component; `None` unless all workloads are
+/// available.
 fn state(component: &Component, key: &ReleaseKey, observed: &Observed) -> Option<Vec<(i64, i32)>> {
     let own = |w: &&Workload| w.namespace == key.namespace && w.release == key.name && w.component == *component;
     let own: Vec<&Workload> =
@@ -94,7 +96,7 @@ fn state(component: &Component, key: &ReleaseKey, observed: &Observed) -> Option
     all.then(|| own.iter().map(|workload| (workload.generation, workload.ready)).collect())
 }
 
-/// Returns the URL of the internal endpoint. The values override the catalogue.
+/// Returns the URL of the internal endpoint: from the values of the release, else from the catalogue.
 pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Url {
     let all = values.get("endpoints");
     let own = all.and_then(|all| all.get(&endpoint.endpoint));
@@ -116,7 +118,8 @@ pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Ur
     }
 }
 
-/// Returns the value for the endpoint class `internal`, or else `default` (helm-toolkit: `endpoints`).
+/// Returns the value for internal endpoints. In upstream's charts such a setting is a single value, or a map with the
+/// keys `internal` and `default`.
 fn class(values: Option<&Value>) -> Option<&Value> {
     let values = values?;
     if values.is_object() {

@@ -1,4 +1,4 @@
-//! The fields of a CronJob that its health requires, and the health: whether its last run succeeded.
+//! The health of a CronJob: whether its last run succeeded.
 
 use std::cmp::Reverse;
 
@@ -12,10 +12,10 @@ use crate::api::{ComponentHealth, ComponentStatus};
 use crate::observed::{FinishedRun, ObservedCronJob, Run, RunState};
 use crate::release;
 
-/// The kind in the owner references of its Jobs.
+/// The kind that an owner reference of a Job names if a CronJob created the Job.
 pub const KIND: &str = "CronJob";
 
-/// The required fields of `spec`.
+/// The fields of a CronJob's `spec` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Spec {
@@ -35,7 +35,7 @@ struct TemplateSpec {
     template: Template,
 }
 
-/// The required fields of `status`.
+/// The fields of a CronJob's `status` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Status {
@@ -44,8 +44,8 @@ pub struct Status {
     last_successful_time: Option<Time>,
 }
 
-/// Returns the `CronJob` if it belongs to a release, according to helm's annotation or upstream's label on it or its
-/// pods.
+/// Returns the `CronJob` if it belongs to a helm release: by helm's annotation, or by upstream's label `release_group`
+/// on the CronJob or its pod template.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedCronJob> {
     let template = &spec.job_template.spec.template;
     let annotated =
@@ -68,7 +68,7 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Ob
     })
 }
 
-/// Returns the run if a `CronJob` created the Job and the Job is not being deleted.
+/// Returns the Job as a run of a `CronJob`; `None` if no `CronJob` created it or if it is being deleted.
 pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
     let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == KIND)?;
     if metadata.deletion_timestamp.is_some() {
@@ -78,7 +78,7 @@ pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
     Some(Run { cron: owner.name.clone(), created_at, end: status.end(), ended: status.ended() })
 }
 
-/// Returns the newest finished run. `runs` are its Jobs by name.
+/// Returns the newest finished run of a `CronJob`; `runs` are its Jobs by name.
 pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     let ended = runs.iter().filter_map(|(name, run)| {
         let failure = match &run.end {
@@ -91,11 +91,11 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     ended.max_by_key(|(created_at, run)| (*created_at, run.job.clone())).map(|(_, run)| run)
 }
 
-/// Returns the problem of a `CronJob`, and the Job that has it, if any.
+/// Returns the problem of a `CronJob`, with the name of the Job that shows it; `None` if its last run succeeded.
 ///
 /// `runs` are its Jobs by name; `stuck` returns why the pods of a Job cannot continue. The newest finished run decides,
-/// so a failure is reported until another run succeeds. Without any run (`failedJobsHistoryLimit: 0`) the last success
-/// in the `CronJob`'s status decides (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
+/// so osdpl reports a failure until a later run succeeds. If no Job is left (`failedJobsHistoryLimit: 0`), the time of
+/// the last success in the `CronJob`'s status decides (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
 pub fn trouble<'a>(
     cron: &ObservedCronJob,
     mut runs: Vec<(&'a str, &Run)>,
@@ -121,7 +121,7 @@ pub fn trouble<'a>(
     Some((format!("its last run, started at {scheduled:.0}, did not succeed"), None))
 }
 
-/// Returns the health of a `CronJob`. A failing one is only degraded, because nothing waits for it.
+/// Returns the health of a `CronJob`. A failing `CronJob` is only degraded, because no other object waits for it.
 pub fn assess(cron: &ObservedCronJob) -> ComponentStatus {
     let (status, ready, reason) = match &cron.trouble {
         Some(trouble) => (ComponentHealth::Degraded, "0/1", format!("CronJob {}: {}", cron.name, trouble.message)),
@@ -162,7 +162,7 @@ mod tests {
         let annotated = json!({"name": "c", "annotations": {release::RELEASE_NAME_ANNOTATION: "keystone"}});
         for (metadata, spec, expected) in [
             (json!({"name": "c", "labels": labels}), json!({}), Some("nova nova/cell-setup")),
-            // nova-cell-setup and most CronJobs of upstream.
+            // Most CronJobs of upstream, such as nova-cell-setup, have the labels only in their pod template.
             (json!({"name": "c"}), pods.clone(), Some("nova nova/cell-setup")),
             (annotated.clone(), pods, Some("keystone nova/cell-setup")),
             (annotated, json!({}), Some("keystone keystone/c")),

@@ -1,4 +1,4 @@
-//! The fields of a Job that its health requires.
+//! The state of a Job, from the fields that its health depends on.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
@@ -9,17 +9,17 @@ use super::workload::{Condition, Template};
 use crate::observed::{Issue, ObservedJob, RunState};
 use crate::release;
 
-/// Upstream's label with the release name: hooks have no helm annotation.
+/// Upstream's label with the name of the release. It tells the release of a hook, to which helm adds no annotation.
 pub const RELEASE_GROUP: &str = "release_group";
 
-/// The required fields of `spec`.
+/// The fields of a Job's `spec` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Spec {
     template: Template,
 }
 
-/// The required fields of `status`.
+/// The fields of a Job's `status` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Status {
@@ -28,7 +28,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Its state.
+    /// Returns whether the Job runs, completed or failed.
     pub(super) fn end(&self) -> RunState {
         match condition(self, "Failed") {
             _ if condition(self, "Complete").is_some() => RunState::Complete,
@@ -37,16 +37,18 @@ impl Status {
         }
     }
 
-    /// Returns when it finished.
+    /// Returns when the Job completed or failed.
     pub(super) fn ended(&self) -> Option<Timestamp> {
         let end = condition(self, "Complete").or_else(|| condition(self, "Failed"))?;
         end.since.as_ref().map(|since| since.0)
     }
 }
 
-/// Returns the Job if it belongs to a release, according to helm's annotation or upstream's label on it or its pods.
+/// Returns the Job if it belongs to a helm release: by helm's annotation, or by upstream's label [`RELEASE_GROUP`] on
+/// the Job or its pod template.
 ///
-/// Jobs of a `CronJob` belong to no revision, and Jobs that are being deleted are ignored.
+/// Jobs of a `CronJob` are left out, because they belong to no revision of the release, and Jobs that are being
+/// deleted.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedJob> {
     let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == cron::KIND);
     if periodic || metadata.deletion_timestamp.is_some() {
@@ -100,7 +102,7 @@ mod tests {
         for (metadata, spec, expected) in [
             (json!({"name": "j", "annotations": {release::RELEASE_NAME_ANNOTATION: "nova"}}), json!({}), Some("nova")),
             (json!({"name": "j", "labels": {RELEASE_GROUP: "glance"}}), template("other"), Some("glance")),
-            // Such as masakari-db-sync, magnum-domain-ks-user.
+            // Some Jobs, such as masakari-db-sync and magnum-domain-ks-user, have the label only in their pod template.
             (json!({"name": "j"}), template("magnum"), Some("magnum")),
             (json!({"name": "j", "labels": {"app": "x"}}), json!({}), None),
             (

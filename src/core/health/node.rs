@@ -1,4 +1,4 @@
-//! The readiness of nodes.
+//! The readiness of a node, and how long a node may be missing before it counts as lost.
 
 use std::time::Duration;
 
@@ -7,33 +7,34 @@ use serde::Deserialize;
 
 use super::workload::Condition;
 
-/// The required fields of `spec`.
+/// The fields of a node's `spec` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Spec {
-    /// Its pod networks.
+    /// The networks from which Kubernetes assigns addresses to the node's pods.
     #[serde(rename = "podCIDRs")]
     pub pod_networks: Vec<String>,
 }
 
-/// The required fields of `status`.
+/// The fields of a node's `status` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Status {
     conditions: Vec<Condition>,
 }
 
-/// The readiness of a node.
+/// Whether a node is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// Its kubelet responds and accepts pods.
+    /// The node's kubelet responds and accepts pods.
     Ready,
-    /// Not ready or silent, with the start if it is known.
+    /// The node's kubelet is not ready or silent, since this time if it is known.
     Missing(Option<Timestamp>),
 }
 
 impl Status {
-    /// Returns the readiness by its condition, which the node controller sets to `Unknown` for a silent kubelet.
+    /// Returns the readiness from the condition `Ready`, which the node controller sets to `Unknown` if the kubelet is
+    /// silent.
     pub fn readiness(&self) -> Readiness {
         match self.conditions.iter().find(|condition| condition.kind == "Ready") {
             Some(condition) if condition.status == "True" => Readiness::Ready,
@@ -44,12 +45,13 @@ impl Status {
 }
 
 impl Readiness {
-    /// Returns how much longer to wait before the node counts as lost; `None` if it is ready or lost.
+    /// Returns how much longer osdpl waits before a missing node counts as lost; `None` if the node is ready or counts
+    /// as lost.
     ///
-    /// A node whose kubelet restarts is back within seconds and is not reported.
+    /// Without this wait osdpl would report every restart of a kubelet, which takes only seconds.
     pub fn remaining_grace(self, now: Timestamp, grace: Duration) -> Option<Duration> {
         let Self::Missing(Some(since)) = self else { return None };
-        // A condition time in the future (clock skew) does not extend the grace period.
+        // If clock skew puts the condition's time into the future, the grace period must not become longer.
         let missing_for = Duration::try_from(now.duration_since(since).max(SignedDuration::ZERO)).unwrap_or_default();
         grace.checked_sub(missing_for).filter(|rest| !rest.is_zero())
     }

@@ -1,7 +1,7 @@
-//! Pods that are not ready: their owner and the reason.
+//! Pods that are not ready: which workload or Job owns them, and why they are not ready.
 //!
-//! Messages contain nothing that changes by itself (restart counts, back-off times, the kubelet's alternating reasons),
-//! so that a repeated failure does not change the status.
+//! Messages leave out what changes while a failure repeats: restart counts, back-off times and the kubelet's
+//! alternating reasons. So a repeated failure does not change the status.
 
 mod cause;
 mod daemon;
@@ -19,7 +19,7 @@ pub use wire::{Spec, Status};
 
 use crate::observed::Issue;
 
-/// The label with the hash at the end of the `ReplicaSet` name of a Deployment's pods.
+/// The label with the hash of a pod's template, with which the name of its `ReplicaSet` ends.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// A pod that is not ready.
@@ -29,115 +29,118 @@ pub struct UnreadyPod {
     pub name: String,
     /// The pod's uid.
     pub uid: String,
-    /// Its owner.
+    /// The workload or Job that owns the pod.
     pub owner: Owner,
-    /// Why it is not ready, if it is known.
+    /// Why the pod is not ready, if known.
     pub cause: Option<Cause>,
-    /// Whether it was ready before with the same containers.
+    /// Whether the pod was ready after its running containers started.
     pub was_ready: bool,
-    /// Its node, if any.
+    /// The node of the pod; `None` before it is scheduled.
     pub node: Option<String>,
-    /// The requirements from its template, which all pods of one owner and revision can share.
+    /// What the pod needs to start, according to its template. Pods of one owner and revision share it in memory.
     pub requirements: Arc<Requirements>,
-    /// The volume claims that it mounts, until it has a node: an unbound claim may be the reason.
+    /// The volume claims that the pod mounts; empty once it has a node. Before, an unbound claim may be the reason why
+    /// it is not ready.
     pub claims: Vec<String>,
 }
 
-/// The requirements of a pod that is not ready, from its template.
+/// What a pod that is not ready needs to start, according to its template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirements {
-    /// The dependencies of its init container. The pod does not show which of them is missing.
+    /// The dependencies that its running init container waits for. The pod's status does not show which of them is
+    /// missing.
     pub waits: Vec<Dependency>,
-    /// The Secrets and ConfigMaps that it mounts, while its containers are created: a missing one may be the reason.
+    /// The Secrets and ConfigMaps that the pod mounts; empty unless its containers are being created. Then a missing
+    /// one may be the reason why it is not ready.
     pub mounts: Vec<Mount>,
 }
 
 /// A Secret or ConfigMap that a pod mounts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mount {
-    /// Its kind.
+    /// Whether it is a Secret or a ConfigMap.
     pub kind: MountKind,
-    /// Its name.
+    /// The name of the mounted object, in the pod's namespace.
     pub name: String,
 }
 
-/// Formats it as `Secret keystone-etc`.
+/// Formats a mounted object as `Secret keystone-etc`.
 impl fmt::Display for Mount {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:?} {}", self.kind, self.name)
     }
 }
 
-/// The kinds of mounted objects.
+/// The kinds of objects that pods mount and that osdpl looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MountKind {
-    /// v1 Secret.
+    /// A Secret (API version `v1`).
     Secret,
-    /// v1 ConfigMap.
+    /// A ConfigMap (API version `v1`).
     ConfigMap,
 }
 
-/// The owner of a pod, in the pod's namespace.
+/// The workload or Job that owns a pod, in the pod's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
-    /// `Deployment`, `StatefulSet`, `DaemonSet` or `Job`.
+    /// The kind of the owner.
     pub kind: OwnerKind,
-    /// Its name.
+    /// The name of the owner.
     pub name: String,
 }
 
-/// The kinds of owners.
+/// The kinds of owners of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnerKind {
-    /// apps/v1 Deployment, through its `ReplicaSet`.
+    /// A Deployment (`apps/v1`); it owns the pod through a `ReplicaSet`.
     Deployment,
-    /// apps/v1 `StatefulSet`.
+    /// A `StatefulSet` (`apps/v1`).
     StatefulSet,
-    /// apps/v1 `DaemonSet`.
+    /// A `DaemonSet` (`apps/v1`).
     DaemonSet,
-    /// batch/v1 Job.
+    /// A Job (`batch/v1`).
     Job,
 }
 
-/// Why a pod is not ready.
+/// Why a pod is not ready, with the severity of the cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// Its severity.
+    /// How severe the cause is.
     pub severity: Severity,
-    /// One line, without the pod's name.
+    /// The cause in one line, without the pod's name.
     pub message: String,
-    /// The failing container, whose log may contain the reason.
+    /// The failing container, if any; its log may contain the reason.
     pub failing: Option<FailedContainer>,
 }
 
-/// The severity of a cause, in ascending order.
+/// How severe the cause of an unready pod is, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The pod is being deleted.
     Terminating,
-    /// It starts.
+    /// The pod's containers are being created.
     Starting,
-    /// It was ready and is no longer.
+    /// The pod was ready and is no longer.
     Lost,
-    /// It waits for something else.
+    /// The pod waits for another object, such as a volume or a dependency of its init container.
     Waiting,
-    /// It cannot recover without help.
+    /// The pod cannot recover without help.
     Stuck,
 }
 
 /// A container that failed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FailedContainer {
-    /// Its name.
+    /// The name of the container.
     pub container: String,
-    /// The number of restarts, which identifies one failure together with the pod's uid.
+    /// The number of restarts of the container. Together with the pod's uid it identifies one failure.
     pub restarts: i32,
-    /// Whether it runs again, so that the failure is in the previous log.
+    /// Whether the container runs again. If so, the log of its previous run shows the failure.
     pub previous: bool,
 }
 
 impl UnreadyPod {
-    /// Returns the problem of this pod, if it is known.
+    /// Returns why this pod is not ready, with its name, if known.
     pub fn trouble(&self) -> Option<Issue> {
         let cause = self.cause.as_ref()?;
         let message = format!("{}: {}", self.name, cause.message);
@@ -145,7 +148,7 @@ impl UnreadyPod {
     }
 }
 
-/// Returns the pod if it is neither ready nor finished and has an owner.
+/// Returns the pod with the reason if it is neither ready nor finished, and if a workload or Job owns it.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<UnreadyPod> {
     if status.is_ready() || status.phase == "Succeeded" {
         return None;
@@ -173,7 +176,7 @@ fn owner(metadata: &ObjectMeta) -> Option<Owner> {
         "StatefulSet" => (OwnerKind::StatefulSet, controller.name.as_str()),
         "DaemonSet" => (OwnerKind::DaemonSet, controller.name.as_str()),
         "Job" => (OwnerKind::Job, controller.name.as_str()),
-        // `<deployment>-<hash>`, which makes a watch on ReplicaSets unnecessary.
+        // A ReplicaSet is named `<deployment>-<hash>`, so osdpl needs no watch on ReplicaSets.
         "ReplicaSet" => {
             let hash = metadata.labels.as_ref()?.get(TEMPLATE_HASH)?;
             (OwnerKind::Deployment, controller.name.strip_suffix(hash.as_str())?.strip_suffix('-')?)

@@ -1,11 +1,11 @@
-//! Errors of controllers that cannot create pods.
+//! Errors of controllers, such as that of a ReplicaSet, that cannot create pods.
 
 use super::workload::Condition;
 
-/// The condition of a Deployment whose `ReplicaSet` cannot create pods.
+/// The type of the condition that a Deployment has while its `ReplicaSet` cannot create pods.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// The maximum length of a foreign message, in characters.
+/// The maximum length in characters of a message that Kubernetes wrote.
 const MESSAGE_MAX: usize = 240;
 
 /// Returns why a Deployment's pods cannot be created, if its conditions contain the reason.
@@ -15,16 +15,18 @@ pub(super) fn of_deployment(conditions: &[Condition]) -> Option<String> {
     Some(describe_creation_error(&failure.message))
 }
 
-/// Formats the API server's error: `no pod can be created: forbidden: exceeded quota: …`.
+/// Formats the API server's error for a pod that a controller can't create: `no pod can be created: forbidden: exceeded
+/// quota: …`.
 ///
-/// The controller's prefix and the pod name are removed, because each attempt has another name.
+/// The name of the pod and the text before it are removed: the name differs in each attempt, so the message would
+/// change.
 pub fn describe_creation_error(message: &str) -> String {
     let reason = message.split_once("pods \"").and_then(|(_, rest)| rest.split_once("\" "));
     let reason = reason.map_or(message, |(_, rest)| rest.strip_prefix("is ").unwrap_or(rest));
     format!("no pod can be created: {}", shorten(reason))
 }
 
-/// Shortens a text to one line of limited length.
+/// Joins the lines of a text, and cuts off what exceeds the maximum length.
 pub fn shorten(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MESSAGE_MAX) {

@@ -1,4 +1,4 @@
-//! The required fields of volume claims and StorageClasses.
+//! The state of volume claims and StorageClasses, from the fields that osdpl reads.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -7,10 +7,10 @@ use super::job::RELEASE_GROUP;
 use crate::observed::{Claim, ClaimPhase, Class};
 use crate::release::{self, ReleaseKey};
 
-/// The annotation of the default class (Kubernetes: `pkg/apis/storage/util`).
+/// The annotation that marks the default StorageClass (Kubernetes: `pkg/apis/storage/util`).
 pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
-/// The required fields of a claim's `spec`.
+/// The fields of a volume claim's `spec` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Spec {
@@ -30,14 +30,14 @@ struct Requests {
     storage: String,
 }
 
-/// The required fields of a claim's `status`.
+/// The fields of a volume claim's `status` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Status {
     phase: String,
 }
 
-/// Returns the claim if it belongs to a release or is pending. Other bound claims are not needed.
+/// Returns the volume claim, unless it is bound and belongs to no helm release.
 pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Claim> {
     let namespace = metadata.namespace.clone()?;
     let labelled = || Some(ReleaseKey::new(&namespace, metadata.labels.as_ref()?.get(RELEASE_GROUP)?));
@@ -54,7 +54,7 @@ pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Clai
     Some(Claim { name: metadata.name.clone()?, namespace, release, class, size, phase })
 }
 
-/// Returns the class.
+/// Returns the StorageClass with its provisioner, and whether it is the default class.
 pub fn class(metadata: &ObjectMeta, provisioner: &str) -> Option<Class> {
     let marked = metadata.annotations.as_ref().and_then(|annotations| annotations.get(DEFAULT_CLASS));
     let is_default = marked.is_some_and(|value| value == "true");

@@ -92,7 +92,7 @@ fn one_ready_pod_makes_a_workload_available() {
         (healthy(), true),
         (with(|w| (w.ready, w.updated, w.generation) = (1, 0, 9)), true),
         (with(|w| w.ready = 0), false),
-        // Scaled down: the last pod is being deleted.
+        // Someone scales the workload to 0: its last pod still runs, but is being deleted.
         (with(|w| (w.desired, w.ready) = (0, 1)), false),
         (on_nodes(0), false),
         (on_nodes(1), true),

@@ -1,4 +1,4 @@
-//! The fields of a Deployment, `StatefulSet` or `DaemonSet` that its health requires.
+//! The state of a Deployment, `StatefulSet` or `DaemonSet`, from the fields that its health depends on.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::observed::{Issue, OnDelete, Workload};
 use crate::release;
 
-/// The reason of a Deployment's condition `Progressing` once its newest template was rolled out completely. It stays
-/// when pods are lost later (Kubernetes: `deploymentutil.NewRSAvailableReason`).
+/// The reason of a Deployment's condition `Progressing` once its newest template was rolled out completely. Kubernetes
+/// keeps it when pods are lost later (`deploymentutil.NewRSAvailableReason`).
 const ROLLED_OUT: &str = "NewReplicaSetAvailable";
 
-/// The required fields of `spec` of all three kinds.
+/// The fields of `spec` that osdpl reads, of all three kinds of workloads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Spec {
     replicas: Option<i32>,
     update_strategy: Strategy,
-    /// The pod template.
+    /// The template of the workload's pods.
     pub template: Template,
 }
 
-/// The update strategy.
+/// The update strategy of a workload.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Strategy {
@@ -39,7 +39,7 @@ struct RollingUpdate {
     partition: Option<i32>,
 }
 
-/// A pod template.
+/// The template of a workload's or Job's pods.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Template {
@@ -59,7 +59,7 @@ struct TemplateMetadata {
     labels: Option<BTreeMap<String, String>>,
 }
 
-/// The required fields of `status` of all three kinds.
+/// The fields of `status` that osdpl reads, of all three kinds of workloads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Status {
@@ -74,26 +74,26 @@ pub struct Status {
     conditions: Vec<Condition>,
 }
 
-/// A condition of any kind of object.
+/// A condition in the status of an object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Condition {
-    /// Its type.
+    /// The type of the condition, such as `Ready`.
     #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// The reason in CamelCase.
+    /// The reason of the condition's status, in CamelCase.
     pub reason: String,
-    /// The message for people.
+    /// The reason of the condition's status, as text for people.
     pub message: String,
-    /// The last transition time.
+    /// When the condition's status last changed.
     #[serde(rename = "lastTransitionTime")]
     pub since: Option<Time>,
 }
 
-/// Returns the workload if helm owns it. Its `trouble` only covers pods that cannot be created; other reasons come from
-/// the pods.
+/// Returns the workload if helm owns it. Its `trouble` says at most that a Deployment's pods cannot be created; the
+/// operator adds other reasons from the pods.
 pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
     let release = metadata.annotations.as_ref()?.get(release::RELEASE_NAME_ANNOTATION)?.clone();
     let name = metadata.name.clone()?;
@@ -112,7 +112,8 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         on_delete: on_delete(kind, metadata, spec, status),
         outdated_pods: match kind {
             WorkloadKind::Deployment => (status.replicas - status.updated_replicas).max(0),
-            // The updated count covers all pods: there is one pod per name or node.
+            // A `StatefulSet` has one pod per name and a `DaemonSet` one per node, so `updated` tells how many are
+            // outdated.
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => 0,
         },
         was_available: kind == WorkloadKind::Deployment && rolled_out(status),
@@ -125,7 +126,7 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
 
 fn desired(kind: WorkloadKind, spec: &Spec, status: &Status) -> i32 {
     match kind {
-        // The default of Kubernetes.
+        // Kubernetes defaults to one replica.
         WorkloadKind::Deployment | WorkloadKind::StatefulSet => spec.replicas.unwrap_or(1),
         WorkloadKind::DaemonSet => status.desired_number_scheduled,
     }
@@ -140,7 +141,7 @@ fn updated(kind: WorkloadKind, spec: &Spec, status: &Status, desired: i32) -> i3
         WorkloadKind::Deployment => status.updated_replicas,
         WorkloadKind::DaemonSet => status.updated_number_scheduled,
         WorkloadKind::StatefulSet => {
-            // Pods below the partition keep the older template on purpose.
+            // Kubernetes leaves pods below the partition at the older template on purpose.
             let kept = strategy.rolling_update.as_ref().and_then(|rolling| rolling.partition).unwrap_or(0);
             if status.updated_replicas >= desired - kept { desired } else { status.updated_replicas }
         }
@@ -151,7 +152,8 @@ fn on_delete(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &St
     if kind != WorkloadKind::DaemonSet || spec.update_strategy.kind != "OnDelete" {
         return None;
     }
-    // The controller updates the count with this strategy too (Kubernetes: `daemon.updateDaemonSetStatus`).
+    // The DaemonSet controller counts pods of the newest template with the strategy `OnDelete`, too (Kubernetes:
+    // `daemon.updateDaemonSetStatus`).
     let stale = (status.desired_number_scheduled - status.updated_number_scheduled).max(0);
     Some(OnDelete { uid: metadata.uid.clone().unwrap_or_default(), stale })
 }
@@ -161,8 +163,8 @@ fn rolled_out(status: &Status) -> bool {
     progressing.is_some_and(|condition| condition.status == "True" && condition.reason == ROLLED_OUT)
 }
 
-/// Returns the component, from the labels of the object or of its pods (upstream omits them on some objects), or else
-/// from the names.
+/// Returns the component of a workload: from its labels, else from those of its pods, else from the names of the
+/// release and the workload. Upstream omits the labels on some objects.
 pub(super) fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
     let of = |labels: Option<&BTreeMap<String, String>>| {
         let labels = labels?;
@@ -179,7 +181,7 @@ impl Template {
         labels.join(",")
     }
 
-    /// Returns the labels of its pods.
+    /// Returns the labels of the pods made from this template.
     pub fn labels(&self) -> Option<&BTreeMap<String, String>> {
         self.metadata.labels.as_ref()
     }
@@ -214,7 +216,7 @@ mod tests {
         let partitioned = |partition| json!({"replicas": 3, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}});
         for (kind, spec, status, (desired, ready, updated, outdated)) in [
             (Deployment, json!({"replicas": 2}), rolling.clone(), (2, 2, 2, 1)),
-            // The default of Kubernetes, and a controller that has not observed the object yet.
+            // One replica is the default, and the controller has not written a status yet.
             (Deployment, json!({}), json!({}), (1, 0, 0, 0)),
             (Deployment, json!({"replicas": 0}), json!({}), (0, 0, 0, 0)),
             (StatefulSet, json!({"replicas": 3}), rolling.clone(), (3, 2, 2, 0)),

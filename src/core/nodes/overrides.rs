@@ -1,4 +1,4 @@
-//! Warnings about per-node values that no node gets, or that overlap on a node.
+//! Warnings about entries of `spec.nodes.overrides` that select no node, or that select the same node as another entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use crate::api::{NodeOverride, NodeValues, Nodes};
 use crate::catalog::{Catalog, Form, Level};
 use crate::desired::{Finding, NodeTarget, OVERRIDES, parse_target};
 
-/// The label that charts use to select a node by name.
+/// The node label that charts use to select a node by name.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// A valid entry of the spec.
+/// A valid entry of `spec.nodes.overrides`, with the nodes that it selects.
 struct Entry<'a> {
     index: usize,
     given: &'a NodeOverride,
@@ -40,7 +40,7 @@ fn warning(index: usize, message: String) -> Finding {
     Finding::new(Level::Warning, format!("{OVERRIDES}[{index}]"), message)
 }
 
-/// Warns about an entry that selects no node, or that names a missing one.
+/// Warns about an entry that selects no node by its label, or that names a missing node.
 fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     let message = match &entry.target {
         NodeTarget::Label(key, values) if entry.nodes.is_empty() => {
@@ -69,8 +69,8 @@ fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     Some(warning(entry.index, message))
 }
 
-/// Warns about nodes that two entries select, if the chart can't merge the entries. Depending on the form, the node
-/// gets the values of only one entry, or no pod at all.
+/// Warns about nodes that two entries select, unless the values of both entries apply to them. Depending on the form of
+/// the chart, such a node gets the values of only one entry, or no pod at all.
 fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Finding> {
     let both: Vec<_> = earlier.nodes.intersection(&later.nodes).copied().collect();
     if both.is_empty() || earlier.target == later.target {
@@ -86,7 +86,7 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
         };
         let chart = &release.chart;
         let nodes = format_names(both.iter().copied(), both.len());
-        // Entries by name win over entries by label, whatever their order.
+        // In the form `conf`, an entry by name wins over an entry by label, whatever their order.
         let by_name = matches!(earlier.target, NodeTarget::Hosts(_)) && matches!(later.target, NodeTarget::Label(..));
         let (lost, winner) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
         let finding = match form {
@@ -111,18 +111,19 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
     findings.into_values().collect()
 }
 
-/// Whether both change the same `DaemonSet`.
+/// Whether two entries change the same `DaemonSet`; an entry that names none changes all.
 fn change_same_daemonset(one: &NodeValues, other: &NodeValues) -> bool {
     let any = one.daemonsets.is_empty() || other.daemonsets.is_empty();
     any || one.daemonsets.iter().any(|name| other.daemonsets.contains(name))
 }
 
-/// Whether both select nodes by name; the chart merges such entries.
+/// Whether both entries select nodes by name. The values of both then apply to a node that both name.
 fn select_by_name(one: &Entry<'_>, other: &Entry<'_>) -> bool {
     matches!((&one.target, &other.target), (NodeTarget::Hosts(_), NodeTarget::Hosts(_)))
 }
 
-/// Whether a chart of the root form merges both: entries by name, and entries for the same label.
+/// Whether the values of both entries apply to a node, for a chart of the form `root`: both select by name, or both by
+/// the same label.
 fn can_be_merged(one: &NodeTarget, other: &NodeTarget) -> bool {
     match (one, other) {
         (NodeTarget::Hosts(_), NodeTarget::Hosts(_)) => true,

@@ -1,4 +1,4 @@
-//! The nodes and labels of each role.
+//! Assigns roles to nodes: computes the nodes of each role and the labels of each node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::desired::{Finding, role_labels};
 use crate::observed::{Labels, Node};
 
-/// The maximum number of node names per role in the status.
+/// The maximum number of node names that the status lists for a role.
 const NAMED: usize = 20;
 
-/// The desired values of each label, with the roles that set them.
+/// The desired values of each label of a node, each with the roles that set it: label, value, roles.
 type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 
-/// Warnings by field and message, with the nodes that they apply to.
+/// The warnings by field and message, each with the nodes that it applies to.
 type Warnings = BTreeMap<(String, String), Vec<String>>;
 
 /// Adds the status of each role, the label changes of each node, and the warnings to the inventory.
@@ -55,7 +55,7 @@ fn has_role(role: &RoleNodes, name: &str, node: &Node) -> bool {
     selected || role.names.iter().any(|named| named == name)
 }
 
-/// Warns about names that no node has, and about a selector that matches no node.
+/// Warns about a role that names nodes that do not exist, or whose selector matches no node.
 fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
     let field = format!("spec.nodes.roles.{name}");
     let warning = |message| Some(Finding::new(Level::Warning, field.clone(), message));
@@ -68,16 +68,21 @@ fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
         ([], _) => None,
         ([one], _) => {
             let hint = did_you_mean(one, nodes.keys().map(String::as_str));
-            warning(format!("there is no node {one:?}{hint}; it gets its labels when it joins, or correct the name"))
+            warning(format!(
+                "there is no node {one:?}{hint}; correct the name, or add the node: it gets its labels when it joins"
+            ))
         }
         (several_names, _) => {
             let names = format_names(several_names.iter().copied(), several_names.len());
-            warning(format!("there are no nodes {names}; they get their labels when they join, or correct the names"))
+            warning(format!(
+                "there are no nodes {names}; correct the names, or add the nodes: they get their labels when they join"
+            ))
         }
     }
 }
 
-/// Returns the labels that a node gets: those with a single desired value that no other writer has set differently.
+/// Returns the labels that the operator sets on a node. It skips, with a warning, a label for which roles want
+/// different values, or to which another writer gave another value.
 fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {
@@ -97,7 +102,8 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
             continue;
         }
         warn("spec.nodes.roles".into(), conflict(key, values));
-        // Keep the current value if one of the roles wants it, so that running pods stay.
+        // If roles want different values, keep the current one if it is ours and a role wants it. So pods that select
+        // by the label keep running.
         if let Some(current) = current.filter(|current| ours == Some(*current) && values.contains_key(current)) {
             granted.insert((*key).to_owned(), current.to_owned());
         }
@@ -105,14 +111,14 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
     granted
 }
 
-/// Describes a label that another writer has set to another value.
+/// Describes a label that a role wants to set, but that another writer has set to another value.
 fn foreign(key: &str, value: &str, current: &str) -> String {
     format!(
-        "label {key} has the value {current:?} by another writer on {{nodes}} and is kept; to have it set to {value}: kubectl label node <node> {key}-"
+        "another writer set label {key} to {current:?} on {{nodes}}, so osdpl keeps that value; to have osdpl set {value}, remove the label: kubectl label node <node> {key}-"
     )
 }
 
-/// Describes a label that roles set to different values.
+/// Describes a label that several roles want to set to different values.
 fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     let sides = values.iter().map(|(value, roles)| {
         let roles = roles.iter().copied().collect::<Vec<_>>().join(", ");
@@ -124,7 +130,8 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     )
 }
 
-/// Returns the change of a node, if labels must be added or removed, or if the annotation is not up to date.
+/// Returns the change of a node's labels, if labels must be added or removed or the annotation that lists them is
+/// outdated; `None` if the node is up to date.
 fn change(node: &Node, labels: Labels) -> Option<LabelChange> {
     let pair = |(key, value): (&String, &String)| format!("{key}={value}");
     let exists = |(key, value): &(&String, &String)| node.labels.get(*key) == Some(*value);

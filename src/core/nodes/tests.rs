@@ -22,7 +22,7 @@ fn labels(value: &Value) -> Labels {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// Nodes with their labels, and the annotation with osdpl's own labels.
+/// Returns nodes with their labels; the last text of each is the annotation that lists osdpl's own labels.
 fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
     let node = |(name, all, ours): &(&str, Value, &str)| {
         ((*name).to_owned(), Node::new(Some(name), Some(&labels(all)), Some(ours)))
@@ -53,15 +53,15 @@ fn nodes_get_role_labels_and_lose_only_ours() {
         (both.clone(), json!({}), "", "a gets compute=on, gateway=on, switch=on"),
         (both, all.clone(), "compute=on,switch=on", "a gets gateway=on"),
         (json!({"compute": {"names": ["a"]}}), all.clone(), "compute=on,switch=on", ""),
-        // A label that someone else set to the desired value is recorded as ours too.
-        (json!({"compute": {"names": ["a"]}}), all.clone(), "", "a is recorded as ours"),
+        // If someone else set the label to the desired value, the operator takes it over: the annotation lists it.
+        (json!({"compute": {"names": ["a"]}}), all.clone(), "", "a gets an updated annotation with osdpl's labels"),
         (json!({}), all.clone(), "", ""),
         (json!({}), all.clone(), "switch=on", "a loses switch=on"),
-        (json!({}), json!({"compute": "on"}), "switch=on", "a is recorded as ours"),
+        (json!({}), json!({"compute": "on"}), "switch=on", "a gets an updated annotation with osdpl's labels"),
         (json!({"gateway": {"names": ["a"]}}), all, "compute=on,switch=on", "a gets gateway=on, loses compute=on"),
-        // A label that someone removed is added again.
+        // The operator adds a label again that someone removed.
         (json!({"compute": {"names": ["a"]}}), json!({"switch": "on"}), "compute=on,switch=on", "a gets compute=on"),
-        // The spec changes a value of ours.
+        // The spec changes the value of a label that the operator had set.
         (json!({"own": {"names": ["a"], "labels": {"x": "2"}}}), json!({"x": "1"}), "x=1", "a gets x=2, loses x=1"),
     ];
     for (roles, has, ours, expected) in cases {
@@ -77,10 +77,15 @@ fn keeps_foreign_and_conflicting_labels_with_one_warning() {
     let rack = |label: &str, value: &str| json!({"rack": "1", label: value});
     let two = json!({"one": own("1"), "two": own("2")});
     let same = json!({"one": own("1"), "two": own("1")});
-    let foreign = "spec.nodes.roles.one: label x has the value \"9\" by another writer on a, b and is kept; to have it set to 1: kubectl label node <node> x-";
+    let foreign = "spec.nodes.roles.one: another writer set label x to \"9\" on a, b, so osdpl keeps that value; to have osdpl set 1, remove the label: kubectl label node <node> x-";
     let conflict = "spec.nodes.roles: roles set label x to different values (one to \"1\", two to \"2\") on a: the label stays as it is; give each node only one of the roles, or both roles the same value";
     let cases = [
-        (same, vec![("a", rack("x", "9"), ""), ("b", rack("x", "9"), "x=1")], "b is recorded as ours", foreign),
+        (
+            same,
+            vec![("a", rack("x", "9"), ""), ("b", rack("x", "9"), "x=1")],
+            "b gets an updated annotation with osdpl's labels",
+            foreign,
+        ),
         (two.clone(), vec![("a", rack("y", "1"), "")], "", conflict),
         (two.clone(), vec![("a", rack("x", "2"), "x=2")], "", conflict),
         (two, vec![("a", rack("x", "3"), "x=3")], "a loses x=3", conflict),
@@ -99,11 +104,11 @@ fn warns_about_names_and_selectors_without_nodes() {
     let cases = [
         (
             json!({"names": ["node-11"]}),
-            "there is no node \"node-11\", did you mean \"node-1\"?; it gets its labels when it joins, or correct the name",
+            "there is no node \"node-11\", did you mean \"node-1\"?; correct the name, or add the node: it gets its labels when it joins",
         ),
         (
             json!({"names": ["x", "node-1", "y"]}),
-            "there are no nodes x, y; they get their labels when they join, or correct the names",
+            "there are no nodes x, y; correct the names, or add the nodes: they get their labels when they join",
         ),
         (
             json!({"selector": {"matchLabels": {"rack": "2"}}}),
@@ -175,7 +180,7 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
             (entry["name"], entry["releases"]) = (json!("x"), json!({release: {"values": {"conf": {}}}}));
             entry
         };
-        // One of them selects by a label that is about to be set.
+        // One entry selects by a label that the role `compute` is about to set on the node.
         let spec = json!({"roles": {"compute": {"names": ["a"]}}, "overrides": [entry(one), entry(two)]});
         let inventory =
             inventory_of(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);

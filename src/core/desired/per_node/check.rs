@@ -1,4 +1,4 @@
-//! Checks of `spec.nodes.overrides` that need no merged values.
+//! Checks of `spec.nodes.overrides` that need neither merged values nor a cluster.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Level, Release, did_you_mean};
 use crate::desired::Finding;
 use crate::observed::ReleaseKey;
 
-/// Checks the entries; `wanted` are the releases of the cloud.
+/// Checks the entries of `spec.nodes.overrides`; `wanted` are the releases of the cloud.
 pub(in crate::desired) fn check(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -46,7 +46,7 @@ pub(in crate::desired) fn check(
     }
 }
 
-/// Returns the problem of an entry's nodes.
+/// Returns why an entry's selection of nodes is invalid; `None` if it is valid.
 fn check_nodes(entry: &NodeOverride) -> Option<String> {
     match (&entry.selector, entry.nodes.is_empty()) {
         (Some(_), false) | (None, true) => {
@@ -63,7 +63,7 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
     }
 }
 
-/// Returns the problem of an entry's values for a release, with the field below the release.
+/// Returns why an entry's values for a release are invalid, with the field below the release; `None` if they are valid.
 fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, String)> {
     let chart = &release.chart;
     if release.daemonsets.is_empty() {

@@ -1,4 +1,5 @@
-//! The two forms in which upstream charts take values for some nodes, and their limits.
+//! The two forms in which upstream charts accept values for some nodes, and the values and nodes that they can't
+//! express.
 
 use serde_json::{Map, Value, json};
 
@@ -6,13 +7,14 @@ use super::{EntryValues, NodeTarget, Subject, is_subdomain};
 use crate::catalog::{DaemonSet, Form};
 use osdpl_values::{Path, Values, leaves, merge};
 
-/// The label of nodes with their host name.
+/// The node label with the host name, which charts of the form `root` use to select a node by name.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// The number of characters of the host name that go into the `DaemonSet` name (helm-toolkit, `daemonset_overrides`).
+/// The number of characters of the host name that charts put into the name of a `DaemonSet` (helm-toolkit,
+/// `daemonset_overrides`).
 const HOST_CHARACTERS: usize = 20;
 
-/// Returns the path at which a chart expects the values of one `DaemonSet`.
+/// Returns the path at which a chart expects the values by node of one `DaemonSet`.
 pub(super) fn values_path(form: Form, key: &str) -> Path {
     match form {
         Form::Conf => ["conf", "overrides", key].into_iter().collect(),
@@ -20,7 +22,7 @@ pub(super) fn values_path(form: Form, key: &str) -> Path {
     }
 }
 
-/// Renders the parts as the chart expects them at [`values_path`].
+/// Renders the entries as the chart expects them at [`values_path`].
 pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     match form {
         Form::Conf => conf(parts),
@@ -28,7 +30,8 @@ pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     }
 }
 
-/// Renders lists in which the last matching label wins; a label with several values is one entry.
+/// Renders the form `conf`: a list of labels and a list of hosts, each item with its values. A label with several
+/// values is one item.
 fn conf(parts: &[EntryValues<'_>]) -> Value {
     let mut labels: Vec<(Value, Values)> = Vec::new();
     let mut hosts: Vec<(Value, Values)> = Vec::new();
@@ -47,7 +50,7 @@ fn conf(parts: &[EntryValues<'_>]) -> Value {
     Value::Object(lists.map(|(name, list)| (name.to_owned(), Value::Array(list))).collect())
 }
 
-/// Renders a map by `key::value`, one entry for each value.
+/// Renders the form `root`: a map with a key `<label>::<value>` for each value of a label.
 fn root(parts: &[EntryValues<'_>]) -> Value {
     let mut entries: Vec<(Value, Values)> = Vec::new();
     for part in parts {
@@ -65,7 +68,8 @@ fn root(parts: &[EntryValues<'_>]) -> Value {
     json!({ "labels": labels })
 }
 
-/// Merges into the entry for the same nodes and moves it to the end, because the last matching label wins.
+/// Merges values into the item for the same nodes and moves this item to the end, because charts use the last item that
+/// matches a node.
 fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
     let known = entries.iter().position(|(known, _)| *known == nodes);
     let mut merged = known.map(|index| entries.remove(index).1).unwrap_or_default();
@@ -73,7 +77,7 @@ fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
     entries.push((nodes, merged));
 }
 
-/// Returns the problems of these nodes and values that the form can't express.
+/// Returns the problems of an entry: nodes and values that the form of the chart can't express.
 pub(super) fn problems(
     chart: &str,
     name: &str,
@@ -109,13 +113,13 @@ fn shared(chart: &str, name: &str, what: &str) -> String {
     )
 }
 
-/// Finds labels and hosts from which the chart can't build a valid `DaemonSet` name.
+/// Finds the label or hosts of an entry from which the chart can't build a valid name of a `DaemonSet`.
 fn bad_names(chart: &str, name: &str, target: &NodeTarget) -> Vec<(Subject, String)> {
     let fits = |part: &str| is_subdomain(&format!("{chart}-{name}-{part}-00000000").to_lowercase().replace('_', "-"));
     match target {
         NodeTarget::Label(key, _) if !fits(key) => {
             let message = format!(
-                "selects by label {key}, from which chart {chart} can't build the name of a DaemonSet; give those nodes one without a slash by a role (spec.nodes.roles) and select by it"
+                "selects by label {key}, from which chart {chart} can't build the name of a DaemonSet; give those nodes a label without a slash by a role (spec.nodes.roles) and select by it"
             );
             vec![(Subject::Nodes, message)]
         }

@@ -1,5 +1,5 @@
-//! The split of a release's `DaemonSets` by node. When this changes, charts rename them or select other nodes, and all
-//! their pods are recreated.
+//! How the values split a release's `DaemonSets` by node. If the split changes, the chart renames the `DaemonSets` or
+//! they select other nodes, so all their pods are recreated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use crate::catalog::{Component, Form, Release};
 use crate::release::NO_SPLIT;
 use osdpl_values::{Values, canonical, digest, get};
 
-/// The split of a release's `DaemonSets` by node.
+/// How the values of a release split its `DaemonSets` by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSplit {
-    /// The digest of the split, 16 hexadecimal digits, or [`NO_SPLIT`].
+    /// The digest of the split, 16 hexadecimal digits, or [`NO_SPLIT`] if no `DaemonSet` is split.
     pub digest: String,
-    /// The components that have separate pods on some nodes.
+    /// The components of which some nodes run pods with values of their own.
     pub components: BTreeSet<Component>,
-    /// The upstream name of the single `DaemonSet` of each splittable component while it is not split.
+    /// The name that upstream's chart gives the `DaemonSet` for all nodes without values of their own, by component.
     pub unsplit_names: BTreeMap<Component, String>,
 }
 
-/// Returns the split that these values produce, whichever layer set them; `None` for a release that can't be split.
+/// Returns the split that the merged values of a release produce; `None` if none of its `DaemonSets` can be split.
 pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<NodeSplit> {
     let mut split = NodeSplit { digest: NO_SPLIT.to_owned(), ..NodeSplit::default() };
     let mut all = Vec::new();
@@ -43,7 +43,8 @@ pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<No
     (!split.unsplit_names.is_empty()).then_some(split)
 }
 
-/// Returns the nodes that have entries, in order, without the entries' values.
+/// Returns the nodes that the rendered entries select, in the order that matters to the chart, without the entries'
+/// values.
 fn nodes(form: Form, value: &Value) -> Vec<Value> {
     match form {
         Form::Conf => {

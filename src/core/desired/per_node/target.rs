@@ -1,21 +1,21 @@
-//! The nodes that an entry selects, in the ways that charts support.
+//! The nodes that an entry of `spec.nodes.overrides` selects: by one label or by name, as charts can.
 
 use std::collections::BTreeSet;
 
 use crate::api::{NodeOperator, NodeOverride, NodeSelector};
 use crate::observed::Labels;
 
-/// A set of nodes that charts can select.
+/// A set of nodes that a chart can select.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeTarget {
-    /// Nodes where a label has one of these values.
+    /// The nodes on which this label has one of these values.
     Label(String, BTreeSet<String>),
-    /// Nodes with these names, by the label `kubernetes.io/hostname`.
+    /// The nodes with these names.
     Hosts(BTreeSet<String>),
 }
 
 impl NodeTarget {
-    /// Whether a node with this name and these labels is selected.
+    /// Whether a node with this name and these labels is in the set.
     pub fn fits(&self, name: &str, labels: &Labels) -> bool {
         match self {
             Self::Label(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
@@ -23,7 +23,8 @@ impl NodeTarget {
         }
     }
 
-    /// Whether charts merge both into one entry, at least for some nodes.
+    /// Whether both sets share a value of one label, or a name. The later of two such entries overrides values of the
+    /// earlier one.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Label(key, values), Self::Label(other_key, others)) => {
@@ -35,10 +36,10 @@ impl NodeTarget {
     }
 }
 
-/// Returns the nodes that an entry selects.
+/// Returns the set of nodes that an entry of `spec.nodes.overrides` selects.
 ///
 /// # Errors
-/// Returns why no chart can select these nodes, and what to do.
+/// Returns a message if no chart can select these nodes: why, and what to do.
 pub fn parse_target(entry: &NodeOverride) -> Result<NodeTarget, String> {
     let Some(selector) = &entry.selector else { return Ok(NodeTarget::Hosts(entry.nodes.iter().cloned().collect())) };
     let NodeSelector { match_labels, match_expressions } = selector;

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::desired::{Facts, resolve, select};
 
-/// Returns a catalogue where `front` has two `DaemonSets` of one form, and `store` has one of the other form.
+/// Returns a catalogue where `front` has two `DaemonSets` of the form `conf`, and `store` has one of the form `root`.
 fn catalog() -> Catalog {
     let mut files = crate::testing::files(&[]);
     let front = files["values/services/front.yaml"].as_written().replace(
@@ -17,7 +17,7 @@ fn catalog() -> Catalog {
     );
     files.insert("values/services/front.yaml".into(), front.into());
     files.insert("values/services/store.yaml".into(), store.into());
-    // Unknown keys are not tested here.
+    // Without known keys of the chart, osdpl does not warn about unknown keys, which these tests do not cover.
     files.remove("values/keys/front.yaml");
     let bare = files["presets/small.yaml"].as_written().replace("[store, front]", "[store, front, bare]");
     files.insert("presets/small.yaml".into(), bare.into());
@@ -41,7 +41,7 @@ fn messages(overrides: Value) -> Vec<String> {
     resolved(overrides, json!({})).findings.iter().map(|finding| format!("{:?} {finding}", finding.level)).collect()
 }
 
-/// Returns an entry for nodes with a label, or with a name.
+/// Returns an entry of `spec.nodes.overrides`; `nodes` is a list of names or a label selector.
 fn entry(nodes: &Value, release: &str, values: &Value) -> Value {
     let mut entry = json!({"name": "x", "releases": {release: {"values": values}}});
     let field = if nodes.is_array() { "nodes" } else { "selector" };
@@ -167,12 +167,12 @@ fn warns_about_conflicts_and_entries_without_effect() {
     let one = |nodes: Value, x: u8| entry(&nodes, "front", &json!({"conf": {"a": {"x": x}}}));
     let rack = || label("rack", "1");
     let lines = messages(json!([one(rack(), 1), one(json!(["n1"]), 2), one(rack(), 3)]));
-    let conflict = "Warning spec.nodes.overrides[2].releases.front.values: conf.a.x is 3 here and 1 at spec.nodes.overrides[0].releases.front.values for the same nodes; the later one wins, take one of them out";
+    let conflict = "Warning spec.nodes.overrides[2].releases.front.values: conf.a.x is 3 here and 1 at spec.nodes.overrides[0].releases.front.values for the same nodes; the later one wins; take one of them out";
     assert_eq!(lines, [conflict]);
     assert_eq!(messages(json!([one(rack(), 1), one(rack(), 1)])), Vec::<String>::new());
     let secret = |text: &str| entry(&rack(), "front", &json!({"conf": {"a": {"password": text}}}));
     let lines = messages(json!([secret("hunter2"), secret("letmein")]));
-    assert!(lines.len() == 1 && lines[0].contains("conf.a.password is one thing here and another at"), "{lines:?}");
+    assert!(lines.len() == 1 && lines[0].contains("conf.a.password is one secret here and another at"), "{lines:?}");
     let other = messages(json!([entry(&rack(), "other", &json!({"conf": {"x": {"y": 1}}}))]));
     assert_eq!(
         other,

@@ -4,8 +4,8 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
 use crate::desired::{Selection, select};
 
-/// Returns a catalogue with services that need each other: a chain, one need with a condition, one release that depends
-/// on a feature.
+/// Returns a catalogue with services that need each other: a chain of needs, a need with a condition, and a release
+/// that depends on a feature.
 fn catalog() -> Catalog {
     let service = |name: &str, more: &str| {
         let text = format!(

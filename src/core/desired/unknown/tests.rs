@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::files;
 use osdpl_values::Path;
 
-/// Returns a catalogue whose charts have these keys.
+/// Returns a catalogue with the known keys of two charts, `front` and `store`.
 fn catalog() -> Catalog {
     let front = "{annotations: {pod: {'*': read, default: read}}, release_uuid: read, \
                  pod: {replicas: {api: number}, affinity: {anti: {type: {default: string}}}, tolerations: map, priorityClassName: read, \
@@ -116,7 +116,7 @@ fn checks_added_presets_but_not_built_in_ones() {
     check_layers(&[layer("presets/small.yaml"), layer("presets/edge.yaml")], "front", &catalog, &mut findings);
     let fields: Vec<&str> = findings.iter().map(|finding| finding.location.field.as_str()).collect();
     assert_eq!(fields, [format!("{source} (fragments[0])")]);
-    // A fragment has values for each release, and several of them may be wrong.
+    // One added fragment has values for several releases, so a warning is due for each release with an unknown key.
     for _ in 0..2 {
         check_layers(&[layer("presets/edge.yaml")], "store", &catalog, &mut findings);
     }

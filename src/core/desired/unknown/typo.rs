@@ -1,19 +1,20 @@
-//! Finds typos. In maps where charts take any key, a key is reported only if it is most likely a misspelling of a known
-//! key.
+//! Finds typos of keys. In maps where a chart accepts any key, osdpl reports a key only if it is most likely a
+//! misspelling of a known key.
 
-/// The minimum length of names that are compared: `ovs` and `ovn` are two different names.
+/// The minimum length in characters of names that are compared. Shorter names, such as `ovs` and `ovn`, differ on
+/// purpose.
 const LETTERS: usize = 4;
 
 /// Returns the known name that `written` is a likely typo of.
 ///
-/// A typo is one missing, additional or wrong letter, or two swapped neighbours. No typos are numbers (`rbd1`, `rbd2`),
-/// names of policy rules and pipelines (`volume:get`), and plurals (`rabbit_quorum_queue` in `oslo.messaging`,
-/// `rabbit_quorum_queues` in charts).
+/// A typo is one missing, additional or wrong letter, or two swapped neighbours. These differences are not typos:
+/// another number (`rbd1`, `rbd2`), a name with a colon (policy rules such as `volume:get`), and a plural
+/// (`rabbit_quorum_queue` in `oslo.messaging`, `rabbit_quorum_queues` in charts).
 pub(super) fn find_typo<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known.into_iter().find(|known| !written.contains(':') && differs_by_one_typo(written, known))
 }
 
-/// Whether a name differs from a known one by one typo.
+/// Whether `written` differs from the known name by exactly one typo.
 fn differs_by_one_typo(written: &str, known: &str) -> bool {
     let (written, known): (Vec<char>, Vec<char>) = (written.chars().collect(), known.chars().collect());
     let same = written.iter().zip(&known).take_while(|(one, two)| one == two).count();

@@ -1,13 +1,14 @@
-//! Finds the reason why a pod is not ready, with a list of checks, most severe first.
+//! Finds the reason why a pod is not ready: runs a list of checks, the most severe cause first.
 
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, FailedContainer, Severity};
 use crate::health::pod_creation::shorten;
 
-/// Upstream's init container that waits for the dependencies (kubernetes-entrypoint).
+/// The name of upstream's init container that waits for the pod's dependencies (kubernetes-entrypoint).
 const ENTRYPOINT: &str = "init";
 
-/// The kubelet's reasons for a missing image. The kubelet alternates between them, so the message uses only one.
+/// The reasons that the kubelet gives for an image that it can't pull. It alternates between them, so osdpl's message
+/// always uses the same one.
 const IMAGE_REASONS: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -17,7 +18,8 @@ const IMAGE_REASONS: [&str; 6] = [
     "InvalidImageName",
 ];
 
-/// The kubelet's reasons for a container that cannot be created, such as a missing Secret key, volume path or program.
+/// The reasons that the kubelet gives for a container that it can't create, such as for a missing Secret key, volume
+/// path or program.
 const CREATION_REASONS: [&str; 5] = [
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -26,7 +28,7 @@ const CREATION_REASONS: [&str; 5] = [
     "PostStartHookError",
 ];
 
-/// Returns the most severe cause.
+/// Returns the most severe cause why a pod is not ready.
 pub(super) fn of(is_terminating: bool, spec: &Spec, status: &Status) -> Option<Cause> {
     if is_terminating {
         return Some(simple(Severity::Terminating, "it is being deleted".into()));
@@ -67,7 +69,7 @@ fn creation(container: &ContainerStatus) -> Option<Cause> {
     })
 }
 
-/// Returns the failure of a container that has not been ready since it failed, even if it runs again.
+/// Returns the failure of a container that failed and has not become ready since, even if it runs again.
 fn crash(container: &ContainerStatus) -> Option<Cause> {
     let bad = |state: Option<&'_ Terminated>| state.is_some_and(|terminated| terminated.exit_code != 0);
     let now = container.state.terminated.as_ref();
@@ -108,7 +110,7 @@ fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
     if scheduled.status != "False" || scheduled.reason != "Unschedulable" {
         return None;
     }
-    // A claim is bound a moment after its pod is created.
+    // Kubernetes binds a volume claim a moment after the pod is created, so an unbound claim may need only time.
     let severity = if scheduled.message.contains("unbound immediate") { Severity::Waiting } else { Severity::Stuck };
     let labels: Vec<_> = spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let is_relevant = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
@@ -126,8 +128,8 @@ fn lost(status: &Status) -> Option<Cause> {
     status.was_ready().then(|| simple(Severity::Lost, "it was ready and is no longer".into()))
 }
 
-/// Reports a container that is being created. The kubelet gives the same reason for a missing volume and for one that
-/// is still being mounted.
+/// Reports a container that is being created. The message names both possible steps, because the kubelet gives the same
+/// reason while it mounts volumes and while it creates containers.
 fn starting(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     (waiting.reason == "ContainerCreating")

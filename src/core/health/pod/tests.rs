@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Returns a pod of keystone-api with this status and additional metadata.
+/// Observes a pod of keystone-api with this status and additional metadata.
 fn pod(status: &Value, metadata: &Value) -> Option<UnreadyPod> {
     let mut all = json!({
         "name": "keystone-api-7d9f-x2x", "namespace": "openstack", "uid": "u1",
@@ -22,7 +22,7 @@ fn unready(status: &Value) -> UnreadyPod {
     pod(status, &json!({})).unwrap()
 }
 
-/// Returns the status of a pod with one container in this state, with its restarts and previous state.
+/// Returns the status of a pod whose only container has this state, number of restarts and previous state.
 fn container(state: &Value, restarts: i32, last: &Value) -> Value {
     json!({"phase": "Running", "containerStatuses": [
         {"name": "keystone-api", "restartCount": restarts, "state": state, "lastState": last}]})
@@ -43,7 +43,7 @@ fn unscheduled(message: &str) -> Value {
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]})
 }
 
-/// Returns a pod that is not ready since `since`, with a container that runs since `started`.
+/// Returns the status of a pod that is not ready since `since`, and whose container runs since `started`.
 fn not_ready(since: &str, started: &str) -> Value {
     json!({"phase": "Running",
         "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": since}],

@@ -1,7 +1,9 @@
-//! The dependencies of a pod, from the environment of upstream's init container kubernetes-entrypoint.
+//! Reads the dependencies of a pod from the environment of upstream's init container kubernetes-entrypoint, which waits
+//! for them.
 //!
-//! Source of the names and formats: kubernetes-entrypoint's README. `DEPENDENCY_SERVICE` is always set, possibly empty,
-//! and identifies the container. A name without a namespace refers to the pod's own.
+//! The README of kubernetes-entrypoint describes the names and formats of the variables. Upstream's charts always set
+//! `DEPENDENCY_SERVICE`, even if it is empty, so osdpl recognizes the init container by it. A name without a namespace
+//! refers to the pod's own namespace.
 
 use std::collections::BTreeMap;
 
@@ -9,40 +11,40 @@ use serde::Deserialize;
 
 use super::wire::{Container, Spec, Status};
 
-/// The variable that every init container of kubernetes-entrypoint has.
+/// The environment variable by which osdpl recognizes an init container of kubernetes-entrypoint.
 const SERVICE: &str = "DEPENDENCY_SERVICE";
 
-/// A dependency of a pod.
+/// What the init container of a pod waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dependency {
-    /// A Service with a ready address.
+    /// The init container waits until this Service has a ready address.
     Service {
-        /// Its namespace.
+        /// The namespace of the Service.
         namespace: String,
-        /// Its name.
+        /// The name of the Service.
         name: String,
     },
-    /// A Job that is complete.
+    /// The init container waits until this Job is complete.
     Job {
-        /// Its namespace.
+        /// The namespace of the Job.
         namespace: String,
-        /// Its name.
+        /// The name of the Job.
         name: String,
     },
-    /// A `DaemonSet` with a ready pod.
+    /// The init container waits until this `DaemonSet` has a ready pod.
     DaemonSet {
-        /// Its namespace.
+        /// The namespace of the `DaemonSet`.
         namespace: String,
-        /// Its name.
+        /// The name of the `DaemonSet`.
         name: String,
     },
-    /// A ready pod with these labels.
+    /// The init container waits until a pod with these labels is ready.
     Pod {
-        /// Its namespace.
+        /// The namespace of the pod.
         namespace: String,
-        /// The required labels.
+        /// The labels that the pod must have.
         labels: BTreeMap<String, String>,
-        /// Whether it must be on the same node.
+        /// Whether the pod must be on the same node as the waiting pod.
         same_node: bool,
     },
 }
@@ -66,7 +68,7 @@ struct JobEntry {
     namespace: String,
 }
 
-/// Returns the dependencies of the running init container, if it is kubernetes-entrypoint.
+/// Returns the dependencies that the running init container waits for, if it is kubernetes-entrypoint.
 pub(super) fn of(own_namespace: &str, spec: &Spec, status: &Status) -> Vec<Dependency> {
     let running = status.init_container_statuses.iter().find(|container| container.state.running.is_some());
     let container = running.and_then(|running| spec.init_containers.iter().find(|one| one.name == running.name));
@@ -97,7 +99,7 @@ fn variable<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
     container.env.iter().find(|variable| variable.name == name).map(|variable| variable.value.as_str())
 }
 
-/// Parses `[namespace:]name,…`.
+/// Parses a list of names `[namespace:]name,…` into pairs of namespace and name.
 fn names<'a>(own_namespace: &'a str, text: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
     text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(move |entry| {
         let (namespace, name) = entry.split_once(':').unwrap_or((own_namespace, entry));
@@ -105,7 +107,7 @@ fn names<'a>(own_namespace: &'a str, text: &'a str) -> impl Iterator<Item = (Str
     })
 }
 
-/// Parses a list. An invalid list is ignored, because the container logs the error itself.
+/// Parses a list in JSON. An invalid list is ignored, because kubernetes-entrypoint logs the error itself.
 fn list<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The required fields of pods.
+//! The fields of pods that osdpl reads, as the API server writes them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{Mount, MountKind};
 
-/// The required fields of `spec`.
+/// The fields of a pod's `spec` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Spec {
@@ -28,7 +28,7 @@ pub(super) struct Volume {
     projected: Option<Projected>,
 }
 
-/// A part of a projected volume.
+/// A source of a projected volume.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Source {
@@ -72,14 +72,14 @@ pub(super) struct Variable {
     pub(super) value: String,
 }
 
-/// Omits the value, because it may be a password.
+/// Shows only the name of the variable, because its value may be a password.
 impl fmt::Debug for Variable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.name)
     }
 }
 
-/// The required fields of `status`.
+/// The fields of a pod's `status` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Status {
@@ -158,7 +158,7 @@ fn mounts(secret: Option<&Named>, config_map: Option<&Named>) -> impl Iterator<I
 }
 
 impl Spec {
-    /// Returns the Secrets and ConfigMaps that the pod needs to start.
+    /// Returns the Secrets and ConfigMaps that the pod mounts and without which it can't start.
     pub(super) fn mounts(&self) -> Vec<Mount> {
         let mut mounts: Vec<Mount> = self.volumes.iter().flat_map(Volume::mounts).collect();
         mounts.sort();
@@ -181,7 +181,8 @@ impl Status {
         self.condition("Ready").is_some_and(|condition| condition.status == "True")
     }
 
-    /// Whether the pod was ready. A pod that was never ready has `Ready=False` since before its containers started.
+    /// Whether the pod was ready after its containers started. If it never was, its condition `Ready` is older than its
+    /// running containers.
     pub(super) fn was_ready(&self) -> bool {
         let since = self.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         let started =
