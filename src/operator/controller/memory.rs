@@ -26,8 +26,8 @@ pub(super) struct Memory {
     /// The outcomes of finished helm processes whose records could not be read since. A restart lists the records
     /// again.
     pub(super) unread: Vec<Outcome>,
-    /// The input digests of running helm processes, which no record may contain yet. helm ends with the operator, so
-    /// that a restart loses nothing.
+    /// The input digests of running helm processes, kept because helm may not have written their records yet. helm ends
+    /// with the operator, so that a restart loses nothing.
     pub(super) started: BTreeMap<ReleaseKey, String>,
     /// The uninstalled releases whose Jobs osdpl has not deleted yet. After a restart the Jobs remain until the cloud
     /// is deleted.

@@ -20,7 +20,7 @@ pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount
 /// The inputs that decide which kubeconfig helm uses. The caller reads them from the environment once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// `KUBECONFIG` or the flag of that name. Passed on unchanged.
+    /// The path in `KUBECONFIG` or the flag of that name. helm gets it unchanged.
     pub given: Option<PathBuf>,
     /// `KUBERNETES_SERVICE_HOST`, which is set in a pod.
     pub host: Option<String>,
@@ -50,7 +50,7 @@ impl Environment {
 /// `.kube/config`.
 ///
 /// # Errors
-/// If there is none of the three, or the generated one cannot be written.
+/// If none of these three kubeconfigs exists, or the one for the service account cannot be written.
 pub fn find_kubeconfig(surroundings: &Environment, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
     if let Some(given) = &surroundings.given {
         return Ok(given.clone());

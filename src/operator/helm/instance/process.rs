@@ -7,7 +7,9 @@ use std::path::Path;
 
 use super::super::Error;
 
-/// Returns the identity of machine, boot and pid namespace. The same process id elsewhere is another process.
+/// Returns an identifier of the machine, its boot and the pid namespace.
+///
+/// A process id identifies a process only together with it.
 pub(super) fn host(proc: &Path) -> Result<String, Error> {
     let read = |path: std::path::PathBuf| {
         std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })

@@ -1,17 +1,17 @@
-//! Counters of the Runner for metrics.
+//! Counts helm processes and their outcomes for metrics.
 
 use std::collections::BTreeMap;
 
 use super::super::{Exit, Outcome, Verb};
 
-/// Counters per verb, since the process started.
+/// The counters of helm processes since the operator started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counters {
     /// The counters of each verb.
     pub verbs: BTreeMap<Verb, VerbCounters>,
 }
 
-/// Counters of one verb.
+/// The counters of helm processes with one verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct VerbCounters {
     /// Processes started, including those that are running.
