@@ -1,7 +1,7 @@
 //! The thread that starts helm processes.
 //!
-//! A helm process gets a signal from the kernel when its parent ends (see [`exec`](super::exec)). The kernel takes the
-//! *thread* that forked for the parent, not the process. The worker threads of a runtime come and go, and the end of one
+//! A helm process gets a signal from the kernel when its parent ends (see [`exec`](super::exec)). For the kernel, the
+//! parent is the *thread* that forked, not the process. The worker threads of a runtime come and go, and the end of one
 //! would end a helm process. The thread of this module lives as long as the Runner.
 
 use std::io;
