@@ -154,7 +154,7 @@ mod tests {
         let mut state = State::default();
         assert!(!state.apply(Ok(watcher::Event::Init)));
         assert!(state.apply(Ok(watcher::Event::InitApply(map("a", "1")))));
-        assert!(state.apply(Ok(watcher::Event::InitDone)), "the first list is complete");
+        assert!(state.apply(Ok(watcher::Event::InitDone)), "the first complete list triggers a pass");
         assert!(!state.apply(Ok(watcher::Event::Apply(map("a", "1")))), "the content of the addition is the same");
         assert!(state.apply(Ok(watcher::Event::Apply(map("a", "2")))));
         assert!(state.apply(Ok(watcher::Event::Apply(map("b", "1")))));
@@ -182,7 +182,7 @@ mod tests {
         state.apply(Ok(watcher::Event::InitDone));
         for error in [Err(watcher::Error::NoResourceVersion), forbidden()] {
             assert!(!state.apply(error));
-            assert!(state.forbidden.is_none(), "the last list is still used");
+            assert!(state.forbidden.is_none(), "after an error, the additions of the last list stay in use");
             assert_eq!(names(&state), ["a"]);
         }
     }

@@ -1,4 +1,4 @@
-//! Labels on release records: adoption sets them, `unmanage` removes them.
+//! Writes osdpl's labels on release records: adoption sets them, unmanage removes them.
 
 use std::collections::BTreeMap;
 

@@ -54,7 +54,7 @@ impl Cluster {
                 Some(Ok(objects)) => objects,
                 // A record that can't be decoded is labelled as cleaned up as well: a retry could not decode it either.
                 Some(Err(problem)) => {
-                    tracing::warn!(release = %key, problem, "can't clean up after a failed revision");
+                    tracing::warn!(release = %key, problem, "can't decode the record of a failed revision to clean up");
                     continue;
                 }
             };
@@ -152,7 +152,7 @@ impl Cluster {
         failed.map_or(Ok(deleted), Err)
     }
 
-    /// Labels a failed record as cleaned up.
+    /// Labels the record of a failed revision as cleaned up, so that no later pass cleans up after the revision.
     ///
     /// # Errors
     /// If a request to the API server fails.

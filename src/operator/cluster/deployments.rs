@@ -1,4 +1,4 @@
-//! Writes of `OpenStackDeployment`s: finalizer, annotations, status and events.
+//! Writes to `OpenStackDeployment`s: finalizer, annotations and status, and the events about them.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl Cluster {
         }
     }
 
-    /// Sets annotations, or removes those without a value.
+    /// Sets annotations on the resource; an annotation without a value is removed.
     ///
     /// Returns `false` without a write if someone changed the resource concurrently. The change may concern the same
     /// annotations, and it triggers a pass, which decides anew.
@@ -107,7 +107,11 @@ impl Cluster {
                 secondary: event.subject.map(|subject| related(deployment, subject)),
             };
             if let Err(error) = self.recorder.publish(&event, &deployment.object_ref(&())).await {
-                tracing::warn!(error = osdpl_client::explain(&error), reason = event.reason, "can't record an event");
+                tracing::warn!(
+                    error = osdpl_client::explain(&error),
+                    reason = event.reason,
+                    "can't record an event of the resource"
+                );
             }
         }
     }

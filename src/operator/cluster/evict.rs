@@ -1,4 +1,4 @@
-//! Evictions, which replace pods but respect disruption budgets.
+//! Evicts pods during a rollout, which respects disruption budgets, and sets the update strategy of `DaemonSet`s.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;

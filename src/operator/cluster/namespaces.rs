@@ -1,4 +1,4 @@
-//! Namespaces: creates missing ones, and watches which exist and which are being deleted.
+//! Creates missing namespaces, and watches which namespaces exist and which are being deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};

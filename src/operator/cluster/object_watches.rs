@@ -175,7 +175,7 @@ mod tests {
         let data = Data::from([("key".to_owned(), b"value".to_vec())]);
         let mut state = ObjectState::default();
         assert!(update(&mut state, error()));
-        assert!(matches!(state, ObjectState::Failed(_)), "the object was never read");
+        assert!(matches!(state, ObjectState::Failed(_)), "an error counts as long as the object was never read");
         assert!(!update(&mut state, error()), "the same error again is no change");
         assert!(update(&mut state, Ok(Some(data.clone()))));
         assert!(

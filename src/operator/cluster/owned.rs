@@ -20,7 +20,7 @@ use super::watch::{is_forbidden, spawn_watch};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::observed::ReleaseKey;
 
-/// A kind of object that can be cached.
+/// A kind of objects that this module can cache: Secrets and `ConfigMap`s.
 pub(super) trait OwnedKind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
 {
@@ -131,8 +131,9 @@ fn name<K: OwnedKind>(object: &K) -> ReleaseKey {
     ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Whether an object has a lower resourceVersion. Kubernetes guarantees the order (KEP-5504); a version that is not a
-/// number counts as newer.
+/// Whether `object` has a lower resourceVersion than `than`.
+///
+/// Kubernetes guarantees that the numbers are ordered (KEP-5504). A version that is not a number counts as newer.
 pub(crate) fn is_older<K: ResourceExt>(object: &K, than: &K) -> bool {
     let version = |object: &K| object.resource_version().and_then(|version| version.parse::<u64>().ok());
     version(object).zip(version(than)).is_some_and(|(one, other)| one < other)

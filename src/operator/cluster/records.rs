@@ -1,4 +1,4 @@
-//! Reads of helm's release records, which are Secrets of the type `helm.sh/release.v1`.
+//! Reads helm's release records, which are Secrets of the type `helm.sh/release.v1`.
 //!
 //! osdpl reads these records from the API server and not from a watch, because watches may lag.
 

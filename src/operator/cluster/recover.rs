@@ -41,7 +41,7 @@ impl Cluster {
                     release::mark_secret_failed(secret, "osdpl: the operation was interrupted").map_err(malformed)?;
                 api.replace(&name, &PostParams::default(), &failed)
                     .await
-                    .with_context(|| format!("unlocking {name}"))?;
+                    .with_context(|| format!("unlocking release record {name}"))?;
                 Ok("marked the record as failed")
             }
             Recovery::DeleteRecord { .. } => {
@@ -49,7 +49,7 @@ impl Cluster {
                 let preconditions =
                     Preconditions { resource_version: secret.metadata.resource_version, uid: secret.metadata.uid };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-                ignore_missing(api.delete(&name, &params).await, || format!("deleting record {name}"))?;
+                ignore_missing(api.delete(&name, &params).await, || format!("deleting release record {name}"))?;
                 Ok("deleted the record of an interrupted install")
             }
         }

@@ -286,7 +286,7 @@ impl Memory {
 
     /// Remembers that an action was refused, so that later passes retry it and the status reports it.
     fn remember_refusal(&mut self, planned: &Planned, message: String, evicted_nodes: &[String]) {
-        tracing::warn!(action = %planned.action, message, "the action was refused; osdpl retries it");
+        tracing::warn!(action = %planned.action, message, "the action was refused; osdpl retries it later");
         let id = planned.action.id();
         let before = self.kept.refused.get(&id);
         let delay = match &planned.action {

@@ -68,7 +68,7 @@ struct Validation {
 }
 
 impl CatalogHandle {
-    /// Creates a handle for the operator's own catalogue, and the folder that it was read from.
+    /// Creates a handle with the operator's own catalogue; `folder` is where it was read from.
     pub fn new(own: Catalog, folder: Option<PathBuf>) -> Self {
         let own = Arc::new(own);
         let current = Current {
@@ -82,12 +82,12 @@ impl CatalogHandle {
         Self { folder, own, current: Mutex::new(current), validation: Mutex::default() }
     }
 
-    /// The current catalogue.
+    /// Returns the catalogue that passes use now.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.current().catalog)
     }
 
-    /// The findings about additions.
+    /// Returns the findings about additions.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let current = self.current();
         current.unknown.iter().chain(&current.findings).cloned().collect()
@@ -246,7 +246,7 @@ fn catalog_warning(message: &str) -> Finding {
 }
 
 impl Context {
-    /// The current catalogue.
+    /// Returns the catalogue that passes use now.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.catalog()
     }

@@ -32,7 +32,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct ReadyChart {
     /// The path of the packaged chart.
     pub(super) path: PathBuf,
-    /// The CRDs in its `crds/` folder.
+    /// The CRDs in the chart's `crds/` folder.
     crds: Crds,
     info: ChartInfo,
 }
@@ -199,7 +199,7 @@ impl Shared {
     async fn read_chart(&self, name: &str, request: &StoreRequest) -> State {
         let reading = async {
             let chart = self.store.obtain(request).await?;
-            // Reading an archive blocks the thread for a while.
+            // Reading an archive would block the thread of other tasks for a while.
             let read = tokio::task::spawn_blocking(move || read_contents(&chart)).await;
             read.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
         };

@@ -37,7 +37,7 @@ use osdpl_decide::{
 };
 use osdpl_values::{Path, Values};
 
-/// The plan that the operator would make now, and its inputs.
+/// The plan that the operator would make now, and the data that it was made from.
 pub struct Preview {
     /// The spec, corrected by the releases that exist.
     pub spec: OpenStackDeploymentSpec,
@@ -81,10 +81,10 @@ pub struct Preview {
 
 /// Returns the plan for `deployment`, which may be a changed version of the stored resource `live`.
 ///
-/// Without `charts`, their digests are those in the status.
+/// Without `charts`, the digests of the charts are taken from the status.
 ///
 /// # Errors
-/// When the API server cannot be reached, or refuses reads that a plan requires; the message names each of them.
+/// If the API server cannot be reached, or refuses reads that a plan requires; the message names each of them.
 pub async fn preview(
     client: &Client,
     catalog: &Arc<Catalog>,

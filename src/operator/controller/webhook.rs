@@ -27,7 +27,8 @@ impl Context {
     /// These are the cached nodes and storage classes and, if the spec names networks, the networks of Services, which
     /// are read. Facts that are not known yet are left out.
     pub async fn cluster_info_for(&self, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> ClusterInfo {
-        // An incomplete list of nodes would cause wrong findings.
+        // Before the first lists are complete, nothing is returned: an incomplete list of nodes would cause wrong
+        // findings.
         if self.tasks.ready().now_or_never().is_none() {
             return ClusterInfo::default();
         }

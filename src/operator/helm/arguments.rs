@@ -1,4 +1,4 @@
-//! The command lines of helm.
+//! Makes the command lines of `helm upgrade --install` and `helm uninstall`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -129,7 +129,7 @@ pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str>
 }
 
 impl Upgrade {
-    /// Returns the arguments after the program's name.
+    /// Returns helm's arguments for this upgrade, without the program's name.
     ///
     /// helm stores `attempt` as a label when it creates the record, so even a pending record names the operator process
     /// that made it.
@@ -182,7 +182,7 @@ impl Upgrade {
 }
 
 impl Uninstall {
-    /// Returns the arguments after the program's name.
+    /// Returns helm's arguments for this uninstall, without the program's name.
     ///
     /// `--ignore-not-found` is not used: with it, helm treats every failure to read the history, even a missing
     /// permission, as a deleted release, and reports success.

@@ -95,7 +95,7 @@ impl Outcome {
 /// The process to run, and its limits.
 pub(super) struct Run {
     pub(super) command: Command,
-    /// The input for stdin.
+    /// The bytes that the process reads from stdin; `None` for an empty stdin.
     pub(super) input: Option<Vec<u8>>,
     pub(super) deadline: Duration,
     pub(super) grace: Duration,

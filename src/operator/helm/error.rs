@@ -29,7 +29,7 @@ pub enum Error {
     NotHelm {
         /// The path of the program.
         path: PathBuf,
-        /// The first line of its output.
+        /// The first line of the program's output.
         output: String,
     },
     /// The program is a helm version with an unsupported command line.
@@ -70,7 +70,7 @@ pub enum Error {
     /// `exec-helm` was called without a program.
     #[error("exec-helm is internal: it needs the parent's process id, a program and its arguments")]
     NothingToExec,
-    /// The kernel rejected the parent death signal.
+    /// The kernel rejected the request to signal helm when the operator ends.
     #[error("cannot make helm end with the operator: {why}; helm was not started")]
     ParentDeathSignal {
         /// The error of the operating system.
@@ -82,7 +82,7 @@ pub enum Error {
         /// The operator's process id.
         parent: u32,
     },
-    /// Information about a process cannot be read.
+    /// A file about a process in `/proc` cannot be read.
     #[error("cannot read {path:?}: {why}; the operator derives its identity from it, so /proc must be mounted")]
     Proc {
         /// The file under `/proc`.

@@ -1,8 +1,8 @@
 //! Provides the kubeconfig for helm.
 //!
-//! helm must not read the pod's environment (`KUBE*` variables are dropped), and a copied token would expire, as the
-//! kubelet rotates it about every hour. So the generated kubeconfig refers to the token's *file*, which client-go reads
-//! again when needed.
+//! In a pod, osdpl generates a kubeconfig, because helm does not get the pod's `KUBE*` variables. The kubelet replaces
+//! the token about every hour, and a copied token would expire. So the kubeconfig refers to the token's *file*, which
+//! client-go reads again when needed.
 
 #![allow(clippy::disallowed_methods, reason = "writes the kubeconfig for helm")]
 

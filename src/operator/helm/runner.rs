@@ -90,7 +90,7 @@ impl Runner {
     /// # Errors
     /// The error says why the job was not started. The Runner does not keep the job for later.
     pub fn start(&self, job: Job) -> Result<Attempt, JobRejection> {
-        // The values are serialised before the lock is taken. The value tree is dropped early, as it can be large.
+        // The values are serialised before the lock is taken, because that takes a while for a large value tree.
         let (input, inputs) = match &job.operation {
             Operation::Upgrade(upgrade) => (Some(document(&upgrade.values)?), Some(upgrade.inputs.clone())),
             Operation::Uninstall(_) => (None, None),

@@ -48,7 +48,7 @@ const FETCHES: usize = 4;
 /// The drift found, by release.
 type Found = BTreeMap<ReleaseKey, ObservedDrift>;
 
-/// The drift task.
+/// What the drift task needs: the client, the settings, and the releases to watch.
 #[derive(Clone)]
 pub(super) struct DriftTask {
     pub(super) client: Client,

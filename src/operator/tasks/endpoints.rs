@@ -53,7 +53,8 @@ pub(super) type Wanted = BTreeMap<ReleaseKey, Target>;
 /// The results of the latest probes, by release.
 pub(super) type Found = BTreeMap<ReleaseKey, EndpointProbe>;
 
-/// Starts the task, unless probes are disabled; returns the sender of the targets and the receiver of the results.
+/// Starts the endpoints task, unless probes are disabled; returns the sender of the targets and the receiver of the
+/// results.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     probing: Option<&Probing>,

@@ -1,8 +1,8 @@
 //! Queries Nova about its hosts: which are new, and which have lost their node. Deletes hosts on behalf of `apply`.
 //!
 //! Reconcile sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response. The task runs a
-//! changed query immediately. It repeats an unchanged query only if Nova did not respond, or if its hosts do not match the
-//! nodes yet.
+//! changed query immediately. It repeats an unchanged query only if Nova did not respond, or if Nova's hosts do not
+//! match the nodes yet.
 //!
 //! A query only reads. The task deletes hosts after `apply` has executed the action that names their nodes
 //! ([`crate::tasks::Tasks::forget_hosts`]), because this takes several requests to Nova and Neutron and many attempts:
@@ -33,7 +33,8 @@ const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 /// The longest pause while Nova cannot be queried, or keeps a host that the user wants deleted.
 const RETRY_PAUSE: Duration = Duration::from_mins(11);
 
-/// Starts the task, unless API access is disabled; returns the sender of queries and the receiver of observations.
+/// Starts the hosts task, unless API access is disabled; returns the sender of queries and the receiver of
+/// observations.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     api_access: Option<&HttpConfig>,
@@ -108,7 +109,7 @@ async fn query_and_forget(client: &OpenStackClient, query: &HostQuery) -> Result
     Ok(response)
 }
 
-/// Queries Nova about its hosts. This only reads.
+/// Queries Nova about its hosts. Nothing is written.
 async fn query_hosts(client: &OpenStackClient, query: &HostQuery) -> Result<Hosts, Error> {
     let services = client.call(&query.access, &nova::services()).await?.services;
     let hypervisors = client.hypervisors(&query.access).await?;

@@ -1,4 +1,4 @@
-//! Kubernetes objects reduced to the few fields in use.
+//! Kubernetes objects reduced to the few fields that osdpl uses.
 //!
 //! A pod is some 10 KB of JSON, of which 300 bytes are used. Undeclared fields are skipped during parsing, without
 //! being allocated: above all `managedFields` and foreign annotations, which make up most of an object's metadata.
@@ -49,7 +49,7 @@ pub(super) trait Part: Clone + Default + DeserializeOwned + Send + Sync + 'stati
 
 impl<T: Clone + Default + DeserializeOwned + Send + Sync + 'static> Part for T {}
 
-/// An object reduced to the fields in use.
+/// A Kubernetes object reduced to the fields that osdpl uses.
 #[derive(Clone, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Partial<K: Kind> {
@@ -109,7 +109,7 @@ impl<K: Kind> Resource for Partial<K> {
     }
 }
 
-/// Parses only the metadata fields in use.
+/// Parses the metadata fields that osdpl uses, and skips all others.
 fn reduce_metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let reduced = ReducedMetadata::deserialize(deserializer)?;
     Ok(ObjectMeta {

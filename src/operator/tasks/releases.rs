@@ -54,7 +54,8 @@ impl Shared {
     }
 }
 
-/// Starts the watches and the task; returns the receiver of the result, which is `None` until all records were read.
+/// Starts the watches on records and the releases task; returns the receiver of the result, which is `None` until all
+/// records were read.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,

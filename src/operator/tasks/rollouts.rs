@@ -52,7 +52,8 @@ struct Watched {
     watches: JoinSet<()>,
 }
 
-/// Starts the task; returns the sender of the components to watch, and the receiver of their pods and revisions.
+/// Starts the rollouts task; returns the sender of the components to watch, and the receiver of their pods and
+/// revisions.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,

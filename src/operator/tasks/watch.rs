@@ -28,9 +28,9 @@ const UNPROCESSABLE: u16 = 422;
 /// The namespaces to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All namespaces: one watch per kind.
+    /// All namespaces, with one watch for each kind.
     All,
-    /// These namespaces: one watch per kind in each.
+    /// Only these namespaces, with one watch for each kind in each namespace.
     Namespaces(Vec<String>),
 }
 

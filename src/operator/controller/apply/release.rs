@@ -24,7 +24,7 @@ use osdpl_decide::Plan;
 /// The deadline of a helm process, as a multiple of the timeout of a single hook.
 const DEADLINE_HOOKS: u32 = 8;
 
-/// The timeout of an uninstall for the deletion of the objects, and for each hook.
+/// How long `helm uninstall` may take to delete the objects of a release, and how long each hook may take.
 const UNINSTALL_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The action that a plan takes for one release.

@@ -13,7 +13,7 @@ use osdpl_core::observed::{EndpointProbe, Liveness, Observed, ReleaseKey, Runnin
 use osdpl_core::release::{Status, Verb};
 use osdpl_decide::{Assumed, Crds, Snapshot};
 
-/// The sources of assumptions.
+/// What the assumptions are made from: the stored resource with its status, the catalogue, and charts.
 pub(super) struct Assumptions<'a> {
     /// The resource in the cluster; `None` if it does not exist yet.
     pub(super) live: Option<&'a OpenStackDeployment>,

@@ -14,13 +14,13 @@ pub(crate) struct Counters {
 /// The counters of helm processes with one verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct VerbCounters {
-    /// Processes started, including those that are running.
+    /// The number of processes that were started, including those that still run.
     pub started: u64,
-    /// Processes that succeeded.
+    /// The number of processes that succeeded.
     pub succeeded: u64,
-    /// Processes that failed.
+    /// The number of processes that failed.
     pub failed: u64,
-    /// Processes that the operator stopped.
+    /// The number of processes that the operator stopped.
     pub stopped: u64,
     /// The total run time of ended processes, in seconds.
     pub seconds: f64,

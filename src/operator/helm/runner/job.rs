@@ -38,7 +38,7 @@ impl Default for Config {
 pub struct Job {
     /// The release.
     pub release: ReleaseKey,
-    /// The operation.
+    /// The operation that helm executes: an upgrade or an uninstall.
     pub operation: Operation,
     /// The revision that an upgrade makes (the newest + 1), or the newest revision that an uninstall removes.
     pub revision: u32,

@@ -24,7 +24,7 @@ pub(super) struct Suspect {
 }
 
 impl Store {
-    /// Adds a cache for one watch of a kind.
+    /// Adds a cache for the watch number `index` of a kind.
     pub(super) fn add(&mut self, kind: &'static Kind, index: usize) {
         let caches = self.0.entry(kind).or_default();
         caches.resize_with(caches.len().max(index + 1), WatchCache::default);

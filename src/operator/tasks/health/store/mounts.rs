@@ -34,7 +34,7 @@ pub(super) fn has_mounts(pods: &Pods<'_>) -> bool {
 }
 
 impl Store {
-    /// Counts a round for the pod that represents each owner, and returns the pods whose mounts to check now.
+    /// Counts a round for one pod of each workload and Job, and returns the pods whose mounts to check now.
     pub(in crate::tasks::health) fn due_mount_queries(&mut self) -> Vec<MountQuery> {
         let pods = self.pods_by_owner();
         let first = pods.iter().filter_map(|(owner, pods)| Some((owner.0, *pods.first()?)));

@@ -44,7 +44,8 @@ impl Store {
         workloads.chain(jobs).chain(claims.map(|claim| subject(CLAIM, &claim.namespace, &claim.name))).collect()
     }
 
-    /// Counts a round for each object, and returns those to query events of now.
+    /// Counts a round for each object that waits without an explanation, and returns the objects whose events to query
+    /// now.
     pub(in crate::tasks::health) fn due_event_queries(&mut self) -> Vec<Subject> {
         let mut previous = std::mem::take(&mut self.event_checks);
         let mut due = Vec::new();
