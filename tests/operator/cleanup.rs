@@ -187,7 +187,7 @@ fn retries_an_unrenderable_chart_only_with_new_inputs() {
             })
             .await;
         let child = cloud.child(RELEASE);
-        assert!(child.message.contains("not retried until they or the chart change"), "{}", child.message);
+        assert!(child.message.contains("does not retry until the values or the chart change"), "{}", child.message);
         assert_eq!((child.status.as_str(), child.revision), ("absent", None));
         assert_eq!(cloud.condition("Stalled").unwrap().status, "True", "retries do not fix it");
         assert_eq!(cloud.condition("Reconciling").unwrap().status, "False");

@@ -1,4 +1,4 @@
-//! `ConfigMap`s that add files to the catalogue, kept by one watch over all namespaces.
+//! Caches the additions: `ConfigMap`s that add files to the catalogue. One watch covers all namespaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,21 +13,21 @@ use tokio_util::task::AbortOnDropHandle;
 use super::watch::{is_forbidden, spawn_watch};
 use osdpl_core::catalog::{Addition, LABEL};
 
-/// Namespace and name.
+/// The namespace and name of a `ConfigMap`.
 type Name = (String, String);
 
 #[derive(Default)]
 struct State {
     additions: BTreeMap<Name, Addition>,
-    /// The names in the list that is being received.
+    /// The names that the API server has sent so far for the list that is in progress.
     listed: BTreeSet<Name>,
-    /// Whether a list was complete once, or was forbidden.
+    /// Whether the first list was complete, or the API server forbade it. Passes wait until then.
     is_known: bool,
-    /// The API server's message if `ConfigMap`s can't be listed and never were.
+    /// The message with which the API server forbade the list; `None` once a list was complete.
     forbidden: Option<String>,
 }
 
-/// The watch on additions.
+/// The watch on additions, and the additions that it has reported.
 pub(super) struct Additions {
     state: Arc<Mutex<State>>,
     is_known: watch::Receiver<bool>,
@@ -35,7 +35,7 @@ pub(super) struct Additions {
 }
 
 impl Additions {
-    /// Starts the watch; `trigger` is notified if the content of an addition changes.
+    /// Starts the watch. If the content of an addition changes, it notifies `trigger`, which triggers a pass.
     pub(super) fn new(client: Client, trigger: Arc<Notify>) -> Self {
         let state = Arc::<Mutex<State>>::default();
         let shared = Arc::clone(&state);
@@ -52,27 +52,27 @@ impl Additions {
 }
 
 impl Additions {
-    /// Waits until all additions were listed once, or the list was forbidden.
+    /// Waits until the first list of additions was complete, or the API server forbade it.
     pub(super) async fn wait_until_known(&self) {
-        // The sender lives as long as the task, and the task as long as `self`.
+        // Waiting can't fail: the sender lives as long as the watch's task, and that task as long as `self`.
         let _ = self.is_known.clone().wait_for(|is_known| *is_known).await;
     }
 
-    /// Returns the additions in a namespace; `None` until they were listed.
+    /// Returns the additions in a namespace; `None` until they were listed or the API server forbade the list.
     pub(super) fn of_namespace(&self, namespace: &str) -> Option<Vec<Addition>> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let in_namespace = state.additions.iter().filter(|((other, _), _)| other == namespace);
         state.is_known.then(|| in_namespace.map(|(_, addition)| addition.clone()).collect())
     }
 
-    /// Returns the API server's message if additions can't be listed.
+    /// Returns the message with which the API server forbade the list of additions, if it did.
     pub(super) fn forbidden(&self) -> Option<String> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).forbidden.clone()
     }
 }
 
 impl State {
-    /// Applies an event of the watch; returns whether something changed.
+    /// Applies an event of the watch; returns whether the known additions changed, which triggers a pass.
     fn apply(&mut self, event: Result<watcher::Event<ConfigMap>, watcher::Error>) -> bool {
         match event {
             Ok(watcher::Event::Init) => {
@@ -93,8 +93,9 @@ impl State {
             Ok(watcher::Event::Apply(map)) => self.put(&map),
             Ok(watcher::Event::Delete(map)) => self.additions.remove(&name(&map)).is_some(),
             Err(error) => {
-                tracing::warn!(%error, "can't watch the ConfigMaps that add to the catalogue");
-                // Other errors are retried while passes wait: without an addition, releases would lose their values.
+                tracing::warn!(%error, "can't watch the ConfigMaps that add to the catalogue; retrying");
+                // Only a forbidden list ends the wait of passes. After other errors passes keep waiting while the watch
+                // retries: a pass without the additions would remove their values from releases.
                 let is_first = is_forbidden(&error) && !self.is_known;
                 if is_first {
                     (self.is_known, self.forbidden) = (true, Some(error.to_string()));
@@ -127,7 +128,7 @@ pub fn read_addition(map: &ConfigMap) -> Addition {
 /// Lists the additions in a namespace, without a watch.
 ///
 /// # Errors
-/// When the API server refuses.
+/// If a request to the API server fails.
 pub async fn list_additions(client: &Client, namespace: &str) -> Result<Vec<Addition>, kube::Error> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let maps = api.list(&ListParams::default().labels(&selector())).await?;
@@ -153,8 +154,8 @@ mod tests {
         let mut state = State::default();
         assert!(!state.apply(Ok(watcher::Event::Init)));
         assert!(state.apply(Ok(watcher::Event::InitApply(map("a", "1")))));
-        assert!(state.apply(Ok(watcher::Event::InitDone)), "the first list is complete");
-        assert!(!state.apply(Ok(watcher::Event::Apply(map("a", "1")))), "only the data matters");
+        assert!(state.apply(Ok(watcher::Event::InitDone)), "the first complete list triggers a pass");
+        assert!(!state.apply(Ok(watcher::Event::Apply(map("a", "1")))), "the content of the addition is the same");
         assert!(state.apply(Ok(watcher::Event::Apply(map("a", "2")))));
         assert!(state.apply(Ok(watcher::Event::Apply(map("b", "1")))));
         for event in [watcher::Event::Init, watcher::Event::InitApply(map("b", "1"))] {
@@ -175,13 +176,13 @@ mod tests {
     fn interrupted_watch_keeps_the_additions() {
         let mut state = State::default();
         assert!(!state.apply(Err(watcher::Error::NoResourceVersion)));
-        assert!(!state.is_known, "it is retried");
+        assert!(!state.is_known, "the watch retries after this error, so the list may still arrive");
         state.apply(Ok(watcher::Event::Init));
         state.apply(Ok(watcher::Event::InitApply(map("a", "1"))));
         state.apply(Ok(watcher::Event::InitDone));
         for error in [Err(watcher::Error::NoResourceVersion), forbidden()] {
             assert!(!state.apply(error));
-            assert!(state.forbidden.is_none(), "the last list is still used");
+            assert!(state.forbidden.is_none(), "after an error, the additions of the last list stay in use");
             assert_eq!(names(&state), ["a"]);
         }
     }
@@ -192,11 +193,11 @@ mod tests {
         assert!(state.apply(forbidden()) && state.is_known);
         let message = state.forbidden.as_ref();
         assert!(message.is_some_and(|message| message.contains("configmaps is forbidden")), "{message:?}");
-        assert!(!state.apply(forbidden()), "it is reported once");
+        assert!(!state.apply(forbidden()), "a repeated refusal triggers no second pass");
         state.apply(Ok(watcher::Event::Init));
         assert!(
             state.apply(Ok(watcher::Event::InitDone)) && state.forbidden.is_none(),
-            "an empty list is a change, because it was not known before"
+            "the first complete list triggers a pass, even if it is empty"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Labels on release records: adoption sets them, `unmanage` removes them.
+//! Writes osdpl's labels on release records: adoption sets them, unmanage removes them.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,20 @@ use osdpl_core::release::{self, Object, Objects};
 /// The prefix of all labels of osdpl.
 const LABEL_PREFIX: &str = "osdpl.dev/";
 
-/// The number of objects that are checked for another controller. Flux and Argo CD mark every object.
+/// How many objects of a release are checked for marks of another controller. A few suffice, because Flux and Argo CD
+/// mark every object.
 const MAX_CHECKED: usize = 4;
 
-/// The kinds of objects that are checked, in this order. Objects of these kinds belong to one release only.
+/// The kinds of objects that are checked for marks of another controller, in this order.
+///
+/// Objects of these kinds belong to one release only.
 const CHECKED_KINDS: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "Service", "ConfigMap"];
 
 impl Reader {
-    /// Returns which other controller manages a release with these objects, and what to do about it.
+    /// Returns which other controller, such as Flux, manages the release with these objects, and what to do about it.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub async fn other_owner(&self, key: &ReleaseKey, objects: &Objects) -> Result<Option<String>, Error> {
         let rank = |object: &Object| CHECKED_KINDS.iter().position(|kind| *kind == object.kind);
         let mut checked: Vec<&Object> = objects.manifest.iter().filter(|object| rank(object).is_some()).collect();
@@ -53,10 +56,10 @@ impl Reader {
 impl Cluster {
     /// Removes our labels from all records of a release; returns the number of changed records.
     ///
-    /// helm copies labels from revision to revision, so that a rollback would restore labels of an old record.
+    /// Old records are included, because a rollback by helm would copy their labels to the new revision.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn unlabel_records(&self, key: &ReleaseKey) -> Result<usize, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
@@ -81,10 +84,11 @@ impl Cluster {
 
     /// Sets labels on the record of a deployed revision; a label without a value is removed.
     ///
-    /// Returns `false` without a write if it is not the newest revision, or was changed concurrently.
+    /// Returns `false` without a write if the revision is not the newest one or not deployed, or if someone changed the
+    /// record concurrently.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn label_record(
         &self,
         key: &ReleaseKey,

@@ -1,4 +1,4 @@
-//! Cleanup after failed revisions of a release: deletes the objects that only they created.
+//! Cleanup after failed revisions of a release: deletes the objects that only these revisions contain.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -13,7 +13,7 @@ use super::{Cluster, Error, ErrorContext};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, CLEANED_UP_LABEL, Cleanup, Object, Objects};
 
-/// An existing object that helm created for a failed revision of a release and that its newest revision lacks.
+/// An object in the cluster that helm created for a failed revision, and that no kept revision of the release contains.
 struct Leftover {
     api: Api<DynamicObject>,
     object: Object,
@@ -24,12 +24,12 @@ struct Leftover {
 impl Cluster {
     /// Deletes the leftovers of a release, labels its failed records as cleaned up, and returns the deleted objects.
     ///
-    /// Objects that one of the `others` contains (releases of osdpl, with their revisions) are kept. Nothing is done if
-    /// there is a newer revision than the cleanup was planned for.
+    /// `others` are other releases of osdpl, each with a revision: an object that such a revision contains is kept. If
+    /// helm has made a newer revision since the cleanup was planned, this function does nothing.
     ///
     /// # Errors
-    /// When a record that names objects to keep can't be read, or the API server refuses. Objects that could be deleted
-    /// are deleted, but no record is labelled.
+    /// If a record that names objects to keep can't be read, or a request to the API server fails. Some leftovers may
+    /// be deleted then. No record is labelled as cleaned up, so that the cleanup is retried.
     pub(crate) async fn clean_up(
         &self,
         key: &ReleaseKey,
@@ -52,9 +52,9 @@ impl Cluster {
             let failed = match self.recorded_objects(key, *revision).await? {
                 None => continue,
                 Some(Ok(objects)) => objects,
-                // The record is labelled nevertheless: a retry would not help.
+                // A record that can't be decoded is labelled as cleaned up as well: a retry could not decode it either.
                 Some(Err(problem)) => {
-                    tracing::warn!(release = %key, problem, "can't clean up after a failed revision");
+                    tracing::warn!(release = %key, problem, "can't decode the record of a failed revision to clean up");
                     continue;
                 }
             };
@@ -77,7 +77,7 @@ impl Cluster {
         }
     }
 
-    /// Returns an object as a leftover if it exists and is one.
+    /// Looks up an orphaned object in the cluster; `None` if it does not exist, or may not be deleted.
     async fn find_leftover(
         &self,
         key: &ReleaseKey,
@@ -114,7 +114,9 @@ impl Cluster {
         }
     }
 
-    /// Deletes leftovers that no other release contains. An error for one does not keep the rest.
+    /// Deletes the leftovers that no other release contains, and returns them.
+    ///
+    /// A failed deletion does not stop the deletion of the remaining leftovers; the last error is returned.
     async fn delete_leftovers(
         &self,
         key: &ReleaseKey,
@@ -124,7 +126,7 @@ impl Cluster {
         let mut deleted = Vec::new();
         let mut failed = None;
         let mut of_others = Vec::new();
-        // Leftovers are rare, so that the records of other releases are read only if there are some.
+        // The records of other releases are read only if there are leftovers, because these are rare.
         for (other, revision) in others.iter().filter(|_| !leftovers.is_empty()) {
             match self.recorded_objects(other, *revision).await? {
                 Some(Ok(objects)) => of_others.push((other, objects)),
@@ -150,10 +152,10 @@ impl Cluster {
         failed.map_or(Ok(deleted), Err)
     }
 
-    /// Labels a failed record as cleaned up.
+    /// Labels the record of a failed revision as cleaned up, so that no later pass cleans up after the revision.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn mark_cleaned_up(&self, key: &ReleaseKey, revision: u32) -> Result<(), Error> {
         let name = record_name(key, revision.into());
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);

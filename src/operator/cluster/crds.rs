@@ -1,4 +1,4 @@
-//! `CustomResourceDefinition`s of charts.
+//! Reads and writes the `CustomResourceDefinition`s (CRDs) of charts.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
@@ -14,7 +14,7 @@ impl Reader {
     /// Returns a CRD; `None` if it does not exist.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(super) async fn crd(&self, name: &str) -> Result<Option<CustomResourceDefinition>, Error> {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         api.get_opt(name).await.with_context(|| format!("reading CRD {name}"))
@@ -23,7 +23,7 @@ impl Reader {
     /// Returns the CRDs of an uninstalled release that has the same name as this one, in another namespace.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(super) async fn abandoned_crds(&self, key: &ReleaseKey) -> Result<Vec<AbandonedCrd>, Error> {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let selector = ListParams::default().labels("app.kubernetes.io/managed-by=Helm");
@@ -40,10 +40,10 @@ impl Reader {
 }
 
 impl Cluster {
-    /// Applies a CRD. It is never deleted.
+    /// Applies a CRD of a chart. osdpl never deletes a CRD.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn apply_crd(&self, definition: &CustomResourceDefinition) -> Result<(), Error> {
         let name = definition.name_any();
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
@@ -52,10 +52,10 @@ impl Cluster {
         applied.map(drop).with_context(|| format!("applying CRD {name}"))
     }
 
-    /// Transfers a CRD of an uninstalled release to this one, unless someone changed the CRD since it was read.
+    /// Transfers a CRD from an uninstalled release to `release`, by changing helm's annotation that names the owner.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If the request to the API server fails, for example because someone changed the CRD since it was read.
     pub(crate) async fn transfer_crd(&self, definition: &AbandonedCrd, release: &ReleaseKey) -> Result<(), Error> {
         let AbandonedCrd { name, resource_version, owner } = definition;
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());

@@ -1,4 +1,4 @@
-//! Writes of `OpenStackDeployment`s: finalizer, annotations, status and events.
+//! Writes to `OpenStackDeployment`s: finalizer, annotations and status, and the events about them.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ impl Cluster {
         Api::namespaced(self.client.clone(), &deployment.namespace().unwrap_or_default())
     }
 
-    /// Adds or removes our finalizer if necessary; the resourceVersion guards the write.
+    /// Adds our finalizer to the resource (`present`) or removes it, if necessary.
     ///
     /// # Errors
-    /// When the API server refuses, or someone else changed the resource concurrently.
+    /// If the request to the API server fails, for example because someone else changed the resource concurrently.
     pub(crate) async fn set_finalizer(&self, deployment: &OpenStackDeployment, present: bool) -> Result<(), Error> {
         let mut finalizers = deployment.finalizers().to_vec();
         if finalizers.iter().any(|finalizer| finalizer == FINALIZER) == present {
@@ -40,13 +40,13 @@ impl Cluster {
         }
     }
 
-    /// Sets annotations, or removes those without a value.
+    /// Sets annotations on the resource; an annotation without a value is removed.
     ///
-    /// Returns `false` without a write if the resource was changed concurrently: the annotations may have changed too,
-    /// and the change triggers a pass.
+    /// Returns `false` without a write if someone changed the resource concurrently. The change may concern the same
+    /// annotations, and it triggers a pass, which decides anew.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn annotate(
         &self,
         deployment: &OpenStackDeployment,
@@ -73,7 +73,7 @@ impl Cluster {
     /// written.
     ///
     /// # Errors
-    /// When the API server refuses the status.
+    /// If the write of the status fails.
     pub(crate) async fn publish_status(
         &self,
         deployment: &OpenStackDeployment,
@@ -107,18 +107,22 @@ impl Cluster {
                 secondary: event.subject.map(|subject| related(deployment, subject)),
             };
             if let Err(error) = self.recorder.publish(&event, &deployment.object_ref(&())).await {
-                tracing::warn!(error = osdpl_client::explain(&error), reason = event.reason, "can't record an event");
+                tracing::warn!(
+                    error = osdpl_client::explain(&error),
+                    reason = event.reason,
+                    "can't record an event of the resource"
+                );
             }
         }
     }
 }
 
-/// Returns the related object of an event.
+/// Returns the object that an event concerns, for the event's field `related`.
 ///
-/// The recorder merges events that differ only in their notes; different related objects keep them separate.
+/// The recorder merges events that differ only in their notes; different related objects keep the events separate.
 fn related(deployment: &OpenStackDeployment, subject: Subject) -> ObjectReference {
     let (kind, version, name) = match subject {
-        // The finding about a field can differ between versions of the resource.
+        // The resourceVersion keeps events about the same field in two versions of the resource separate.
         Subject::Field(path) => {
             let resource_version = deployment.resource_version();
             return ObjectReference { field_path: Some(path), resource_version, ..deployment.object_ref(&()) };
@@ -161,12 +165,17 @@ mod tests {
         deployment.metadata.namespace = Some("cloud".into());
         deployment.metadata.resource_version = Some("7".into());
         assert!(!cluster.annotate(&deployment, &[(REPAIR, None)].into()).await.unwrap());
-        assert!(cluster.annotate(&deployment, &BTreeMap::new()).await.unwrap(), "no request is necessary");
+        assert!(
+            cluster.annotate(&deployment, &BTreeMap::new()).await.unwrap(),
+            "without annotations no request is sent"
+        );
         let metadata = json!({"annotations": {REPAIR: null}, "resourceVersion": "7"});
         assert_eq!(*requests.lock().unwrap(), [json!({"metadata": metadata})]);
     }
 
-    /// Records events for each version; returns whether each request created an event, and its note.
+    /// Records the events of each version of the resource.
+    ///
+    /// Returns for each request of the recorder whether it created an event, and the event's note.
     async fn recorded(versions: &[&str], event: impl Fn(&str) -> Vec<status::Event>) -> Vec<(bool, String)> {
         let recorded = Arc::<Mutex<Vec<_>>>::default();
         let requests = Arc::clone(&recorded);

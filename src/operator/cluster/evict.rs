@@ -1,4 +1,4 @@
-//! Evictions, which replace pods but respect disruption budgets.
+//! Evicts pods during a rollout, which respects disruption budgets, and sets the update strategy of `DaemonSet`s.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -11,7 +11,9 @@ use serde_json::json;
 use super::{Cluster, Error, ErrorContext};
 use osdpl_core::rollout::{Eviction, Strategy};
 
-/// The field manager of a `DaemonSet`'s strategy. It owns nothing else; `values/drift.yaml` contains it.
+/// The field manager with which osdpl sets the update strategy of `DaemonSet`s, and nothing else.
+///
+/// `values/drift.yaml` names it as a tolerated writer, so that the strategy does not count as drift.
 const MANAGER: &str = "osdpl-rollout";
 
 /// HTTP's "too many requests", with which the API server reports a disruption budget.
@@ -22,19 +24,19 @@ const TOO_MANY_REQUESTS: u16 = 429;
 pub(crate) enum EvictionResult {
     /// The pod is being deleted, or does not exist any more.
     Evicted,
-    /// A disruption budget does not allow it; contains the message of the API server.
+    /// A disruption budget does not allow the eviction; contains the message of the API server.
     Refused(String),
 }
 
 impl Cluster {
-    /// Evicts a pod, but not another one with its name.
+    /// Evicts the pod with this uid; a newer pod of the same name is not evicted.
     ///
     /// # Errors
-    /// The API server refuses for another reason than a disruption budget.
+    /// If the request to the API server fails for another reason than a disruption budget.
     pub(crate) async fn evict(&self, pod: &Eviction) -> Result<EvictionResult, Error> {
         let Eviction { namespace, name, uid, .. } = pod;
         let api: Api<Pod> = Api::namespaced(self.eviction_client.clone(), namespace);
-        // kube's own `evict` serializes the preconditions with a name that the API server does not know.
+        // kube's own `evict` serializes the preconditions under a name that the API server does not know.
         let preconditions = Preconditions { uid: Some(uid.clone()), ..Preconditions::default() };
         let body = Body {
             metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
@@ -45,11 +47,11 @@ impl Cluster {
             api.create_subresource("eviction", name, &PostParams::default(), &body).await;
         match response {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(EvictionResult::Evicted),
-            // Another pod has its name by now.
+            // The pod is gone, and another pod has its name by now.
             Err(kube::Error::Api(status)) if status.is_conflict() && status.message.contains("UID in precondition") => {
                 Ok(EvictionResult::Evicted)
             }
-            // A disruption budget does not allow it, or there are too many evictions at once.
+            // A disruption budget does not allow the eviction, or too many evictions are requested at once.
             Err(kube::Error::Api(status)) if status.code == TOO_MANY_REQUESTS || status.is_conflict() => {
                 Ok(EvictionResult::Refused(status.message))
             }
@@ -57,15 +59,16 @@ impl Cluster {
         }
     }
 
-    /// Sets the update strategy `OnDelete` of a `DaemonSet`, or removes it again. Returns whether that was possible: a
-    /// strategy that helm or a person has set is not changed.
+    /// Sets the update strategy of a `DaemonSet` to `OnDelete`, or removes this setting again.
+    ///
+    /// Returns `false` without a write if another field manager, such as helm or a person, has set the strategy.
     ///
     /// # Errors
-    /// The API server refuses.
+    /// If the request to the API server fails for another reason than such a conflict.
     pub(crate) async fn set_strategy(&self, desired: &Strategy) -> Result<bool, Error> {
         let Strategy { namespace, name, on_delete, .. } = desired;
         let api: Api<DaemonSet> = Api::namespaced(self.client.clone(), namespace);
-        // A field that is not applied any more gets the default of Kubernetes.
+        // If osdpl no longer applies the field, Kubernetes restores its default, `RollingUpdate`.
         let spec = if *on_delete { json!({"updateStrategy": {"type": "OnDelete"}}) } else { json!({}) };
         let body = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": spec});
         match api.patch(name, &PatchParams::apply(MANAGER), &Patch::Apply(body)).await {
@@ -73,7 +76,7 @@ impl Cluster {
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
             other => other
                 .map(|_| true)
-                .with_context(|| format!("setting how pods of DaemonSet {namespace}/{name} are replaced")),
+                .with_context(|| format!("setting the update strategy of DaemonSet {namespace}/{name}")),
         }
     }
 }

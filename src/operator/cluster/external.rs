@@ -1,4 +1,4 @@
-//! External services: resolves their hosts, and writes their Services and Endpoints.
+//! Resolves the hosts of external services, and writes the Services and Endpoints that publish them.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -14,17 +14,17 @@ use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::desired::ExternalService;
 use osdpl_decide::HOST_ANNOTATION;
 
-/// The timeout for name servers, because a pass waits for them.
+/// The timeout of a lookup of a host. It is short, because a pass waits for the lookup.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns the addresses of a host.
+/// Returns the IP addresses of the host of an external service.
 ///
 /// # Errors
-/// The reason why pods can't reach the host, and what to do.
+/// The error says why pods can't reach the host, and what to do.
 pub(super) async fn resolve_host(host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return match address {
-            // The API server refuses these in Endpoints.
+            // The API server refuses Endpoints with such an address.
             address if address.is_loopback() || address.is_unspecified() || address.is_multicast() => {
                 Err(format!("{host} can't be reached from other hosts; give an address that pods can reach"))
             }
@@ -34,7 +34,7 @@ pub(super) async fn resolve_host(host: &str, port: u16) -> Result<Vec<IpAddr>, S
     let found = tokio::time::timeout(RESOLVE_TIMEOUT, tokio::net::lookup_host((host, port))).await;
     let found = found.map_err(|_| {
         format!(
-            "{host} could not be resolved within {} s, which is retried; or give an IP address",
+            "{host} could not be resolved within {} s: osdpl retries; if this lasts, give an IP address",
             RESOLVE_TIMEOUT.as_secs()
         )
     })?;
@@ -52,7 +52,7 @@ impl Cluster {
     /// Applies the Service of an external service.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn publish_service(&self, deployment: &str, external: &ExternalService) -> Result<(), Error> {
         let ExternalService { service, namespace, .. } = external;
         let spec = json!({"clusterIP": "None", "ports": ports(external)});
@@ -66,7 +66,7 @@ impl Cluster {
     /// Applies the Endpoints of an external service.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn publish_endpoints(
         &self,
         deployment: &str,

@@ -1,4 +1,4 @@
-//! Namespaces: creates missing ones, and watches which exist and which are being deleted.
+//! Creates missing namespaces, and watches which namespaces exist and which are being deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +15,12 @@ use super::watch::{is_forbidden, spawn_watch};
 use super::{Cluster, Error, ErrorContext};
 
 impl Cluster {
-    /// Creates a namespace if it does not exist. The watch may lag, or may not be permitted.
+    /// Creates a namespace if it does not exist.
+    ///
+    /// The API server is asked first: the watch on namespaces may lag, or osdpl may not be permitted to watch them.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn create_namespace(&self, name: &str) -> Result<(), Error> {
         let api: Api<Namespace> = Api::all(self.client.clone());
         if api.get_metadata_opt(name).await.with_context(|| format!("reading namespace {name}"))?.is_some() {
@@ -36,9 +38,9 @@ impl Cluster {
 /// The namespaces of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Namespaces {
-    /// The names of all; `None` if they may not be listed.
+    /// The names of all namespaces; `None` if osdpl may not list them.
     pub(crate) all: Option<BTreeSet<String>>,
-    /// The names of those that are being deleted.
+    /// The names of the namespaces that are being deleted.
     pub(crate) terminating: BTreeSet<String>,
 }
 
@@ -49,7 +51,7 @@ pub(super) struct NamespaceWatch {
 }
 
 impl NamespaceWatch {
-    /// Starts the watch; `trigger` is notified of every change.
+    /// Starts the watch. Every change notifies `trigger`, which triggers a pass.
     pub(super) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
         let state = Arc::<Mutex<State>>::default();
         let shared = Arc::clone(&state);
@@ -58,7 +60,7 @@ impl NamespaceWatch {
         Self { state, _watch: spawn_watch(watcher(api, watcher::Config::default()), trigger, apply) }
     }
 
-    /// Returns the namespaces; `None` until they were listed once, or the list was forbidden.
+    /// Returns the namespaces; `None` until they were listed or the API server forbade the list.
     pub(super) fn namespaces(&self) -> Option<Namespaces> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).namespaces()
     }
@@ -70,16 +72,16 @@ type Names = BTreeMap<String, bool>;
 #[derive(Default)]
 struct State {
     names: Names,
-    /// The names in the list that is being received.
+    /// The namespaces that the API server has sent so far for the list that is in progress.
     listed: Names,
-    /// Whether a list was complete once.
+    /// Whether the first list was complete.
     is_listed: bool,
-    /// Whether the list was forbidden.
+    /// Whether the API server forbade the first list.
     is_forbidden: bool,
 }
 
 impl State {
-    /// Applies an event of the watch; returns whether something changed.
+    /// Applies an event of the watch; returns whether the known namespaces changed, which triggers a pass.
     fn apply(&mut self, event: Result<watcher::Event<PartialObjectMeta<Namespace>>, watcher::Error>) -> bool {
         match event {
             Ok(watcher::Event::Apply(namespace)) => insert(&mut self.names, &namespace),
@@ -134,7 +136,10 @@ mod tests {
     #[test]
     fn complete_list_replaces_the_names() {
         let mut state = State::default();
-        assert!(state.apply(Ok(watcher::Event::InitDone)), "an empty list is known");
+        assert!(
+            state.apply(Ok(watcher::Event::InitDone)),
+            "the first complete list triggers a pass, even if it is empty"
+        );
         assert!(state.apply(Ok(watcher::Event::Apply(namespace("deleted", true)))));
         assert!(state.apply(Ok(watcher::Event::Apply(namespace("terminating", true)))));
         let listed = || [namespace("terminating", true), namespace("active", false)].map(watcher::Event::InitApply);
@@ -159,7 +164,10 @@ mod tests {
         };
         let mut state = State::default();
         assert_eq!(state.namespaces(), None);
-        assert!(!state.apply(Err(watcher::Error::NoResourceVersion)), "it is retried");
+        assert!(
+            !state.apply(Err(watcher::Error::NoResourceVersion)),
+            "the watch retries after this error, so the list may still arrive"
+        );
         assert!(state.apply(forbidden()) && !state.apply(forbidden()));
         assert_eq!(state.namespaces(), Some(Namespaces::default()));
     }

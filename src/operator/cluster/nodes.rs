@@ -1,6 +1,7 @@
-//! Labels of nodes.
+//! Sets labels on nodes.
 //!
-//! They are set by server-side apply with a separate field manager, so that the API server protects labels of others.
+//! osdpl applies its labels with a field manager of their own, so that the API server refuses to overwrite labels that
+//! others have set.
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
@@ -11,19 +12,19 @@ use super::{Cluster, Error, ErrorContext, Reader};
 use osdpl_core::api::NODE_LABELS;
 use osdpl_core::observed::{self, Labels};
 
-/// The field manager of our labels.
+/// The field manager with which osdpl applies labels to nodes.
 const NODE_MANAGER: &str = "osdpl-nodes";
 
-/// The prefix of a label's field in a conflict.
+/// The prefix of a label's field path in the API server's message about a conflict.
 const LABEL_FIELD: &str = ".metadata.labels.";
 
 impl Cluster {
-    /// Sets our labels of a node to exactly these. Labels of others are kept, also if they conflict with ours.
+    /// Makes `labels` the labels that osdpl owns on a node. A label that others have set to another value is kept.
     ///
-    /// Does nothing if the node no longer exists, or another one has its name.
+    /// Does nothing if the node no longer exists, or a new node has its name.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn label_node(&self, name: &str, uid: &str, labels: &Labels) -> Result<(), Error> {
         let what = || format!("labelling node {name}");
         let response = match self.apply_labels(name, uid, labels, false).await {
@@ -34,7 +35,8 @@ impl Cluster {
                 }
                 let ours = labels.iter().filter(|(key, _)| !conflicts.contains(key));
                 let ours = ours.map(|(key, value)| (key.clone(), value.clone())).collect();
-                // Only our annotation can still conflict, and no one else should own that.
+                // The conflicting labels are left out. Only our annotation can still conflict; `force` takes it over,
+                // because no one else should own it.
                 self.apply_labels(name, uid, &ours, true).await
             }
             response => response,
@@ -47,7 +49,7 @@ impl Cluster {
 
     async fn apply_labels(&self, name: &str, uid: &str, labels: &Labels, force: bool) -> Result<(), kube::Error> {
         let api: Api<Node> = Api::all(self.client.clone());
-        // With the uid, a node that was deleted meanwhile is not created again.
+        // The uid keeps the API server from creating a node again that was deleted meanwhile.
         let mut metadata = json!({"name": name, "uid": uid});
         if !labels.is_empty() {
             metadata["labels"] = json!(labels);
@@ -60,17 +62,18 @@ impl Cluster {
 }
 
 impl Reader {
-    /// Whether a node exists, read from the API server because the watch may lag.
+    /// Returns whether a node exists. The API server is asked, because the watch on nodes may lag.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(super) async fn has_node(&self, name: &str) -> Result<bool, Error> {
         let api: Api<Node> = Api::all(self.client.clone());
         Ok(api.get_metadata_opt(name).await.with_context(|| format!("reading node {name}"))?.is_some())
     }
 }
 
-/// Returns the labels that other field managers own with other values, and our annotation if it conflicts.
+/// Returns the conflicts in a response of the API server: the keys of labels that other field managers own with other
+/// values, and the field path of our annotation if someone else owns that.
 fn conflicts(status: &kube::core::Status) -> Vec<String> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let fields = causes.filter(|cause| cause.reason == "FieldManagerConflict").map(|cause| cause.field.as_str());

@@ -1,6 +1,7 @@
-//! The watches that feed passes: objects that the spec names, our own objects, additions, namespaces, and Rook.
+//! The watches whose objects a pass reads: objects that the spec names, our own objects, additions, namespaces, and
+//! objects of Rook.
 //!
-//! Objects that the spec names are watched by their exact names, so that the operator reads no other Secret.
+//! Each object that the spec names has a watch on its exact name, so that the operator reads no other Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,13 +29,13 @@ struct WatchedObject {
 
 type WatchedObjects = Mutex<BTreeMap<Reference, WatchedObject>>;
 
-/// The watches that feed passes.
+/// The watches whose cached objects become part of the snapshot of each pass.
 pub(crate) struct ObjectWatches {
     pub(super) client: kube::Client,
-    /// Notified of every change.
+    /// Triggers a pass; every watch notifies it of changes.
     pub(super) trigger: Arc<Notify>,
     named: WatchedObjects,
-    /// Objects of others that have the name of one of ours.
+    /// Objects without our label that have the name of an object that osdpl would create.
     foreign: WatchedObjects,
     namespaces: NamespaceWatch,
     pub(super) own_secrets: OwnedObjects<Secret>,
@@ -44,7 +45,7 @@ pub(crate) struct ObjectWatches {
 }
 
 impl ObjectWatches {
-    /// Starts the watches that need no spec; `trigger` is notified of every change.
+    /// Starts the watches that need no spec. Every change notifies `trigger`, which triggers a pass.
     pub(super) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
         Self {
             namespaces: NamespaceWatch::new(client.clone(), Arc::clone(&trigger)),
@@ -59,27 +60,27 @@ impl ObjectWatches {
         }
     }
 
-    /// Waits until all additions to the catalogue were listed once, or the list was forbidden.
+    /// Waits until the first list of additions to the catalogue was complete, or the API server forbade it.
     pub(crate) async fn wait_for_additions(&self) {
         self.additions.wait_until_known().await;
     }
 
-    /// Returns the additions in a namespace; `None` until they were listed.
+    /// Returns the additions in a namespace; `None` until they were listed or the API server forbade the list.
     pub(crate) fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
         self.additions.of_namespace(namespace)
     }
 
-    /// Returns the API server's message if additions can't be listed.
+    /// Returns the message with which the API server forbade the list of additions, if it did.
     pub(crate) fn additions_forbidden(&self) -> Option<String> {
         self.additions.forbidden()
     }
 
-    /// Returns the namespaces; none until they were listed.
+    /// Returns the namespaces of the cluster; an empty value until they were listed.
     pub(crate) fn namespaces(&self) -> Namespaces {
         self.namespaces.namespaces().unwrap_or_default()
     }
 
-    /// Watches exactly the objects that a plan requests.
+    /// Starts and stops watches so that exactly the objects that the plan requests are watched.
     pub(crate) fn subscribe(&self, requests: &Requests) {
         self.watch_objects(&self.named, &requests.objects);
         self.watch_objects(&self.foreign, &requests.foreign);
@@ -94,7 +95,7 @@ impl ObjectWatches {
         }
     }
 
-    /// The state of all watched objects.
+    /// Returns the cached state of all watched objects, for the snapshot of a pass.
     pub(crate) fn snapshot(&self) -> Objects {
         Objects {
             named: states(&self.named),
@@ -142,7 +143,8 @@ impl ObjectWatches {
 
 /// Updates the state of an object with an event of its watch; returns whether it changed.
 ///
-/// An error only replaces a state in which the object was never read: an interrupted watch does not change the object.
+/// An error counts only as long as the object was never read. Later, an error only means that the watch is interrupted,
+/// and the object as last read stays in use.
 fn update(state: &mut ObjectState, event: Result<Option<Data>, watcher::Error>) -> bool {
     let new = match event {
         Ok(Some(data)) => ObjectState::Read(Arc::new(data)),
@@ -173,10 +175,13 @@ mod tests {
         let data = Data::from([("key".to_owned(), b"value".to_vec())]);
         let mut state = ObjectState::default();
         assert!(update(&mut state, error()));
-        assert!(matches!(state, ObjectState::Failed(_)), "the object was never read");
+        assert!(matches!(state, ObjectState::Failed(_)), "an error counts as long as the object was never read");
         assert!(!update(&mut state, error()), "the same error again is no change");
         assert!(update(&mut state, Ok(Some(data.clone()))));
-        assert!(!update(&mut state, error()) && !update(&mut state, Ok(Some(data))), "the data is the same");
+        assert!(
+            !update(&mut state, error()) && !update(&mut state, Ok(Some(data))),
+            "the same data again is no change"
+        );
         assert!(matches!(&state, ObjectState::Read(data) if data.contains_key("key")));
         assert!(update(&mut state, Ok(None)));
         assert!(!update(&mut state, error()) && !update(&mut state, Ok(None)));

@@ -1,4 +1,4 @@
-//! Writes and deletes objects of namespaces: credentials, the objects of Ceph that charts mount, and Jobs.
+//! Writes and deletes namespaced objects: Secrets with credentials, the objects of Ceph that charts mount, and Jobs.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -19,7 +19,7 @@ use osdpl_core::credentials;
 use osdpl_core::observed::ReleaseKey;
 use osdpl_decide::{CEPH_COMPONENT, Kind, SecretWrite};
 
-/// The type of the Secrets of Ceph, as the charts' own Jobs set it.
+/// The type of Secrets with keys of Ceph. The Jobs of the charts set the same type on the Secrets that they create.
 const CEPH_SECRET_TYPE: &str = "kubernetes.io/rbd";
 
 /// The annotation that kubectl sets on a Job that it creates from a `CronJob` (`kubectl create job --from`).
@@ -28,19 +28,19 @@ const INSTANTIATE: &str = "cronjob.kubernetes.io/instantiate";
 /// The result of [`Cluster::run_cron_job`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobCreation {
-    /// The Job was created.
+    /// osdpl created the Job.
     Created,
-    /// A Job of this name exists.
+    /// A Job of this name already exists; it was not changed.
     Exists,
     /// The `CronJob` does not exist.
     NoCronJob,
 }
 
 impl Cluster {
-    /// Creates or replaces a Secret with credentials, and generates those that have no value yet.
+    /// Creates or replaces a Secret with credentials, after generating the credentials that have no value yet.
     ///
     /// # Errors
-    /// When the API server refuses, or someone else changed the Secret concurrently.
+    /// If the request to the API server fails, for example because someone else changed the Secret concurrently.
     pub(crate) async fn store_credentials(&self, write: &SecretWrite, inputs: &ObjectWatches) -> Result<(), Error> {
         let (namespace, name) = (write.namespace(), write.name());
         let mut secret = write.secret.clone();
@@ -50,7 +50,8 @@ impl Cluster {
         }
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
-        // Both fail if someone else wrote first (create: already exists; replace: resourceVersion).
+        // If someone else has written the Secret meanwhile, both requests fail: `create` because the Secret exists,
+        // `replace` because of its resourceVersion.
         let written =
             if write.exists { api.replace(name, &params, &secret).await } else { api.create(&params, &secret).await };
         if written.is_err() {
@@ -63,7 +64,7 @@ impl Cluster {
     /// Applies a `ConfigMap` or Secret of Ceph that charts mount.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn apply_ceph_object(
         &self,
         deployment: &str,
@@ -102,10 +103,10 @@ impl Cluster {
         api.patch(&object.name, &params, &Patch::Apply(body)).await.with_context(|| format!("writing {object}"))
     }
 
-    /// Creates a Job from a `CronJob`, as its controller would. An existing Job of that name is not changed.
+    /// Creates a Job from a `CronJob`, as `kubectl create job --from` does. An existing Job of the name is not changed.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn run_cron_job(&self, cron_job: &ReleaseKey, job: &str) -> Result<JobCreation, Error> {
         let namespace = &cron_job.namespace;
         let api: Api<CronJob> = Api::namespaced(self.client.clone(), namespace);
@@ -118,7 +119,7 @@ impl Cluster {
         let mut metadata = template.metadata.unwrap_or_default();
         metadata.name = Some(job.to_owned());
         metadata.annotations.get_or_insert_default().insert(INSTANTIATE.into(), "manual".into());
-        // With this owner, the history limits of the CronJob apply to the Job.
+        // With the CronJob as its owner, the Job is subject to the CronJob's history limits, which delete old Jobs.
         let owner = json!({
             "apiVersion": "batch/v1", "kind": "CronJob", "name": cron_job.name, "uid": found.metadata.uid,
             "controller": true,
@@ -135,7 +136,7 @@ impl Cluster {
     /// Deletes Jobs with their pods; Jobs that do not exist are skipped.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn delete_jobs(&self, namespace: &str, names: &[String]) -> Result<(), Error> {
         for name in names {
             self.delete_one::<Job>(&ReleaseKey::new(namespace, name), &DeleteParams::background()).await?;
@@ -146,7 +147,7 @@ impl Cluster {
     /// Deletes an object if it exists.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn delete(&self, kind: Kind, key: &ReleaseKey, inputs: &ObjectWatches) -> Result<(), Error> {
         let params = DeleteParams::default();
         match kind {
@@ -179,7 +180,7 @@ impl Cluster {
     }
 }
 
-/// Treats a missing object as success, because it needs no change or deletion any more.
+/// Treats the response "not found" as success: an object that is gone needs no change or deletion any more.
 pub(super) fn ignore_missing<T>(response: Result<T, kube::Error>, what: impl FnOnce() -> String) -> Result<(), Error> {
     match response {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),

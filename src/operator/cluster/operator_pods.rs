@@ -1,4 +1,6 @@
-//! The liveness of operator processes. A record that is locked by helm is only unlocked if its process is dead.
+//! Finds out whether an operator process is alive.
+//!
+//! osdpl unlocks a record that helm left locked only if the operator process that started helm is dead.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,17 +11,19 @@ use kube::api::{Api, ListParams};
 use crate::helm::{Instance, InstanceState, pod_token};
 use osdpl_core::observed::Liveness;
 
-/// The label of the operator's own pods, as the chart sets it.
+/// The label of the operator's own pods. The operator's chart sets it.
 const LABEL: &str = "app.kubernetes.io/name=osdpl";
 
-/// Pods that may run processes. An evicted pod remains in its final phase until someone deletes it.
+/// Selects pods that may still run processes.
+///
+/// A finished pod, such as an evicted one, stays in the list until someone deletes it.
 const NOT_FINISHED: &str = "status.phase!=Failed,status.phase!=Succeeded";
 
 /// The operator's own pods, to check whether the process that an attempt label names is alive.
 #[derive(Clone)]
 pub struct OperatorPods {
     instance: Instance,
-    /// The tokens of the pods that were not finished at the last refresh.
+    /// The pods that were not finished at the last refresh, by the form of their uid that attempt labels contain.
     tokens: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -29,10 +33,10 @@ impl OperatorPods {
         Self { instance, tokens: Arc::default() }
     }
 
-    /// Lists the operator's pods. The helm processes of a deleted or finished pod ended with it.
+    /// Lists the operator's unfinished pods. The helm processes of a deleted or finished pod have ended with it.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub async fn refresh(&self, client: &kube::Client) -> Result<(), kube::Error> {
         let api: Api<Pod> = Api::all(client.clone());
         let pods = api.list_metadata(&ListParams::default().labels(LABEL).fields(NOT_FINISHED)).await?;
@@ -41,7 +45,7 @@ impl OperatorPods {
         Ok(())
     }
 
-    /// The liveness of the process with this identity.
+    /// Returns whether the operator process with this identity is alive; an attempt label contains the identity.
     pub fn liveness(&self, instance: &str) -> Liveness {
         match self.instance.liveness(instance) {
             InstanceState::Own => Liveness::Us,

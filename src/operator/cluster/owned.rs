@@ -1,8 +1,8 @@
 //! A cache of the Secrets and `ConfigMap`s with our label, kept by one watch for each kind.
 //!
-//! An entry may be older than the stored object, but never older than our last write: the response to a write is cached
-//! like an event, and the higher resourceVersion wins. A write based on an older version is refused by the API server
-//! (resourceVersion), and removes the entry.
+//! A cached object may be older than the stored one, but never older than our last write: the cache takes the response
+//! to a write like an event of the watch, and keeps the higher resourceVersion. If osdpl writes an object that it made
+//! from an outdated one, the API server refuses the write, and osdpl removes the object from the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -20,7 +20,7 @@ use super::watch::{is_forbidden, spawn_watch};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::observed::ReleaseKey;
 
-/// A kind of object that can be cached.
+/// A kind of objects that this module can cache: Secrets and `ConfigMap`s.
 pub(super) trait OwnedKind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
 {
@@ -31,9 +31,9 @@ impl OwnedKind for ConfigMap {}
 
 struct Cache<K> {
     objects: BTreeMap<ReleaseKey, Arc<K>>,
-    /// The names in the list that is being received.
+    /// The names that the API server has sent so far for the list that is in progress.
     listed: BTreeSet<ReleaseKey>,
-    /// Whether a list was complete once, or was forbidden.
+    /// Whether the first list was complete, or the API server forbade it.
     is_known: bool,
 }
 
@@ -43,14 +43,14 @@ impl<K> Default for Cache<K> {
     }
 }
 
-/// The objects of a kind with our label.
+/// The cached objects of one kind with our label, and the watch that keeps them up to date.
 pub(super) struct OwnedObjects<K> {
     cache: Arc<Mutex<Cache<K>>>,
     _watch: AbortOnDropHandle<()>,
 }
 
 impl<K: OwnedKind> OwnedObjects<K> {
-    /// Starts the watch; `trigger` is notified of every change that is not the result of our own write.
+    /// Starts the watch. Every change except for our own writes notifies `trigger`, which triggers a pass.
     pub(super) fn new(client: Client, trigger: Arc<Notify>) -> Self {
         let cache = Arc::<Mutex<Cache<K>>>::default();
         let shared = Arc::clone(&cache);
@@ -59,17 +59,19 @@ impl<K: OwnedKind> OwnedObjects<K> {
         Self { cache, _watch: spawn_watch(events, trigger, apply) }
     }
 
-    /// Whether all objects were listed once, or the list was forbidden: then plans read single objects.
+    /// Whether the first list was complete, or the API server forbade it.
+    ///
+    /// If the list is forbidden, plans request the objects one by one.
     pub(super) fn is_known(&self) -> bool {
         self.cache().is_known
     }
 
-    /// All cached objects.
+    /// Returns all cached objects.
     pub(super) fn all(&self) -> BTreeMap<ReleaseKey, Arc<K>> {
         self.cache().objects.clone()
     }
 
-    /// Caches the response to a write.
+    /// Caches an object from the response to our own write.
     pub(super) fn put(&self, object: K) {
         self.cache().put(object);
     }
@@ -129,8 +131,9 @@ fn name<K: OwnedKind>(object: &K) -> ReleaseKey {
     ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Whether an object has a lower resourceVersion. Kubernetes guarantees the order (KEP-5504); a version that is not a
-/// number counts as newer.
+/// Whether `object` has a lower resourceVersion than `than`.
+///
+/// Kubernetes guarantees that the numbers are ordered (KEP-5504). A version that is not a number counts as newer.
 pub(crate) fn is_older<K: ResourceExt>(object: &K, than: &K) -> bool {
     let version = |object: &K| object.resource_version().and_then(|version| version.parse::<u64>().ok());
     version(object).zip(version(than)).is_some_and(|(one, other)| one < other)
@@ -164,7 +167,7 @@ mod tests {
             assert!(!cache.apply(Ok(outdated)));
             assert_eq!(version(&cache).as_deref(), Some("9"));
         }
-        assert!(!cache.apply(Ok(watcher::Event::Apply(secret(9)))), "our own write is no change");
+        assert!(!cache.apply(Ok(watcher::Event::Apply(secret(9)))), "the event of our own write triggers no pass");
         assert!(cache.apply(Ok(watcher::Event::Apply(secret(10)))));
         assert!(cache.apply(Ok(watcher::Event::Delete(secret(11)))));
         assert_eq!(version(&cache), None);
@@ -187,8 +190,11 @@ mod tests {
             Err(watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status))))
         };
         let mut cache = Cache::<Secret>::default();
-        assert!(!cache.apply(Err(watcher::Error::NoResourceVersion)) && !cache.is_known, "it is retried");
+        assert!(
+            !cache.apply(Err(watcher::Error::NoResourceVersion)) && !cache.is_known,
+            "the watch retries after this error, so the list may still arrive"
+        );
         assert!(cache.apply(forbidden()) && cache.is_known);
-        assert!(!cache.apply(forbidden()), "it is reported once");
+        assert!(!cache.apply(forbidden()), "a repeated refusal triggers no second pass");
     }
 }

@@ -25,10 +25,10 @@ use osdpl_decide::{OBJECT_STORE, Published, Read, Recorded, Reference, Response,
 type ObjectId = (ReleaseKey, Option<String>);
 
 impl Reader {
-    /// Executes a read; `deployment` is the value of our label.
+    /// Executes a read that a plan requested. `deployment` is the resource's name, which is the value of our label.
     ///
     /// # Errors
-    /// When the API server refuses a read that the plan requires.
+    /// If a request to the API server fails and the plan can't do without the response.
     pub(crate) async fn execute(&self, read: &Read, deployment: &str) -> Result<Response, Error> {
         let own = || format!("{DEPLOYMENT_LABEL}={deployment}");
         Ok(match read {
@@ -60,7 +60,8 @@ impl Reader {
             }
             Read::OwnServices => Response::Objects(self.list::<Service>(None, &own()).await?),
             Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
-            // After an error the node counts as missing, so that it stays in the annotation until the next pass.
+            // If the read fails, the node counts as missing. Then the plan keeps its name in the annotation that lists
+            // the nodes to forget, and a later pass reads again.
             Read::Node(name) => Response::Node(self.has_node(name).await.unwrap_or_default()),
             Read::Jobs(release) => {
                 let labels = format!("release_group={}", release.name);
@@ -72,11 +73,11 @@ impl Reader {
 
     /// Returns the networks that Services get their addresses from.
     ///
-    /// These are the networks of `ServiceCIDR` objects (Kubernetes 1.33 and newer). If there are none, or they may not
-    /// be listed, the only known address is that of the API server's own Service.
+    /// `ServiceCIDR` objects contain them (Kubernetes 1.33 and newer). If the cluster has no such object, or osdpl may
+    /// not list them, the only known addresses are those of the API server's own Service.
     ///
     /// # Errors
-    /// When the API server cannot be reached, or refuses both reads.
+    /// If the API server cannot be reached, or refuses both reads.
     pub(crate) async fn service_networks(&self) -> Result<Vec<Range>, Error> {
         let all: Api<ServiceCIDR> = Api::all(self.client.clone());
         match all.list(&ListParams::default()).await {
@@ -157,7 +158,7 @@ impl Reader {
     async fn object_stores(&self, labels: &str) -> Result<Vec<ObjectId>, Error> {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(OBJECT_STORE));
         match all.list_metadata(&ListParams::default().labels(labels)).await {
-            // Rook is not installed.
+            // The API server does not know the kind, because Rook is not installed.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
             found => {
                 let found = found.with_context(|| format!("listing {OBJECT_STORE}s"))?;
@@ -176,7 +177,7 @@ impl Reader {
         };
         let found = api.list_metadata(&ListParams::default().labels(labels)).await;
         let found = found.with_context(|| format!("listing {}s with {labels}", K::kind(&())))?;
-        // Finalizers of other controllers can delay the deletion of objects.
+        // Objects that are already being deleted are left out: finalizers of other controllers can delay that.
         let left = found.items.iter().filter(|object| object.metadata.deletion_timestamp.is_none());
         Ok(left.map(object_id).collect())
     }

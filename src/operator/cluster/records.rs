@@ -1,6 +1,6 @@
-//! Reads of helm's release records, which are Secrets of the type `helm.sh/release.v1`.
+//! Reads helm's release records, which are Secrets of the type `helm.sh/release.v1`.
 //!
-//! They are read from the API server and not from a watch, because watches may lag.
+//! osdpl reads these records from the API server and not from a watch, because watches may lag.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +22,10 @@ pub(super) fn record_name(key: &ReleaseKey, revision: i64) -> String {
 }
 
 impl Reader {
-    /// Returns the metadata of the newest record of each release, in one namespace or in all.
+    /// Returns the metadata of the newest record of each release, in one namespace or (`None`) in all.
     ///
     /// # Errors
-    /// When the API server refuses, or a record is malformed.
+    /// If a request to the API server fails, or a record is malformed.
     pub async fn newest_records(&self, namespace: Option<&str>) -> Result<Vec<RecordMeta>, Error> {
         let api: Api<Secret> = match namespace {
             Some(namespace) => Api::namespaced(self.client.clone(), namespace),
@@ -44,10 +44,10 @@ impl Reader {
         Ok(newest.into_values().collect())
     }
 
-    /// Returns the newest revision of a release and its status.
+    /// Returns the newest revision of a release and its status; `None` if the release has no record.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn newest_record(&self, key: &ReleaseKey) -> Result<Option<(i64, String)>, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
@@ -62,7 +62,7 @@ impl Reader {
     /// Returns the values of a revision.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(super) async fn recorded_values(&self, key: &ReleaseKey, revision: i64) -> Result<Decoded<Values>, Error> {
         let values = |payload: &[u8]| Ok(release::decode(payload)?.config.as_object().cloned().unwrap_or_default());
         self.read_existing_record(key, revision, values).await
@@ -71,7 +71,7 @@ impl Reader {
     /// Returns the values and chart of a revision, and its objects.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub async fn recorded_source(
         &self,
         key: &ReleaseKey,
@@ -84,7 +84,7 @@ impl Reader {
     /// Returns the values and chart of a revision, and the manifests of its objects, which may contain secrets.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub async fn recorded_contents(
         &self,
         key: &ReleaseKey,
@@ -97,7 +97,7 @@ impl Reader {
     /// Returns the objects of a revision; `None` if it has no record.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(super) async fn recorded_objects(
         &self,
         key: &ReleaseKey,

@@ -12,12 +12,10 @@ use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, Hook, Recovery};
 
 impl Cluster {
-    /// Unlocks a revision whose process is dead; returns the result for the log.
-    ///
-    /// The write is fenced by the resourceVersion of the record.
+    /// Unlocks the record of a revision whose helm process is dead; returns a text for the log that says what was done.
     ///
     /// # Errors
-    /// When the record can't be decoded, or the API server refuses.
+    /// If the record can't be decoded or a request to the API server fails, for example because the record has changed.
     pub(crate) async fn unlock(&self, key: &ReleaseKey, revision: i64) -> Result<&'static str, Error> {
         let name = record_name(key, revision);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
@@ -43,15 +41,15 @@ impl Cluster {
                     release::mark_secret_failed(secret, "osdpl: the operation was interrupted").map_err(malformed)?;
                 api.replace(&name, &PostParams::default(), &failed)
                     .await
-                    .with_context(|| format!("unlocking {name}"))?;
+                    .with_context(|| format!("unlocking release record {name}"))?;
                 Ok("marked the record as failed")
             }
             Recovery::DeleteRecord { .. } => {
-                // Objects of pre-install hooks are kept, because the new install adopts them by server-side apply.
+                // The objects of pre-install hooks are not deleted: the next install adopts them by server-side apply.
                 let preconditions =
                     Preconditions { resource_version: secret.metadata.resource_version, uid: secret.metadata.uid };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-                ignore_missing(api.delete(&name, &params).await, || format!("deleting record {name}"))?;
+                ignore_missing(api.delete(&name, &params).await, || format!("deleting release record {name}"))?;
                 Ok("deleted the record of an interrupted install")
             }
         }

@@ -1,6 +1,6 @@
-//! Objects of Rook: pools, file systems and clients of Ceph, and the Keystone settings of object stores.
+//! Writes objects of Rook: pools, file systems and clients of Ceph, and the Keystone settings of object stores.
 //!
-//! They are never deleted, because data and keys depend on them.
+//! osdpl never deletes such an object, because data and keys depend on it.
 
 mod watch;
 
@@ -36,7 +36,7 @@ impl Cluster {
     /// Applies a `CephBlockPool`, `CephFilesystem` or `CephClient`.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn apply_rook(&self, deployment: &str, namespace: &str, manifest: &Manifest) -> Result<(), Error> {
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), namespace, &rook_resource(manifest.kind));
@@ -52,10 +52,10 @@ impl Cluster {
         }
     }
 
-    /// Applies `settings` to the spec of a `CephObjectStore`.
+    /// Applies Keystone's `settings` to the spec of a `CephObjectStore` that someone else created.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn configure_store(
         &self,
         deployment: &str,
@@ -67,7 +67,7 @@ impl Cluster {
             Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(OBJECT_STORE));
         let body = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": OBJECT_STORE, "spec": settings,
-            // With the uid, a store that was deleted meanwhile is not created again.
+            // The uid keeps the API server from creating a store again that was deleted meanwhile.
             "metadata": {"name": store.name, "uid": uid, "labels": {DEPLOYMENT_LABEL: deployment}},
         });
         match api.patch(&store.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {
@@ -76,10 +76,10 @@ impl Cluster {
         }
     }
 
-    /// Removes our settings from a `CephObjectStore`.
+    /// Removes the Keystone settings that osdpl applied from a `CephObjectStore`.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If a request to the API server fails.
     pub(crate) async fn release_store(&self, store: &ReleaseKey, uid: Option<&str>) -> Result<(), Error> {
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(OBJECT_STORE));

@@ -1,7 +1,7 @@
 //! The secrets that the cluster already holds when the operator starts.
 //!
-//! They must be known before the first pass: logs of failing Jobs are read at once, and a pass learns no secrets while
-//! the spec is refused or the resource is being deleted.
+//! The scrubber must know them before the first pass. The tasks read logs of failing Jobs at once, and a pass learns no
+//! secrets while the spec is refused or the resource is being deleted.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use osdpl_values::yaml;
 /// Returns the contents of our own Secrets, and of the Secrets that specs name.
 ///
 /// # Errors
-/// When the API server refuses.
+/// If a request to the API server fails.
 pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> {
     let own = ListParams::default().labels(DEPLOYMENT_LABEL);
     let own = Api::<Secret>::all(client.clone())
@@ -28,8 +28,8 @@ pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> 
         .await
         .with_context(|| "listing Secrets of the operator".into())?;
     let mut found: BTreeSet<String> = own.items.iter().flat_map(own_contents).collect();
-    // Read as dynamic objects: a resource that does not match the CRD of this version must not keep the operator from
-    // starting.
+    // The resources are read as dynamic objects. A resource that does not match this version's CRD must not keep the
+    // operator from starting.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
     let deployments: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let deployments = if_defined(deployments.list(&ListParams::default()).await.map(|list| list.items))?;
@@ -56,14 +56,19 @@ fn if_defined(listed: Result<Vec<DynamicObject>, kube::Error>) -> Result<Vec<Dyn
     }
 }
 
-/// Returns the contents of a Secret of ours. The Keystone settings of object gateways are common words, except for the
-/// password.
+/// Returns the secret contents of one of our Secrets.
+///
+/// Of an object gateway's Keystone settings only the password is secret. The other settings are common words, which
+/// must stay readable in logs.
 fn own_contents(secret: &Secret) -> Vec<String> {
     let is_public = |key: &str| key == "rgw_keystone_accepted_roles" || key.starts_with("OS_") && key != "OS_PASSWORD";
     entries(secret).filter(|(key, _)| !is_public(key)).map(|(_, text)| text).collect()
 }
 
-/// Returns the contents of those keys of a Secret that a spec names, or uses by default; of all keys if it names none.
+/// Returns the contents of a Secret that a spec names.
+///
+/// These are the contents of the keys that the spec names and of `values.yaml`, the default key for values. If the
+/// Secret has no such key, the contents of all keys are returned.
 fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String> {
     let all: Vec<_> = entries(secret).collect();
     let is_named = |key: &str| key == "values.yaml" || spec_texts.contains(key);
@@ -80,8 +85,8 @@ fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String>
 
 /// Returns every text of a spec, which includes the names of Secrets and of their keys.
 ///
-/// The name of Ceph's Secret is left out: it contains addresses as well, and its keys are in Secrets of ours as soon as
-/// a release uses them.
+/// The name of Ceph's Secret is left out, because that Secret also contains addresses, which are not secret. osdpl
+/// copies Ceph's keys to its own Secrets as soon as a release uses them.
 fn spec_texts(spec: &Value) -> BTreeSet<String> {
     let mut spec = spec.clone();
     if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {
@@ -121,13 +126,17 @@ mod tests {
         assert!(texts.contains("mine") && texts.contains("pw") && texts.contains("more"), "{texts:?}");
         assert!(!texts.contains("monitors"), "{texts:?}");
         let mine = secret(&json!({"pw": encoded("hunter2"), "user": encoded("admin")}));
-        assert_eq!(named_contents(&mine, &texts), ["hunter2"], "the key of the user is not named");
+        assert_eq!(named_contents(&mine, &texts), ["hunter2"], "the spec does not name the key `user`");
         let more =
             secret(&json!({"values.yaml": encoded("conf: {users: [{name: a, password: hunter3, pin: 12345678}]}")}));
         let more = named_contents(&more, &texts);
         assert!(more.contains(&"hunter3".to_owned()) && more.contains(&"12345678".to_owned()), "{more:?}");
         let other = secret(&json!({"token": encoded("hunter4")}));
-        assert_eq!(named_contents(&other, &texts), ["hunter4"], "the catalogue may have a default key");
+        assert_eq!(
+            named_contents(&other, &texts),
+            ["hunter4"],
+            "the spec names no key, but the catalogue may define a default"
+        );
     }
 
     #[tokio::test]
@@ -163,7 +172,7 @@ mod tests {
     fn finds_no_resources_without_the_crd() {
         let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("refused", "").with_code(code)));
         assert!(if_defined(Err(refused(404))).unwrap().is_empty());
-        assert!(if_defined(Err(refused(403))).is_err(), "there may be resources");
+        assert!(if_defined(Err(refused(403))).is_err(), "a forbidden list may hide resources");
     }
 
     #[test]

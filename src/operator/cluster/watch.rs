@@ -1,4 +1,4 @@
-//! Starts watches, and interprets their errors.
+//! Starts watches whose events are cached, and interprets their errors.
 
 use std::sync::Arc;
 
@@ -7,8 +7,9 @@ use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Passes all events of a watch to `apply` until the handle is dropped; `trigger` is notified if `apply` returns that
-/// something changed.
+/// Passes all events of a watch to `apply` until the handle is dropped.
+///
+/// If `apply` returns `true`, because the event changed something, `trigger` is notified, which triggers a pass.
 pub(super) fn spawn_watch<E: Send + 'static>(
     events: impl Stream<Item = Result<E, watcher::Error>> + Send + 'static,
     trigger: Arc<Notify>,
@@ -23,7 +24,8 @@ pub(super) fn spawn_watch<E: Send + 'static>(
     AbortOnDropHandle::new(tokio::spawn(watch))
 }
 
-/// Whether the API server forbids the watch. All other errors are retried.
+/// Whether the error says that the operator lacks the permission for the watch. After all other errors callers wait for
+/// the next attempt.
 pub(super) fn is_forbidden(error: &watcher::Error) -> bool {
     let forbids = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_forbidden());
     match error {

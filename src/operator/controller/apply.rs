@@ -1,4 +1,4 @@
-//! The third part of a pass: executes the actions of a plan.
+//! The third step of a pass (read, decide, apply, report): executes the actions of a plan.
 //!
 //! Within the passes of a cloud nothing else writes, except for helm, the report (`publish`, and `pass_failures` after
 //! a failed pass) and the hosts task; maintenance and the command line write on their own.
@@ -28,31 +28,36 @@ pub use release::build_upgrade;
 /// The result of applying a plan.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// The releases for which helm was to be started: `true` if it was, `false` if it waits for a free slot.
+    /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if it waits for a free slot.
     pub(super) helm_started: BTreeMap<String, bool>,
-    /// Whether the next pass must follow immediately, because this one changed what it was decided from.
+    /// Whether the next pass must follow immediately: this pass changed what the plan was made from, or an action was
+    /// refused.
     pub(super) requeue: bool,
-    /// Whether the plan must not be reported, because not everything that it states was done.
+    /// Whether the status must not be written from this plan, because the plan counts on an eviction that was refused.
     pub(super) skip_report: bool,
-    /// The namespaces that could not be created, with the errors. Actions that need one fail with its error.
+    /// The error of each namespace that could not be created. An action that needs such a namespace fails with its
+    /// error.
     failed_namespaces: BTreeMap<String, String>,
-    /// The releases whose CRDs could not be written, with the errors. They are not upgraded, and report the error.
+    /// The error of each release whose CRDs could not be written. The release is not upgraded, and its status contains
+    /// the error.
     failed_crds: BTreeMap<ReleaseKey, String>,
 }
 
 impl Outcome {
-    /// Fails if a namespace could not be created.
+    /// Returns the error of the namespace if this pass could not create it.
     fn check_namespace(&self, namespace: &str) -> Result<(), Error> {
         self.failed_namespaces.get(namespace).map_or(Ok(()), |error| Err(Error::Object(error.clone())))
     }
 
-    /// Fails if the namespace or the CRDs of a release could not be written.
+    /// Returns the error if this pass could not write the namespace or the CRDs of a release.
     fn check_prerequisites(&self, release: &ReleaseKey) -> Result<(), Error> {
         self.check_namespace(&release.namespace)?;
         self.failed_crds.get(release).map_or(Ok(()), |error| Err(Error::Object(error.clone())))
     }
 
-    /// Writes a CRD that a release needs, unless its namespace is missing; remembers an error for the release.
+    /// Writes a CRD that a release needs, unless the release's namespace could not be created.
+    ///
+    /// An error is remembered for the release.
     async fn prepare(&mut self, release: &ReleaseKey, write: impl Future<Output = Result<(), Error>>) -> ActionResult {
         match self.check_namespace(&release.namespace) {
             Ok(()) => skipped_if_error(write.await, release, &mut self.failed_crds),
@@ -61,10 +66,10 @@ impl Outcome {
     }
 }
 
-/// The result of an action.
+/// The result of executing one action of a plan.
 enum ActionResult {
     Done,
-    /// The action was not necessary or not possible any more; the next pass decides again.
+    /// The action was not necessary or not possible any more. The next pass decides again.
     Skipped,
     /// The API server refused the action, with its message.
     Refused(String),
@@ -74,7 +79,8 @@ impl Context {
     /// Executes the actions of a plan in order.
     ///
     /// # Errors
-    /// When an action fails that the following ones require. Other refusals are remembered and reported.
+    /// If an action fails that later actions require. Other failed actions are remembered as refused: the status
+    /// reports them, and later passes retry.
     pub(super) async fn apply(
         &self,
         deployment: &OpenStackDeployment,
@@ -92,7 +98,8 @@ impl Context {
             match self.execute(deployment, plan, planned, memory, &mut outcome).await? {
                 ActionResult::Done => {
                     memory.kept.refused.remove(&planned.action.id());
-                    // After the finalizer the resource may not exist; `finalize` has recorded the events before.
+                    // Without the finalizer the resource may be gone. `finalize` has recorded the events of this action
+                    // before it removed the finalizer.
                     if !matches!(planned.action, Action::RemoveFinalizer) {
                         self.cluster.record_events(deployment, planned.events.clone()).await;
                     }
@@ -112,10 +119,10 @@ impl Context {
         Ok(outcome)
     }
 
-    /// Executes an action.
+    /// Executes one action of a plan.
     ///
     /// # Errors
-    /// When the pass can't continue.
+    /// If the action fails and the pass can't continue without it.
     async fn execute(
         &self,
         deployment: &OpenStackDeployment,
@@ -186,7 +193,7 @@ impl Context {
     ) -> ActionResult {
         match self.cluster.annotate(deployment, annotations).await {
             Ok(true) => ActionResult::Done,
-            // A concurrent change of the resource triggers a pass.
+            // Someone changed the resource concurrently, which triggers a pass.
             Ok(false) => ActionResult::Skipped,
             Err(error) => ActionResult::Refused(self.scrubber.borrow().scrub(&error.to_string())),
         }
@@ -242,7 +249,7 @@ impl Context {
         }
     }
 
-    /// Removes our finalizer, and the state of the resource.
+    /// Removes our finalizer from the resource, and forgets the cloud: its failures, metrics and maintenance settings.
     async fn finalize(
         &self,
         deployment: &OpenStackDeployment,
@@ -269,7 +276,7 @@ impl Context {
 }
 
 impl Memory {
-    /// Keeps what a plan leaves for the next one.
+    /// Keeps the data of a plan that the next pass needs: the kept state, and the requested reads.
     pub(super) fn keep(&mut self, plan: &Plan) {
         self.kept = plan.kept.clone();
         if plan.hold != Some(Hold::Objects) {
@@ -277,9 +284,9 @@ impl Memory {
         }
     }
 
-    /// Remembers that the API server refused an action, so that it is retried later and reported.
+    /// Remembers that an action was refused, so that later passes retry it and the status reports it.
     fn remember_refusal(&mut self, planned: &Planned, message: String, evicted_nodes: &[String]) {
-        tracing::warn!(action = %planned.action, message, "refused");
+        tracing::warn!(action = %planned.action, message, "the action was refused; osdpl retries it later");
         let id = planned.action.id();
         let before = self.kept.refused.get(&id);
         let delay = match &planned.action {
@@ -299,7 +306,8 @@ impl Memory {
         self.kept.refused.insert(id, refusal);
     }
 
-    /// Forgets the responses to reads that the actions of a plan made outdated.
+    /// Forgets the responses to reads that the plan's actions have made outdated, and the releases whose Jobs are
+    /// deleted.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {
             Read::Jobs(release) if self.responses.contains_key(read) => Some(release),
@@ -318,7 +326,7 @@ impl Memory {
     }
 }
 
-/// Logs the actions of a plan with their reasons and objects.
+/// Logs the actions that the pass will execute, with their reasons and objects.
 fn log_actions(plan: &Plan) {
     for planned in plan.actions.iter().filter(|planned| planned.approval != Approval::Missing) {
         let objects = planned.action.objects(&plan.observed);
@@ -328,12 +336,14 @@ fn log_actions(plan: &Plan) {
     }
 }
 
-/// Returns that an action is done; every error ends the pass.
+/// Returns the result of an action whose failure ends the pass.
 fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
 }
 
-/// Remembers an error for the actions that need the object of this one.
+/// Remembers the error of an action in `failed`, for later actions that need the same object.
+///
+/// `needed_by` is the key under which these actions look for the error.
 fn skipped_if_error<K: Ord + Clone>(
     result: Result<(), Error>,
     needed_by: &K,
@@ -348,12 +358,12 @@ fn skipped_if_error<K: Ord + Clone>(
     }
 }
 
-/// Treats every error as a refusal.
+/// Treats every error as a refusal, so that the pass continues.
 fn refused_if_error(result: Result<(), Error>) -> ActionResult {
     result.map_or_else(|error| ActionResult::Refused(error.to_string()), |()| ActionResult::Done)
 }
 
-/// Treats only a response of the API server as a refusal. If it can't be reached, the pass ends.
+/// Treats an error response of the API server as a refusal. If the API server can't be reached, the pass ends.
 fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Error> {
     match result {
         Err(Error::Object(message)) => Ok(ActionResult::Refused(message)),
@@ -361,7 +371,7 @@ fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Er
     }
 }
 
-/// Whether the next pass decides differently after an action, and no watch triggers it.
+/// Whether the next pass must follow at once: it decides differently after this action, and no watch triggers it.
 fn changes_decision(action: &Action) -> bool {
     matches!(
         action,
@@ -372,7 +382,7 @@ fn changes_decision(action: &Action) -> bool {
     )
 }
 
-/// Whether the next pass has to read what an action changed.
+/// Whether an action changes an object that passes read, so that the next pass must read it again.
 fn is_read_back(action: &Action) -> bool {
     matches!(
         action,

@@ -1,7 +1,7 @@
 //! The catalogue of passes: the operator's own, with the additions in the namespace of the resource.
 //!
-//! If an addition is invalid, its last valid content is used. Without one, because it was invalid when the operator
-//! started, releases may use content that is not known any more; then an error stops all changes.
+//! If an addition becomes invalid, its last valid content stays in use. If an addition was already invalid when the
+//! operator started, its valid content is not known, but releases may use it. Then an error stops all changes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use osdpl_core::catalog::{Addition, Catalog, ExtendedCatalog, LABEL, Level, Reje
 use osdpl_core::files;
 use osdpl_core::finding::Finding;
 
-/// The field of findings that are not about one addition.
+/// The location of findings that concern the whole catalogue instead of one addition.
 const CATALOG_FIELD: &str = "the catalogue";
 
 /// The catalogue, which changes with its additions.
@@ -22,23 +22,23 @@ pub struct CatalogHandle {
     folder: Option<PathBuf>,
     own: Arc<Catalog>,
     current: Mutex<Current>,
-    /// The result of the last validation with other additions, because building a catalogue takes a while and the
-    /// webhook validates every request. A restart builds it again.
+    /// The last catalogue that was built for the webhook, because the additions differ from those of passes. It is kept
+    /// because building takes a while and the webhook validates every request. A restart builds it again.
     validation: Mutex<Option<Validation>>,
 }
 
 /// The catalogue that passes use.
 struct Current {
     catalog: Arc<Catalog>,
-    /// The additions that it was built from; `None` before they were listed.
+    /// The additions that `catalog` was built from; `None` before they were listed.
     additions: Option<Vec<Addition>>,
-    /// The last valid content of each addition, for later edits that are invalid. A restart loses the content of
-    /// additions that are invalid at that time, and reports them as errors.
+    /// The last valid content of each addition, which stays in use after an invalid edit. A restart loses the content
+    /// of additions that are invalid at that time, and reports these additions as errors.
     valid: Vec<Addition>,
-    /// The sources of additions without a valid content since the start.
+    /// The sources of the additions that have been invalid ever since the operator started.
     never_valid: BTreeSet<String>,
     findings: Vec<Finding>,
-    /// The finding if additions can't be listed.
+    /// The finding that additions can't be listed; `None` if they can.
     unknown: Option<Finding>,
 }
 
@@ -47,8 +47,8 @@ struct Current {
 struct Previous {
     /// The last valid content of each addition.
     valid: Vec<Addition>,
-    /// The sources of additions without valid content since the start; `None` if additions were not listed before, so
-    /// that every invalid one counts.
+    /// The sources of the additions that have been invalid ever since the operator started; `None` before the first
+    /// list, when every invalid addition counts.
     never_valid: Option<BTreeSet<String>>,
 }
 
@@ -59,7 +59,7 @@ impl Current {
     }
 }
 
-/// A catalogue for validation, and its inputs.
+/// A catalogue that was built for the webhook, with the inputs that it was built from.
 struct Validation {
     additions: Vec<Addition>,
     previous: Previous,
@@ -68,7 +68,7 @@ struct Validation {
 }
 
 impl CatalogHandle {
-    /// Creates a handle for the operator's own catalogue, and the folder that it was read from.
+    /// Creates a handle with the operator's own catalogue; `folder` is where it was read from.
     pub fn new(own: Catalog, folder: Option<PathBuf>) -> Self {
         let own = Arc::new(own);
         let current = Current {
@@ -82,18 +82,18 @@ impl CatalogHandle {
         Self { folder, own, current: Mutex::new(current), validation: Mutex::default() }
     }
 
-    /// The current catalogue.
+    /// Returns the catalogue that passes use now.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.current().catalog)
     }
 
-    /// The findings about additions.
+    /// Returns the findings about additions.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let current = self.current();
         current.unknown.iter().chain(&current.findings).cloned().collect()
     }
 
-    /// Sets or clears the reason why additions can't be listed.
+    /// Sets the reason why additions can't be listed; `None` clears it.
     fn set_unknown(&self, reason: Option<&str>) {
         self.current().unknown = reason.map(unknown_additions);
     }
@@ -106,8 +106,9 @@ impl CatalogHandle {
         self.validation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the catalogue with other additions for a validation, as a pass would use it, and the findings about
-    /// them. `forbidden` is the reason if additions can't be listed.
+    /// Returns the catalogue that a pass would use with these additions, and the findings about them.
+    ///
+    /// `forbidden` is the reason why additions can't be listed, if they can't.
     pub(super) async fn extended_with(
         &self,
         additions: Vec<Addition>,
@@ -135,7 +136,7 @@ impl CatalogHandle {
         (catalog, findings)
     }
 
-    /// Builds the catalogue, which blocks the thread for a while.
+    /// Builds the catalogue on a separate thread, because that takes a while.
     async fn build(&self, additions: &[Addition], previous: &Previous) -> Built {
         let (folder, own) = (self.folder.clone(), Arc::clone(&self.own));
         let (additions, previous) = (additions.to_vec(), previous.clone());
@@ -163,12 +164,12 @@ impl CatalogHandle {
     }
 }
 
-/// A catalogue with additions.
+/// The result of building a catalogue with additions.
 struct Built {
     catalog: Arc<Catalog>,
-    /// The additions that are part of it.
+    /// The additions that `catalog` contains.
     valid: Vec<Addition>,
-    /// The sources of additions without valid content since the start.
+    /// The sources of the additions that have been invalid ever since the operator started.
     never_valid: BTreeSet<String>,
     findings: Vec<Finding>,
 }
@@ -218,7 +219,7 @@ fn rejected_addition(rejected: &RejectedAddition, has_previous: bool, was_never_
     let (level, effect) = match (has_previous, was_never_valid) {
         (true, _) => (Level::Warning, "its previous content is used until it is corrected"),
         (false, false) => (Level::Warning, "it is ignored until it is corrected"),
-        // Releases may use its earlier content, and would lose it.
+        // Releases may use the earlier content of the addition, and would lose its values.
         (false, true) => (
             Level::Error,
             "its content before the operator started is not known, so that nothing is changed until it is corrected \
@@ -229,7 +230,9 @@ fn rejected_addition(rejected: &RejectedAddition, has_previous: bool, was_never_
     Finding::new(level, &rejected.source, message)
 }
 
-/// Returns the finding if additions can't be listed. Releases may use them, and would lose them.
+/// Returns the error that additions can't be listed.
+///
+/// It stops all changes: releases may use additions, and would lose their values.
 fn unknown_additions(reason: &str) -> Finding {
     let message = format!(
         "the catalogue: ConfigMaps with the label {LABEL} can't be listed, so that additions are not known: {reason}; \
@@ -243,7 +246,7 @@ fn catalog_warning(message: &str) -> Finding {
 }
 
 impl Context {
-    /// The current catalogue.
+    /// Returns the catalogue that passes use now.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.catalog()
     }

@@ -1,8 +1,8 @@
-//! The charts of releases. They are fetched in the background; a pass never waits for them.
+//! Fetches the charts of releases in the background; a pass never waits for them.
 //!
 //! Charts in a folder are checked for changes after each pass, and periodically. As long as no file is touched, a check
-//! only reads times and sizes. A changed chart has another digest, and is handled like every change without a new spec:
-//! it waits for approval, or is refused if the lock forbids it.
+//! only reads times and sizes. A changed chart has another digest. Like every change without a new spec, its upgrade
+//! waits for approval; if the lock forbids the chart, it is refused.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -22,15 +22,17 @@ use osdpl_core::desired::{Blocked, ChartInfo, Selection};
 use osdpl_decide::{ChartRequest, ChartState, Charts, Crds, chart_request, known_charts, retry_chart_at};
 use osdpl_values::yaml;
 
-/// The minimum time between two checks of a folder: there can be dozens of passes per second.
+/// The minimum time between two checks of the charts in a folder.
+///
+/// Each pass requests a check, and there can be dozens of passes per second.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A chart that helm can install.
 #[derive(Clone)]
 pub(super) struct ReadyChart {
-    /// The archive.
+    /// The path of the packaged chart.
     pub(super) path: PathBuf,
-    /// The CRDs in its `crds/` folder.
+    /// The CRDs in the chart's `crds/` folder.
     crds: Crds,
     info: ChartInfo,
 }
@@ -38,7 +40,7 @@ pub(super) struct ReadyChart {
 enum State {
     Pending,
     Ready(ReadyChart),
-    /// Why the chart is not available, and since when.
+    /// Why the chart is not available, and when fetching it failed.
     Failed(Blocked, Timestamp),
 }
 
@@ -51,7 +53,7 @@ impl State {
     }
 }
 
-/// The charts of releases, by the releases' names.
+/// The requested chart of each release and its state, by the name of the release.
 type Known = BTreeMap<String, (StoreRequest, State)>;
 
 /// Fetches charts and caches their contents.
@@ -61,7 +63,7 @@ pub struct ChartSource {
     _checks: AbortOnDropHandle<()>,
 }
 
-/// The state that is shared with background tasks.
+/// The state that [`ChartSource`] shares with its background tasks.
 struct Shared {
     store: Store,
     /// Triggers a pass.
@@ -77,7 +79,7 @@ impl Shared {
 }
 
 impl ChartSource {
-    /// Creates a source of charts from this store; `trigger` is notified when a chart was fetched.
+    /// Creates a source of charts from this store. A fetched chart notifies `trigger`, which triggers a pass.
     pub fn new(store: Store, trigger: &Arc<Notify>) -> Self {
         let shared = Arc::new(Shared { store, trigger: Arc::clone(trigger), known: Mutex::default() });
         let check = Arc::<Notify>::default();
@@ -85,12 +87,12 @@ impl ChartSource {
         Self { shared, check, _checks: AbortOnDropHandle::new(tokio::spawn(checks)) }
     }
 
-    /// Triggers a check of the charts in a folder when it is notified.
+    /// Returns the notification that requests a check of the charts in the folder.
     pub fn check_trigger(&self) -> Arc<Notify> {
         Arc::clone(&self.check)
     }
 
-    /// The state of all requested charts.
+    /// Returns the state of all requested charts, for the snapshot of a pass.
     pub(super) fn snapshot(&self) -> Charts {
         let state = |state: &State| match state {
             State::Pending => ChartState::Pending,
@@ -106,7 +108,9 @@ impl ChartSource {
         Charts { known: known.collect(), crds: crds.collect(), ..origin(&self.shared.store) }
     }
 
-    /// Fetches the charts that a plan requests, retries failed ones after a while, and triggers a check of the folder.
+    /// Starts to fetch the charts that a plan requests, and requests a check of the folder.
+    ///
+    /// A chart that could not be fetched is retried after a while.
     pub(super) fn request(&self, requests: &BTreeMap<String, ChartRequest>) {
         let now = super::now();
         let mut known = self.shared.known();
@@ -123,7 +127,7 @@ impl ChartSource {
         self.check.notify_one();
     }
 
-    /// Waits until each chart of a selection is fetched or failed.
+    /// Fetches the charts of the selected releases; returns each chart, or why it is not available, when all are known.
     pub async fn settled(
         &self,
         spec: &OpenStackDeploymentSpec,
@@ -142,13 +146,13 @@ impl ChartSource {
         }
     }
 
-    /// The chart of a release if it is ready and still has this digest.
+    /// Returns the chart of a release if it is fetched and still has this digest.
     pub(super) fn chart(&self, name: &str, digest: &str) -> Option<ReadyChart> {
         self.shared.known().get(name).and_then(|(_, state)| state.ready(digest)).cloned()
     }
 }
 
-/// Returns where a store takes charts from, and the charts of its lock.
+/// Returns whether a store takes charts from a folder, and the names of the charts in its lock.
 fn origin(store: &Store) -> Charts {
     let folder = matches!(store.source(), Source::Folder(_));
     Charts { folder, locked: store.lock().charts.keys().cloned().collect(), ..Charts::default() }
@@ -177,7 +181,7 @@ pub fn chart_of_release<'a>(
 }
 
 impl Shared {
-    /// Fetches the chart of a release; triggers a pass unless another chart was requested meanwhile.
+    /// Fetches the chart of a release and triggers a pass, unless another chart was requested meanwhile.
     async fn fetch(self: Arc<Self>, name: String, request: StoreRequest) {
         let state = self.read_chart(&name, &request).await;
         self.update(&name, &request, state);
@@ -195,7 +199,7 @@ impl Shared {
     async fn read_chart(&self, name: &str, request: &StoreRequest) -> State {
         let reading = async {
             let chart = self.store.obtain(request).await?;
-            // Reading an archive blocks the thread for a while.
+            // Reading an archive would block the thread of other tasks for a while.
             let read = tokio::task::spawn_blocking(move || read_contents(&chart)).await;
             read.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
         };
@@ -208,9 +212,9 @@ impl Shared {
         }
     }
 
-    /// Checks the charts that were read from a folder for changes, whenever `check` is notified.
+    /// Checks the charts in the folder for changes whenever `check` is notified.
     async fn check_folder(self: Arc<Self>, check: Arc<Notify>) {
-        // A version in a repository is never fetched again.
+        // Charts from a repository need no check: a version that was fetched is never fetched again.
         if !matches!(self.store.source(), Source::Folder(_)) {
             return;
         }
@@ -235,7 +239,7 @@ impl Shared {
     }
 
     async fn check_chart(&self, name: &str, request: &StoreRequest, path: PathBuf) {
-        // The name of the archive contains its digest.
+        // The name of an archive contains its digest, so that a chart with the same path has not changed.
         if self.store.obtain(request).await.is_ok_and(|chart| chart.path == path) {
             return;
         }
@@ -246,7 +250,9 @@ impl Shared {
     }
 }
 
-/// Converts a panic into an error. The task is not joined, so that the chart of the release would be pending forever.
+/// Converts a panic while a chart is read into an error.
+///
+/// Nothing waits for the task that reads the chart. Without this, the chart would stay pending after a panic.
 async fn catch_panic<T>(reading: impl Future<Output = Result<T, Error>>, chart: &str) -> Result<T, Blocked> {
     let Ok(read) = AssertUnwindSafe(reading).catch_unwind().await else {
         let message = format!(
@@ -270,7 +276,9 @@ fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
     Ok(ReadyChart { path: chart.path.clone(), crds: decode_crds(chart)?, info })
 }
 
-/// Returns the CRDs of a chart. A file that is no CRD only prevents upgrades, so that it is not an error of the chart.
+/// Returns the CRDs of a chart.
+///
+/// A file that is no CRD is part of the result, because it only prevents upgrades; the chart itself is usable.
 fn decode_crds(chart: &Chart) -> Result<Crds, Error> {
     let decode = |manifest: &String| yaml::parse("crds/", manifest).map_err(|error| error.to_string());
     Ok(chart.crds()?.iter().map(decode).collect())

@@ -11,12 +11,14 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::maintenance::CloudSettings;
 
 impl Context {
-    /// Reports that there is no cloud any more. The last setting stays in effect until the cloud is finalized.
+    /// Tells the controller of maintenances that there is no cloud any more.
+    ///
+    /// This follows the removal of the finalizer; until then, the settings of the last plan apply.
     pub(super) fn clear_maintenance_setting(&self) {
         self.set_maintenance_setting(CloudSettings::none());
     }
 
-    /// Stores the setting of a plan, and notifies the controller of maintenances if it differs from the last one.
+    /// Stores the settings of a plan, and notifies the controller of maintenances if they differ from the last ones.
     pub(super) fn set_maintenance_setting(&self, setting: CloudSettings) {
         self.setting.send_if_modified(|known| {
             let different = known.as_deref() != Some(&setting);
@@ -27,7 +29,7 @@ impl Context {
         });
     }
 
-    /// Returns the setting of the last plan; `None` if there may be a cloud, but no plan yet.
+    /// Returns the cloud's settings from the last plan; `None` if there may be a cloud, but no plan yet.
     pub(crate) fn maintenance_setting(&self) -> Option<Arc<CloudSettings>> {
         let known = self.setting.borrow().clone();
         let is_listed =
@@ -36,7 +38,7 @@ impl Context {
         known.or_else(|| has_no_cloud().then(|| Arc::new(CloudSettings::none())))
     }
 
-    /// Returns a receiver of changes of the setting.
+    /// Returns a receiver that is notified when the cloud's settings change.
     pub(crate) fn watch_maintenance_setting(&self) -> watch::Receiver<Option<Arc<CloudSettings>>> {
         self.setting.subscribe()
     }

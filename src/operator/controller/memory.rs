@@ -14,30 +14,33 @@ use osdpl_decide::{Kept, Read, Responses};
 /// The state between passes. Each field documents why it is kept, and what a restart loses.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// Failed operations without a later success, for the backoff and the status. helm's records contain neither
-    /// failed uninstalls nor the causes of failures. A restart retries at once and resets the
-    /// backoff.
+    /// The helm operations that failed without a later success, for the backoff and the status. They are kept because
+    /// helm's records contain neither failed uninstalls nor the causes of failures. A restart retries at once and
+    /// resets the backoff.
     pub(super) failures: BTreeMap<ReleaseKey, Failed>,
-    /// Repairs of drift, to limit their rate. A restart repairs once more.
+    /// The repairs of drift, to limit their rate. After a restart, osdpl may repair a release once more than allowed.
     pub(super) repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// Finished helm processes whose results the watch has not reported yet: a plan from the older records would repeat
-    /// them. A restart lists the records again.
+    /// The finished helm processes whose results the watch on records has not reported yet. They are kept because a
+    /// plan that is made from the older records would run helm again. A restart lists the records again.
     pub(super) unobserved: BTreeMap<ReleaseKey, UnobservedResult>,
-    /// Finished helm processes whose records could not be read since. A restart lists the records again.
+    /// The outcomes of finished helm processes whose records could not be read since. A restart lists the records
+    /// again.
     pub(super) unread: Vec<Outcome>,
-    /// The digests of the inputs of running helm processes, which no record contains yet. helm ends with the operator,
-    /// so that a restart loses nothing.
+    /// The input digests of running helm processes, kept because helm may not have written their records yet. helm ends
+    /// with the operator, so that a restart loses nothing.
     pub(super) started: BTreeMap<ReleaseKey, String>,
-    /// Uninstalled releases whose Jobs are not deleted yet. After a restart the Jobs remain until the cloud is deleted.
+    /// The uninstalled releases whose Jobs osdpl has not deleted yet. After a restart the Jobs remain until the cloud
+    /// is deleted.
     pub(super) uninstalled: BTreeSet<ReleaseKey>,
     /// The reads that the last plan requested. After a restart the first plan requests them.
     pub(super) reads: BTreeSet<Read>,
-    /// The responses to these reads, which save requests. A restart reads them again.
+    /// The responses to `reads`, kept to save requests. After a restart the reads are executed again.
     pub(super) responses: Responses,
-    /// The memory of the decision, with documentation of its own; see [`Kept`].
+    /// The state that one decision keeps for the next; [`Kept`] documents each field.
     pub(super) kept: Kept,
-    /// All known secrets, to keep them out of logs, each with the time since when the facts lack it; `None` while they
-    /// contain it. They are kept while something may still print them. A restart begins with those in the cluster.
+    /// All known secrets, which the scrubber removes from logs. The value is the time since when the facts lack the
+    /// secret; `None` while the facts contain it. A secret is kept as long as a log may still show it. A restarted
+    /// operator begins with the secrets in the cluster.
     pub(super) secrets: BTreeMap<String, Option<Timestamp>>,
     /// The digest of the secrets that the scrubber knows, so that its readers are notified only of changes.
     pub(super) scrubber_digest: String,
@@ -48,16 +51,16 @@ pub(super) struct Memory {
 /// A finished helm process whose result the watch has not reported yet.
 #[derive(Clone, Debug)]
 pub(super) struct UnobservedResult {
-    /// The process, which plans see as running until then.
+    /// The ended process. Plans see it as running until the watch reports its record.
     pub(super) process: RunningHelm,
     /// The newest revision and its status, as the API server reported them; `None` without a record.
     pub(super) record: Option<(i64, String)>,
-    /// The time of that read.
+    /// The time when the API server reported `record`.
     pub(super) read_at: Timestamp,
 }
 
 impl UnobservedResult {
-    /// Whether the watch has reported the record, or a later one.
+    /// Whether the watch has reported the record of the process, or a later one.
     pub(super) fn is_done(&self, observed: Option<&ObservedRelease>) -> bool {
         match (&self.record, observed) {
             (None, observed) => observed.is_none(),
@@ -69,10 +72,13 @@ impl UnobservedResult {
     }
 }
 
-/// The last written status. A pass that used an older status from the watch would write it and record its events again.
+/// The last status that osdpl wrote.
+///
+/// A pass that started from an older status of the watch would write the same status and record its events again.
 pub(super) struct WrittenStatus {
+    /// The time of the write.
     pub(super) at: Timestamp,
-    /// The resource after the write, until the watch has it.
+    /// The resource after the write; `None` once the watch has reported it.
     resource: Option<OpenStackDeployment>,
 }
 
@@ -113,8 +119,11 @@ mod tests {
             let newer = written.newer_than(&deployment("1", older, 1)).unwrap();
             assert_eq!(newer.status, deployment("1", "9", 2).status);
         }
-        assert!(written.newer_than(&deployment("2", "7", 1)).is_none(), "another resource");
+        assert!(written.newer_than(&deployment("2", "7", 1)).is_none(), "the status of another resource was written");
         assert!(written.newer_than(&deployment("1", "9", 2)).is_none());
-        assert!(written.newer_than(&deployment("1", "8", 1)).is_none(), "the watch does not go back");
+        assert!(
+            written.newer_than(&deployment("1", "8", 1)).is_none(),
+            "the written status is forgotten once the watch has reported it"
+        );
     }
 }

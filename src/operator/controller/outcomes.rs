@@ -1,4 +1,4 @@
-//! The outcomes of helm processes, and the handling of failures.
+//! Processes the outcomes of helm processes: remembers failures, and what a retry needs to succeed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,21 +14,22 @@ use osdpl_core::desired::DesiredRelease;
 use osdpl_core::observed::{Claim, Failed, ReleaseKey, RetryCondition, RunningHelm};
 use osdpl_core::plan::Action;
 
-/// The delay before a failed read of a record is retried.
+/// The delay before osdpl retries a failed read of a release record.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// The delay before a record is read again because the watch has not reported it.
+/// The delay before osdpl reads a release record again because the watch has not reported it.
 const REREAD_DELAY: Duration = Duration::from_secs(30);
 
 impl Context {
-    /// Processes the outcomes of the helm processes that have ended, with the records that they left.
+    /// Processes the outcomes of the helm processes that have ended since the last pass, with the records that they
+    /// left.
     pub(super) async fn process_outcomes(&self, memory: &mut Memory) {
         let observation = self.tasks.observe();
         for outcome in std::mem::take(&mut memory.unread).into_iter().chain(self.runner.take_outcomes()) {
             match self.cluster.newest_record(&outcome.release).await {
                 Ok(record) => memory.process_outcome(&outcome, record, &observation),
                 Err(error) => {
-                    tracing::warn!(release = %outcome.release, %error, "can't read the newest record, which is retried");
+                    tracing::warn!(release = %outcome.release, %error, "can't read the newest record; retrying");
                     memory.unread.push(outcome);
                 }
             }
@@ -37,14 +38,16 @@ impl Context {
             match self.cluster.newest_record(&key).await {
                 Ok(record) => memory.update_record(&key, record, super::now()),
                 Err(error) => {
-                    tracing::warn!(release = %key, %error, "can't read the newest record, which is retried");
+                    tracing::warn!(release = %key, %error, "can't read the newest record; retrying");
                 }
             }
         }
     }
 }
 
-/// Logs an outcome and keeps a failure for the next plan; `has_record` states whether helm recorded the attempt.
+/// Logs the outcome of a helm process, and keeps a failure for the next plan.
+///
+/// `has_record` states whether helm has written a record of the attempt.
 fn remember_failure(
     outcome: &Outcome,
     inputs: String,
@@ -79,7 +82,7 @@ fn remember_failure(
 }
 
 impl Memory {
-    /// Processes the outcome of a helm process; `record` is the newest revision and its status after its end.
+    /// Processes the outcome of a helm process; `record` is the newest revision and its status after helm has ended.
     fn process_outcome(&mut self, outcome: &Outcome, record: Option<(i64, String)>, observation: &Observation) {
         let key = &outcome.release;
         let process = self.running_helm(outcome);
@@ -92,30 +95,31 @@ impl Memory {
         }
     }
 
-    /// Returns a process that has ended as plans see it until its record is known.
+    /// Returns the entry with which a helm process that has ended still counts as running, until its record is known.
     fn running_helm(&self, outcome: &Outcome) -> RunningHelm {
         RunningHelm {
             verb: outcome.verb,
             inputs: self.started.get(&outcome.release).cloned().unwrap_or_default(),
             since: outcome.started,
-            // Plans must not stop it, because it has ended.
+            // No plan stops a process that is stopping already. This one has ended.
             stopping: true,
             queued: false,
             skips_hooks: false,
         }
     }
 
-    /// Returns ended processes whose record was not read, or not yet reported by the watch.
+    /// Returns the ended helm processes whose records osdpl has not read, or the watch has not reported yet.
     ///
-    /// They count as running, so that nothing is planned for their releases.
+    /// They count as running, so that plans start nothing for their releases.
     pub(super) fn unobserved_processes(&self) -> BTreeMap<ReleaseKey, RunningHelm> {
         let unread = self.unread.iter().map(|outcome| (outcome.release.clone(), self.running_helm(outcome)));
         let unobserved = self.unobserved.iter().map(|(key, waiting)| (key.clone(), waiting.process.clone()));
         unread.chain(unobserved).collect()
     }
 
-    /// Returns the releases whose records have to be read again: the watch has not reported them for long, possibly
-    /// because someone else changed the release since.
+    /// Returns the releases whose newest record must be read again, because the watch has not reported it for long.
+    ///
+    /// Possibly someone else changed the release since osdpl read that record.
     fn overdue(&self, now: Timestamp) -> Vec<ReleaseKey> {
         let is_overdue =
             |waiting: &UnobservedResult| now.duration_since(waiting.read_at).unsigned_abs() >= REREAD_DELAY;
@@ -128,17 +132,17 @@ impl Memory {
         }
     }
 
-    /// The time of the next read of a record.
+    /// Returns when osdpl must read a record the next time; no watch triggers that pass.
     pub(super) fn next_record_read(&self, now: Timestamp) -> Option<Timestamp> {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
         let rereads = self.unobserved.values().filter_map(|waiting| waiting.read_at.checked_add(REREAD_DELAY).ok());
-        // If a record is overdue, this pass could not read it.
+        // A record that is still overdue could not be read in this pass, so the next read waits for the retry delay.
         let reread = rereads.min().map(|at| at.max(retry.unwrap_or(now)));
         unread.into_iter().chain(reread).min()
     }
 
-    /// Counts a failure; other inputs reset the count.
+    /// Counts a failure of a release. The count restarts if the inputs or the operation differ from the last failure.
     fn count_failure(&mut self, key: &ReleaseKey, verb: Verb, inputs: String, message: String, fix: RetryCondition) {
         let inputs = if verb == Verb::Uninstall { String::new() } else { inputs };
         let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);
@@ -147,7 +151,7 @@ impl Memory {
         self.failures.insert(key.clone(), failed);
     }
 
-    /// Counts a step that failed before helm was started.
+    /// Counts the failure of a release's step before helm was started.
     pub(super) fn count_step_failure(
         &mut self,
         key: &ReleaseKey,
@@ -172,7 +176,8 @@ fn required_fix(failure: Option<&Failure>, has_record: bool) -> RetryCondition {
     match failure {
         Some(Failure::Unrenderable) if !has_record => RetryCondition::Inputs,
         Some(Failure::Immutable(_) | Failure::NotOurs(_) | Failure::Invalid(_)) => RetryCondition::Manual,
-        // For example, a hook's database starts, a CRD or permission is added later, a namespace is finally deleted.
+        // A retry may succeed without a change by the user: for example, the database of a hook starts, a CRD or a
+        // permission is added later, or a namespace is finally deleted.
         Some(
             Failure::Pending
             | Failure::NoDeployedReleases
@@ -195,15 +200,15 @@ fn required_fix(failure: Option<&Failure>, has_record: bool) -> RetryCondition {
     }
 }
 
-/// Returns the remedy for a failure that time does not fix.
+/// Returns the remedy for a failure that a later retry alone does not fix; `None` for all other failures.
 fn advice(outcome: &Outcome, fix: RetryCondition, claims: &[Claim]) -> Option<String> {
     let retry = format!("annotate the resource with {}=<release> to retry soon", osdpl_core::api::REPAIR);
     match (fix, outcome.failure.as_ref()) {
         (RetryCondition::Time, _) => None,
         (RetryCondition::Inputs, _) => Some(format!(
-            "the chart can't be rendered with these values, which is not retried until they or the chart change; \
-             correct them in services.<service>.releases.<release>, or in their source (if the chart reads objects of the \
-             cluster, correct those and {retry})"
+            "the chart can't be rendered with these values: osdpl does not retry until the values or the chart change; \
+             correct the values in services.<service>.releases.<release>, or in their source (if the chart reads \
+             objects of the cluster, correct these objects and {retry})"
         )),
         (RetryCondition::Manual, Some(Failure::Immutable(objects))) => {
             let namespace = &outcome.release.namespace;
@@ -220,7 +225,7 @@ fn advice(outcome: &Outcome, fix: RetryCondition, claims: &[Claim]) -> Option<St
     }
 }
 
-/// Returns the command that deletes an object.
+/// Returns the command with which the user deletes an object.
 fn deletion_command(namespace: &str, object: &Subject, claims: &[Claim]) -> String {
     let kind = object.kind.to_lowercase();
     if kind.starts_with("statefulset") {

@@ -1,7 +1,8 @@
 //! Reports errors of passes in the status of the resource.
 //!
-//! A failed pass ends before it writes the status, so that the status of the last successful pass would remain. This
-//! report replaces the last step of such a pass: it needs no plan, and writes nothing but the status and its event.
+//! A failed pass ends before it writes the status, so that the status of the last successful pass would remain. The
+//! report of this module replaces the last step of a failed pass: it needs no plan, and writes only the status and its
+//! event.
 
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -14,20 +15,22 @@ use crate::cluster::Error;
 use crate::telemetry::Metrics;
 use osdpl_core::api::OpenStackDeployment;
 
-/// How long passes must fail before that is reported, so that a restart of the API server is not. The number of failed
-/// passes is no measure, because events in the cluster may trigger dozens per second.
+/// How long passes must fail before the status reports it; a restart of the API server is shorter.
+///
+/// The number of failed passes is no measure, because events in the cluster may trigger dozens of passes per second.
 const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(5);
 
-/// The time between two reports. Errors can differ each time (addresses, request IDs), and each write of the status
-/// triggers a pass.
+/// The minimum time between two reports of the same series of failed passes.
+///
+/// Each error may have another text (addresses, request IDs), and each write of the status triggers the next pass.
 const REPORT_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// A series of failed passes of a resource.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PassFailure {
-    /// The time of the first failure.
+    /// The time of the first failed pass.
     since: Timestamp,
-    /// The time of the last report.
+    /// The time when the status last reported the failure; `None` if it has not yet.
     reported: Option<Timestamp>,
 }
 
@@ -36,16 +39,17 @@ impl PassFailure {
         now.duration_since(self.since) >= GRACE_PERIOD
     }
 
-    /// Sets the metric of the cloud to not ready if the failure lasts, even if the status can't be written.
+    /// Sets the metric of the cloud to not ready if passes fail for longer than the grace period.
     ///
-    /// `cloud` is `None` for a resource that another one takes precedence over, because both may have the same name.
+    /// The metric changes even if the status can't be written. `cloud` is the name of the resource; `None` if another
+    /// resource takes precedence, because both may have the same name.
     fn update_metrics(&self, now: Timestamp, cloud: Option<&str>, metrics: &Metrics) {
         if let Some(cloud) = cloud.filter(|_| self.is_lasting(now)) {
             metrics.set_not_ready(cloud);
         }
     }
 
-    /// Whether the failure has to be reported now.
+    /// Whether the status has to report the failure now.
     fn is_due(&self, now: Timestamp) -> bool {
         self.is_lasting(now) && self.reported.is_none_or(|reported| now.duration_since(reported) >= REPORT_INTERVAL)
     }
@@ -55,7 +59,9 @@ impl PassFailure {
 pub(super) type PassFailures = BTreeMap<String, PassFailure>;
 
 impl Context {
-    /// Reports the error of a pass in the status if it lasts. The next successful pass writes its own status.
+    /// Reports the error of a pass in the status if passes keep failing; `None` is the result of a successful pass.
+    ///
+    /// The next successful pass writes its own status.
     pub(super) async fn report_pass_failure(&self, deployment: &OpenStackDeployment, error: Option<&Error>) {
         let uid = deployment.uid().unwrap_or_default();
         let Some(error) = error else {
@@ -114,7 +120,7 @@ mod tests {
         let new = PassFailure { since: at(0), reported: None };
         assert!(is_ready(new, Some("cloud"), at(4)) && !is_ready(new, Some("cloud"), at(5)));
         let reported = PassFailure { reported: Some(at(5)), ..new };
-        assert!(!is_ready(reported, Some("cloud"), at(6)), "also between two reports");
-        assert!(is_ready(reported, None, at(6)), "another resource takes precedence");
+        assert!(!is_ready(reported, Some("cloud"), at(6)), "the metric stays not ready between two reports");
+        assert!(is_ready(reported, None, at(6)), "a resource without precedence does not change the metric");
     }
 }

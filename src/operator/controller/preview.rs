@@ -1,8 +1,8 @@
-//! The plan that the operator would make now, for the command line: the same snapshot and decision, but nothing is
-//! applied.
+//! Makes the plan that the operator would make now, for `osdpl plan`: reads and decides like a pass, but applies
+//! nothing.
 //!
-//! Charts are not required, because the operator's status contains their digests. A release without a digest counts as
-//! up to date if its recorded values are the desired ones, and the uncertainty is reported.
+//! The command needs no charts, because the operator's status contains their digests. A release without a digest counts
+//! as up to date if the values in its record are the desired ones, and the preview reports the uncertainty.
 
 mod assume;
 mod observe;
@@ -37,7 +37,7 @@ use osdpl_decide::{
 };
 use osdpl_values::{Path, Values};
 
-/// The plan that the operator would make now, and its inputs.
+/// The plan that the operator would make now, and the data that it was made from.
 pub struct Preview {
     /// The spec, corrected by the releases that exist.
     pub spec: OpenStackDeploymentSpec,
@@ -57,13 +57,13 @@ pub struct Preview {
     pub recorded: BTreeMap<String, Result<Values, String>>,
     /// The comparison of current and desired manifests of releases whose newest revision others made.
     pub compared: BTreeMap<String, Comparison>,
-    /// The paths of each release's values that describe Ceph, and the object that they are from.
+    /// The paths of each release's values that describe Ceph, and the object that the settings of Ceph come from.
     pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
     /// The findings about the spec.
     pub findings: Vec<Finding>,
     /// The nodes whose labels would change.
     pub nodes: BTreeMap<String, LabelChange>,
-    /// The data plane pods that upgrades restart, by release.
+    /// A description of the data plane pods that an upgrade restarts, by release.
     pub restarts: BTreeMap<String, String>,
     /// Whether the spec is refused.
     pub refused: bool,
@@ -71,9 +71,9 @@ pub struct Preview {
     pub exact: bool,
     /// The facts that could not be determined, one line each.
     pub unknown: Vec<String>,
-    /// The subset of `unknown` that watches of the cluster would have shown.
+    /// The facts in `unknown` that the watches did not show, because the user may not read the objects.
     pub unwatched: Vec<String>,
-    /// The watches, which continue.
+    /// The tasks that watch the cluster. They run until this value is dropped.
     pub tasks: Tasks,
     /// The scrubber of all known secrets.
     pub scrubber: Scrubber,
@@ -81,10 +81,10 @@ pub struct Preview {
 
 /// Returns the plan for `deployment`, which may be a changed version of the stored resource `live`.
 ///
-/// Without `charts`, their digests are those in the status.
+/// Without `charts`, the digests of the charts are taken from the status.
 ///
 /// # Errors
-/// When the API server cannot be reached, or refuses reads that a plan requires; the message names each of them.
+/// If the API server cannot be reached, or refuses reads that a plan requires; the message names each of them.
 pub async fn preview(
     client: &Client,
     catalog: &Arc<Catalog>,
@@ -118,7 +118,7 @@ pub async fn preview(
     let facts = std::mem::take(&mut plan.facts);
     let (spec, selection) = (plan.spec.take().unwrap_or_default(), plan.selection.take());
     let selection = selection.unwrap_or_else(|| osdpl_decide::selection(deployment, &deployment.spec, catalog));
-    // The memory has another reference to the desired state, which is moved out below.
+    // `kept` holds a second reference to the desired state. Without it, `Arc::into_inner` can return that state below.
     plan.kept = osdpl_decide::Kept::default();
     let owned = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
     let has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
@@ -152,14 +152,14 @@ struct Planner<'a> {
     reader: Reader,
     tasks: &'a Tasks,
     inputs: ObjectWatches,
-    /// Notified of changes of watched objects.
+    /// The watches notify it when an object changes.
     trigger: Arc<Notify>,
     deployment: OpenStackDeployment,
     catalog: Arc<Catalog>,
-    /// Our Secrets as they would be after credentials are generated.
+    /// Our Secrets as the operator would store them, with predictable instead of random credentials.
     simulated_secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     responses: Responses,
-    /// The namespaces of releases.
+    /// The namespaces of the resource's releases that exist, and those that are being deleted.
     namespaces: Namespaces,
 }
 
@@ -187,7 +187,7 @@ impl Planner<'_> {
             match plan.hold {
                 Some(Hold::Objects) => self.trigger.notified().await,
                 Some(Hold::Reads) => self.execute_reads(&plan.requests.reads, unknown).await?,
-                // The rest of the plan depends on the results of these actions.
+                // The decision continues after the operator has executed these actions, so they are simulated here.
                 Some(Hold::Actions) => {
                     plan.actions.iter().for_each(|planned| self.simulate(planned));
                     actions.append(&mut plan.actions);
@@ -220,8 +220,9 @@ impl Planner<'_> {
         snapshot
     }
 
-    /// Executes reads with the permissions of the user. Refused reads that a plan does not require are reported as
-    /// unknown.
+    /// Executes reads with the permissions of the user.
+    ///
+    /// If the API server refuses a read that the plan does not require, the fact is added to `unknown`.
     async fn execute_reads(&mut self, reads: &BTreeSet<Read>, unknown: &mut Vec<String>) -> Result<(), Error> {
         let name = self.deployment.name_any();
         for read in reads {
@@ -230,7 +231,7 @@ impl Planner<'_> {
             if self.responses.contains_key(read) {
                 continue;
             }
-            // Only the operator uses the name servers of the cluster.
+            // The name servers of this machine may answer differently from those that the operator uses.
             if let Read::Addresses(host, _) = read
                 && host.parse::<std::net::IpAddr>().is_err()
             {
@@ -260,7 +261,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Simulates an action: generates credentials with known values.
+    /// Simulates an action that stores credentials, with predictable values. Other actions are ignored.
     fn simulate(&mut self, planned: &Planned) {
         let Action::StoreCredentials(write) = &planned.action else { return };
         let mut secret = write.secret.clone();
@@ -282,7 +283,7 @@ impl Planner<'_> {
     }
 }
 
-/// Reports a refused read as unknown; the plan is made without the objects.
+/// Adds the fact that a refused read would have shown to `unknown`; the plan is made without the objects.
 fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     let fact = match response {
         Response::Networks(Err(error)) => format!("whether networks overlap those of Services: {error}"),
@@ -308,7 +309,7 @@ fn plain(error: Error) -> Error {
     }
 }
 
-/// Returns the changes of nodes' labels: now, or at the end of a deletion.
+/// Returns the changes of nodes' labels: those of the plan, or those at the end of the cloud's deletion.
 fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, LabelChange> {
     if let Some(labels) = labels_after_deletion(snapshot, plan) {
         return labels;
@@ -320,14 +321,14 @@ fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTree
     labels.collect()
 }
 
-/// Returns the paths of each release's values that describe Ceph, and the object that they are from.
+/// Returns the paths of each release's values that describe Ceph, and the object that the settings of Ceph come from.
 fn ceph_values(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<String, (BTreeSet<Path>, String)> {
     let known = facts.ceph.as_ref().and_then(|declared| declared.settings.as_ref().ok());
     let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));
     releases.map(|(name, known)| (name.clone(), (catalog.ceph_paths(name), known.source()))).collect()
 }
 
-/// Returns the namespaces of the resource's releases: of those that are desired, in the status, or named in the spec.
+/// Returns the namespaces of the resource's releases: the desired ones, those in the status, and those in the spec.
 fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
     let children = deployment.status.iter().flat_map(|status| status.children.keys());
     let children: BTreeSet<&String> = children.collect();

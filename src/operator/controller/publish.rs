@@ -1,4 +1,4 @@
-//! The last part of a pass: writes the status and its events, at a limited rate.
+//! The last step of a pass (read, decide, apply, report): writes the status and its events, at a limited rate.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,13 +17,16 @@ use osdpl_core::rollout;
 use osdpl_core::status::{Report, report};
 use osdpl_decide::Plan;
 
-/// The time between two writes of a status in which only details differ. During an installation every pass has changes,
-/// and a write of a large status costs the API server more than a pass costs the operator.
+/// The minimum time between two writes of the status if only details have changed.
+///
+/// During an installation every pass changes details, and a write of a large status costs the API server more than a
+/// pass costs the operator.
 const WRITE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Context {
-    /// Writes the status of a plan, and records events for its changes. `helm_started` is that of the outcome.
+    /// Writes the status of a plan, and records events for its changes.
     ///
+    /// `helm_started` contains the releases whose helm process this pass has started (`true`) or queued (`false`).
     /// Returns the time of the next write if only details have changed and the last write was a moment ago.
     pub(super) async fn publish(
         &self,
@@ -76,7 +79,8 @@ impl Context {
             }
         }
         self.forget_secrets(plan, memory);
-        // Set only after the write: if that fails, the pass has failed.
+        // The metric is set only after the write. If the write fails, the pass fails, and `pass_failures` sets the
+        // metric.
         self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }

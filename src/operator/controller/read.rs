@@ -1,4 +1,6 @@
-//! The first part of a pass: reads the snapshot that the decision is made from. Nothing here writes.
+//! The first step of a pass (read, decide, apply, report): reads the snapshot that the decision is made from.
+//!
+//! This module writes nothing to the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,10 +19,10 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Responses, Snapshot};
 
-/// The digest in [`Memory::started`] of an uninstall that skips hooks.
+/// The entry in [`Memory::started`] for an uninstall that skips hooks, which has no input digest.
 pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
 
-/// The parts of a snapshot that come neither from tasks nor from watches.
+/// The data of a snapshot that comes neither from the tasks nor from the watches.
 pub(super) struct SnapshotInputs {
     pub(super) deployment: OpenStackDeployment,
     pub(super) catalog: Arc<Catalog>,
@@ -28,7 +30,9 @@ pub(super) struct SnapshotInputs {
     pub(super) problems: Vec<String>,
 }
 
-/// Returns a snapshot of what tasks and watches have cached, without helm, charts, one-off reads and memory.
+/// Returns a snapshot with the objects that tasks and watches have cached.
+///
+/// The caller adds helm's state, charts, responses to one-off reads, and the state between passes.
 pub(super) fn snapshot(
     inputs: SnapshotInputs,
     observation: &Observation,
@@ -71,7 +75,7 @@ pub(super) fn snapshot(
 /// Executes the reads that the last plan requested, except for those whose `known` responses are still valid.
 ///
 /// # Errors
-/// When the API server refuses a read that the plan requires.
+/// If a read fails that the plan requires.
 pub(super) async fn execute_reads(
     reader: &Reader,
     reads: &BTreeSet<Read>,
@@ -95,7 +99,8 @@ pub(super) async fn execute_reads(
 impl Context {
     /// Reads the snapshot of a pass.
     pub(super) async fn read(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Snapshot, Error> {
-        // The table is read before the outcomes, so that a process that ends in between still counts as running.
+        // The table of running helm processes is read before their outcomes. A process that ends in between then still
+        // counts as running.
         let table = self.runner.table();
         self.process_outcomes(memory).await;
         if self.inputs.take_rook_changed() {
@@ -139,7 +144,7 @@ impl Context {
     }
 }
 
-/// Returns a helm process as the decision sees it; `inputs` is its digest in [`Memory::started`].
+/// Returns a running helm process in the form that the snapshot has; `inputs` is its entry in [`Memory::started`].
 fn running_helm(job: &RunningJob, inputs: &str) -> RunningHelm {
     RunningHelm {
         verb: job.verb,
@@ -151,7 +156,7 @@ fn running_helm(job: &RunningJob, inputs: &str) -> RunningHelm {
     }
 }
 
-/// Returns the number of helm processes that still render, which is limited by the number of cores.
+/// Returns the number of helm processes that still render their chart. Plans limit it to the number of cores.
 ///
 /// helm writes the release record after rendering, and mostly waits from then on.
 fn count_rendering(table: &BTreeMap<ReleaseKey, RunningJob>, snapshot: &Snapshot) -> usize {

@@ -1,4 +1,4 @@
-//! The secrets that must not be shown in logs. The scrubber learns them before anything uses them.
+//! Collects the secrets that logs must not show. The scrubber learns the secrets of a plan before the plan is applied.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,12 +16,13 @@ use osdpl_core::release::Status;
 use osdpl_core::rollout::Rollouts;
 use osdpl_core::scrub::Scrubber;
 
-/// How long secrets are kept after the facts lack them. A Job that is kept for its log may still show them.
+/// How long a secret is kept after the facts lack it. A Job that is kept for its log may still show the secret.
 const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 impl Context {
-    /// Passes the secrets of a plan to the scrubber, see [`collect_secrets`]. The facts of a plan for a refused spec or
-    /// a deletion are incomplete and ignored.
+    /// Passes the secrets of a plan to the scrubber, see [`collect_secrets`].
+    ///
+    /// Plans for a refused spec or a deletion are ignored, because their facts are incomplete.
     pub(super) fn scrub_secrets(&self, plan: &osdpl_decide::Plan, memory: &mut Memory) {
         let is_refused = plan.selection.as_ref().is_none_or(Selection::is_refused);
         if !is_refused && plan.deleting.is_none() && plan.hold != Some(osdpl_decide::Hold::Watch) {
@@ -30,7 +31,7 @@ impl Context {
         }
     }
 
-    /// Forgets old secrets if nothing can show them any more.
+    /// Forgets the secrets that the facts have lacked for a week, if no workload can show them any more.
     pub(super) fn forget_secrets(&self, plan: &osdpl_decide::Plan, memory: &mut Memory) {
         if !plan.refused && is_settled(&plan.desired, &plan.observed, &plan.releases, &plan.rollouts) {
             memory.forget_secrets(now());
@@ -38,7 +39,7 @@ impl Context {
         }
     }
 
-    /// Forgets all secrets, at the end of a cloud without releases.
+    /// Forgets all secrets, at the end of a deletion that left nothing that may print them.
     pub(super) fn forget_all_secrets(&self, memory: &mut Memory) {
         memory.secrets.clear();
         self.update_scrubber(memory);
@@ -53,7 +54,7 @@ impl Context {
     }
 }
 
-/// Whether nothing runs with older inputs any more.
+/// Whether all workloads run with the inputs of the plan, and none with older inputs.
 ///
 /// Pods that were not restarted yet, releases that wait for their uninstall, and unmanaged releases may still show
 /// secrets that the facts lack.
@@ -70,8 +71,9 @@ impl Memory {
         Self { secrets: secrets.into_iter().map(|secret| (secret, Some(now))).collect(), ..Self::default() }
     }
 
-    /// Adds the secrets of the facts. The retention of a secret starts with the first pass whose facts lack it, because
-    /// passes may be weeks apart.
+    /// Adds the secrets of the facts.
+    ///
+    /// The retention of a secret starts with the first pass whose facts lack it, because passes may be weeks apart.
     fn learn_secrets(&mut self, facts: &Facts, now: Timestamp) {
         for missing_since in self.secrets.values_mut() {
             missing_since.get_or_insert(now);

@@ -1,4 +1,4 @@
-//! The catalogue and the cluster for the webhook, which validates a spec before it is stored.
+//! Provides the catalogue and the cluster's data to the webhook, which validates a spec before it is stored.
 
 use std::sync::Arc;
 
@@ -13,21 +13,22 @@ use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::rule;
 
 impl Context {
-    /// Returns the catalogue for a resource in any namespace, with the additions there, and the findings about them.
+    /// Returns the catalogue with the additions of a namespace, and the findings about these additions.
     ///
-    /// It waits until additions are listed. The catalogue of passes does not change.
+    /// The function waits until additions are listed. It does not change the catalogue of passes.
     pub async fn catalog_for(&self, namespace: &str) -> (Arc<Catalog>, Vec<Finding>) {
         self.inputs.wait_for_additions().await;
         let additions = self.inputs.additions(namespace).unwrap_or_default();
         self.catalog.extended_with(additions, self.inputs.additions_forbidden().as_deref()).await
     }
 
-    /// Returns the cluster for a spec that is not stored yet.
+    /// Returns what the checks of a spec that is not stored yet need to know about the cluster.
     ///
-    /// It consists of cached nodes and storage classes and, if the spec names networks, one read of the networks of
-    /// Services. Facts that are not known yet are left out.
+    /// These are the cached nodes and storage classes and, if the spec names networks, the networks of Services, which
+    /// are read. Facts that are not known yet are left out.
     pub async fn cluster_info_for(&self, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> ClusterInfo {
-        // An incomplete list of nodes would cause wrong findings.
+        // Before the first lists are complete, nothing is returned: an incomplete list of nodes would cause wrong
+        // findings.
         if self.tasks.ready().now_or_never().is_none() {
             return ClusterInfo::default();
         }

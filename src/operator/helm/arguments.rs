@@ -1,4 +1,4 @@
-//! The command lines of helm.
+//! Makes the command lines of `helm upgrade --install` and `helm uninstall`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -29,7 +29,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns its verb.
+    /// Returns helm's verb for this operation: upgrade or uninstall.
     pub fn verb(&self) -> Verb {
         match self {
             Self::Upgrade(_) => Verb::Upgrade,
@@ -38,15 +38,17 @@ impl Operation {
     }
 }
 
-/// Where the objects of a release are applied. helm 3 only supports [`ApplyMode::Client`] and ignores the choice.
+/// How the objects of a release are applied.
+///
+/// helm 3 only supports [`ApplyMode::Client`] and ignores this setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ApplyMode {
-    /// The API server applies them, and the operator wins conflicts with other field managers.
+    /// The API server applies the objects (server-side apply), and helm overwrites the fields of other field managers.
     ///
-    /// Upgrades of releases made by helm 3, and upgrades after an interrupted install, succeed only this way.
+    /// Upgrades of releases that helm 3 made, and upgrades after an interrupted install, succeed only this way.
     #[default]
     Server,
-    /// helm applies them by three-way merge, as helm 3 does.
+    /// helm applies the objects by a three-way merge, as helm 3 does.
     Client,
 }
 
@@ -59,7 +61,7 @@ pub struct Upgrade {
     pub values: Value,
     /// The timeout of each *single* hook. helm has no limit for the whole run.
     pub hook_timeout: Duration,
-    /// Where the objects are applied.
+    /// How the objects of the release are applied.
     pub apply: ApplyMode,
     /// The digest of all inputs, for [`INPUTS_LABEL`].
     pub inputs: String,
@@ -67,9 +69,9 @@ pub struct Upgrade {
     pub catalog: String,
     /// The digest of the images, for [`IMAGES_LABEL`].
     pub images: String,
-    /// The digest of what running instances depend on, for [`INSTANCES_LABEL`].
+    /// The digest of the values that running instances depend on, for [`INSTANCES_LABEL`].
     pub instances: Option<String>,
-    /// The digest of the split of its `DaemonSets` by node, for [`SPLIT_LABEL`].
+    /// The digest of how the release's `DaemonSets` are split by node, for [`SPLIT_LABEL`].
     pub split: Option<String>,
     /// The release's name in the catalogue, for [`RELEASE_LABEL`].
     pub catalog_name: String,
@@ -84,7 +86,7 @@ pub struct ChartReference {
     pub flags: Vec<String>,
 }
 
-/// Omits the values, as they contain secrets.
+/// Prints the upgrade without its values, because they contain secrets.
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, instances, split, catalog_name } =
@@ -109,8 +111,8 @@ impl fmt::Debug for Upgrade {
 pub struct Uninstall {
     /// The timeout of each single hook.
     pub timeout: Duration,
-    /// Whether pre-delete and post-delete hooks run. `false` helps if a hook can never finish, because its database is
-    /// deleted or the namespace is terminating.
+    /// Whether helm runs pre-delete and post-delete hooks. `false` helps if a hook can never finish, because its
+    /// database is deleted or the namespace is terminating.
     pub hooks: bool,
 }
 
@@ -127,7 +129,7 @@ pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str>
 }
 
 impl Upgrade {
-    /// Returns the arguments after the program's name.
+    /// Returns helm's arguments for this upgrade, without the program's name.
     ///
     /// helm stores `attempt` as a label when it creates the record, so even a pending record names the operator process
     /// that made it.
@@ -180,9 +182,9 @@ impl Upgrade {
 }
 
 impl Uninstall {
-    /// Returns the arguments after the program's name.
+    /// Returns helm's arguments for this uninstall, without the program's name.
     ///
-    /// They do not include `--ignore-not-found`: helm then treats every failure to read the history, even a missing
+    /// `--ignore-not-found` is not used: with it, helm treats every failure to read the history, even a missing
     /// permission, as a deleted release, and reports success.
     pub fn arguments(&self, release: &ReleaseKey) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![Verb::Uninstall.as_str().into()];
@@ -195,12 +197,12 @@ impl Uninstall {
     }
 }
 
-/// Returns the end of each command line. After `--`, a release's name is never parsed as a flag.
+/// Returns the arguments that name the release. After `--`, helm never parses the release's name as a flag.
 fn target(release: &ReleaseKey) -> [OsString; 4] {
     ["--namespace".into(), release.namespace.clone().into(), "--".into(), release.name.clone().into()]
 }
 
-/// Formats a Go duration. Zero would mean "no time at all".
+/// Formats a timeout for helm, such as `60s`. The minimum is one second, because zero means "no time at all".
 fn seconds(duration: Duration) -> OsString {
     format!("{}s", duration.as_secs().max(1)).into()
 }

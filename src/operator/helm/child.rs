@@ -18,13 +18,15 @@ use super::tail::Tail;
 use super::{Failure, ReleaseKey};
 use osdpl_core::release::{Attempt, Verb};
 
-/// How long stderr may stay open after the process ended. A grandchild that inherited it must not block the operator.
+/// How long the operator waits for the end of stderr after the process ended.
+///
+/// A grandchild that inherited stderr and keeps it open must not block the operator.
 const STDERR_GRACE: Duration = Duration::from_secs(1);
 
 /// Why a helm process is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// The plan requires it, because of newer inputs or a deletion.
+    /// The plan stops the process, because of newer inputs or a deletion.
     Requested,
     /// The process exceeded its deadline.
     Deadline,
@@ -35,9 +37,9 @@ pub enum StopReason {
 impl fmt::Display for StopReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Requested => "it was stopped for newer inputs",
-            Self::Deadline => "it was stopped after its wall deadline",
-            Self::Shutdown => "it was stopped because the operator ended",
+            Self::Requested => "osdpl stopped helm for newer inputs",
+            Self::Deadline => "osdpl stopped helm because it exceeded the deadline of the whole run",
+            Self::Shutdown => "osdpl stopped helm because the operator shuts down",
         })
     }
 }
@@ -49,13 +51,13 @@ pub enum Exit {
     Success,
     /// helm failed. The code is 1 unless helm itself crashed.
     Failed(i32),
-    /// A foreign signal ended helm, such as one of the kernel's out-of-memory killer or of a user.
+    /// A signal that the operator did not send ended helm, such as one of the kernel's out-of-memory killer.
     Signalled(i32),
-    /// The operator stopped helm. `killed` means that SIGTERM was not enough, which leaves a pending record.
+    /// The operator stopped helm.
     Stopped {
-        /// Why.
+        /// Why the operator stopped helm.
         why: StopReason,
-        /// Whether SIGKILL was needed.
+        /// Whether SIGTERM was not enough and SIGKILL ended helm, which leaves a pending record.
         killed: bool,
     },
     /// helm could not be started.
@@ -67,19 +69,19 @@ pub enum Exit {
 pub struct Outcome {
     /// The release.
     pub release: ReleaseKey,
-    /// The operation.
+    /// The operation: upgrade or uninstall.
     pub verb: Verb,
-    /// The identity and the revision of the run.
+    /// The attempt: it identifies the operator process, the run and its revision.
     pub attempt: Attempt,
-    /// How it ended.
+    /// How the process ended.
     pub exit: Exit,
     /// The class of helm's error; `None` if helm succeeded or was stopped.
     pub failure: Option<Failure>,
     /// helm's error message, condensed and without secrets; empty if helm succeeded.
     pub text: String,
-    /// When it started.
+    /// When the process started.
     pub started: Timestamp,
-    /// How long it ran.
+    /// How long the process ran.
     pub duration: Duration,
 }
 
@@ -93,13 +95,15 @@ impl Outcome {
 /// The process to run, and its limits.
 pub(super) struct Run {
     pub(super) command: Command,
-    /// The input for stdin.
+    /// The bytes that the process reads from stdin; `None` for an empty stdin.
     pub(super) input: Option<Vec<u8>>,
     pub(super) deadline: Duration,
     pub(super) grace: Duration,
 }
 
-/// Runs a process to its end. A value in `stop` ends it early. `stopping` is called when that begins.
+/// Runs a process to its end; returns how it ended, and its stderr.
+///
+/// A value in `stop`, or the deadline, ends the process early. `stopping` is called before the process gets a signal.
 pub(super) async fn run(
     run: Run,
     spawner: &Spawner,
@@ -141,7 +145,9 @@ fn not_started(error: &io::Error) -> Tail {
     tail
 }
 
-/// Writes the input. Failures are ignored: if helm ends before it has read everything, its exit tells why.
+/// Writes the input to helm's stdin.
+///
+/// A failure is ignored: if helm ends before it has read the whole input, its exit code and stderr tell why.
 async fn feed(mut stdin: ChildStdin, input: Vec<u8>) {
     drop(stdin.write_all(&input).await);
     drop(stdin.shutdown().await);
@@ -157,7 +163,7 @@ async fn read_stderr(mut stderr: ChildStderr, tail: Arc<Mutex<Tail>>) {
 async fn wait_for_stop(stop: &mut watch::Receiver<Option<StopReason>>) -> StopReason {
     match stop.wait_for(Option::is_some).await.map(|why| *why) {
         Ok(Some(why)) => why,
-        // All senders are dropped, so no request can follow.
+        // All senders are dropped, so that no request to stop can follow.
         Ok(None) | Err(_) => std::future::pending().await,
     }
 }
@@ -177,17 +183,19 @@ async fn terminate(child: &mut Child, why: StopReason, grace: Duration) -> Exit 
         exit_of(&child.wait().await)
     };
     match exit {
-        // The process ended before the signal reached it.
+        // helm succeeded before the signal reached it.
         Exit::Success => Exit::Success,
         Exit::Failed(_) | Exit::Signalled(_) | Exit::Stopped { .. } | Exit::NotStarted => Exit::Stopped { why, killed },
     }
 }
 
-/// Signals the process group. `id` is `None` once the process was reaped, so this never signals another process.
+/// Sends a signal to the process group of helm.
+///
+/// `Child::id` is `None` once the process was reaped, so that no other process with the same id gets the signal.
 fn signal(child: &Child, signal: Signal) {
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     if let Some(group) = group {
-        // The process may have ended just now, which wait() reports.
+        // The signal fails if the process has just ended. `wait()` reports that.
         let _ = kill_process_group(group, signal);
     }
 }

@@ -1,4 +1,6 @@
-//! Errors before a helm process runs. The failure of a helm process itself is a [`Failure`](super::Failure).
+//! Errors of preparing and starting helm, and of `helm template`.
+//!
+//! The failure of an upgrade or uninstall is a [`Failure`](super::Failure).
 
 use std::io;
 use std::path::PathBuf;
@@ -15,9 +17,9 @@ pub enum Error {
         "cannot start {path:?}: {why}; install helm 3.17 or newer, or helm 4, and put it on PATH or name it with --helm"
     )]
     Start {
-        /// The program.
+        /// The path of the program.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         why: io::Error,
     },
     /// The program's output is not a version.
@@ -25,9 +27,9 @@ pub enum Error {
         "{path:?} is not a usable helm: `helm version` answered {output:?} where a version such as v4.3.1 is expected; name the right program with --helm"
     )]
     NotHelm {
-        /// The program.
+        /// The path of the program.
         path: PathBuf,
-        /// The first line of its output.
+        /// The first line of the program's output.
         output: String,
     },
     /// The program is a helm version with an unsupported command line.
@@ -35,9 +37,9 @@ pub enum Error {
         "{path:?} is helm {version}; the operator needs helm {oldest} or newer within 3, or any helm 4: install one and name it with --helm"
     )]
     WrongVersion {
-        /// The program.
+        /// The path of the program.
         path: PathBuf,
-        /// Its version.
+        /// The version of the program.
         version: Version,
         /// The oldest supported version.
         oldest: Version,
@@ -60,18 +62,18 @@ pub enum Error {
         "cannot write the kubeconfig for helm to {path:?}: {why}; give the operator a writable folder with free space"
     )]
     WriteKubeconfig {
-        /// The file.
+        /// The path of the kubeconfig.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         why: io::Error,
     },
     /// `exec-helm` was called without a program.
     #[error("exec-helm is internal: it needs the parent's process id, a program and its arguments")]
     NothingToExec,
-    /// The kernel rejected the parent death signal.
+    /// The kernel rejected the request to signal helm when the operator ends.
     #[error("cannot make helm end with the operator: {why}; helm was not started")]
     ParentDeathSignal {
-        /// Why.
+        /// The error of the operating system.
         why: io::Error,
     },
     /// The operator ended before the wrapper could start helm.
@@ -80,12 +82,12 @@ pub enum Error {
         /// The operator's process id.
         parent: u32,
     },
-    /// Information about a process cannot be read.
+    /// A file about a process in `/proc` cannot be read.
     #[error("cannot read {path:?}: {why}; the operator derives its identity from it, so /proc must be mounted")]
     Proc {
         /// The file under `/proc`.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         why: io::Error,
     },
 }

@@ -1,8 +1,8 @@
-//! Executes helm such that it ends with the operator.
+//! Executes helm so that it ends when the operator ends.
 //!
-//! Linux can signal a process when its parent ends, but only the process itself can request this, between fork and
-//! exec, which safe Rust cannot do from outside. So the operator starts *itself* with a hidden subcommand, which
-//! requests the signal and then executes helm. The request survives the exec (prctl(2), `PR_SET_PDEATHSIG`).
+//! Linux can signal a process when its parent ends, but only the process itself can request this signal, between fork
+//! and exec. Safe Rust cannot run code there. So the operator starts *itself* with a hidden subcommand, which requests
+//! the signal and then executes helm. The request survives the exec (prctl(2), `PR_SET_PDEATHSIG`).
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -16,13 +16,15 @@ use super::Error;
 /// `osdpl exec-helm <parent pid> <helm> <arguments…>`.
 pub const SUBCOMMAND: &str = "exec-helm";
 
-/// The wrapper for a Runner: the running program, even if its file was replaced meanwhile.
+/// The path of the running program, even if its file was replaced meanwhile. The Runner starts helm through it.
 pub(crate) const SELF_PATH: &str = "/proc/self/exe";
 
-/// Executes `argv` in place of this process, with SIGTERM on the end of the process `parent`. Returns only on failure.
+/// Replaces this process by the program `argv`, which gets SIGTERM when the process `parent` ends.
 ///
-/// On SIGTERM, helm 3.7 and newer mark an install or upgrade as failed. Uninstall and rollback have no handler and just
-/// end.
+/// The function returns only if it fails.
+///
+/// On SIGTERM, helm 3.7 and newer mark the record of an install or upgrade as failed. An uninstall or rollback has no
+/// signal handler and just ends.
 ///
 /// # Errors
 /// If the parent has already ended, or the program cannot be started.
@@ -55,7 +57,7 @@ mod tests {
 
     /// The test that the fake wrapper runs. It does what `main` does for the hidden subcommand.
     #[test]
-    #[ignore = "run by another test"]
+    #[ignore = "the fake wrapper of other tests runs it"]
     fn turns_into_its_arguments() {
         let given = arguments(&std::env::var("OSDPL_TEST_EXEC").unwrap());
         assert_eq!(given[0], SUBCOMMAND);

@@ -1,8 +1,8 @@
 //! Classifies helm's error messages.
 //!
 //! helm's exit code is only 0 or 1, so the message must be parsed. The phrases are those of helm 3.22.0 and 4.3.1
-//! against Kubernetes 1.36, collected by provoking each failure. Where the release record is more precise, it takes
-//! precedence.
+//! against Kubernetes 1.36, collected by provoking each failure. Where the release record is more precise than the
+//! message, the record takes precedence.
 
 use std::fmt;
 
@@ -15,9 +15,9 @@ pub(crate) use words::condense;
 /// An object that an error message names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subject {
-    /// Its kind as helm spells it: `Job`, or `secrets` in quotes of the API server.
+    /// The kind as the message spells it: helm writes `Secret`, the API server `secrets`.
     pub kind: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Subject {
 pub enum Failure {
     /// The newest record is pending: another helm is running, or was killed.
     Pending,
-    /// The newest record cannot be upgraded, such as one that is `uninstalling`.
+    /// helm cannot upgrade the release from its newest record, for example because its status is `uninstalling`.
     NoDeployedReleases,
     /// The release to uninstall does not exist.
     ReleaseNotFound,
@@ -52,7 +52,8 @@ pub enum Failure {
     NamespaceMissing,
     /// The namespace is being deleted, so nothing can be created in it.
     NamespaceTerminating,
-    /// A hook, or the deletion of an object, exceeded the timeout. helm 3 does not name it, but the record does.
+    /// A hook, or the deletion of an object, exceeded the timeout. The message of helm 3 does not name the hook, but
+    /// the release record does.
     TimedOut(Option<Subject>),
     /// A hook failed permanently.
     HookFailed(Option<Subject>),
@@ -64,16 +65,18 @@ pub enum Failure {
     ChartUnreadable,
     /// The chart cannot be rendered with these values.
     Unrenderable,
-    /// helm was stopped by a foreign signal.
+    /// A signal that the operator did not send stopped helm.
     Cancelled,
     /// Any other failure.
     Other,
 }
 
-/// Phrases, and the function that makes the failure from the whole text.
+/// The phrases by which a class of failure is recognized, and the function that makes the failure from the message.
 type Rule = (&'static [&'static str], fn(&str) -> Failure);
 
-/// The rules, in order: the text of an object may contain the phrase of a later rule, but not of an earlier one.
+/// The rules; the first one with a matching phrase counts.
+///
+/// The order matters: a message may quote an object whose text contains the phrase of a later rule.
 const RULES: [Rule; 18] = [
     (&["another operation (install/upgrade/rollback) is in progress"], |_| Failure::Pending),
     (&["has no deployed releases"], |_| Failure::NoDeployedReleases),

@@ -1,4 +1,4 @@
-//! A fake helm that runs a script of the test.
+//! A fake helm for unit tests, which runs a script that the test provides.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use tokio::net::unix::pipe::{OpenOptions, Receiver, Sender};
 
 use super::Program;
 
-/// Returns the fake program.
+/// Returns the path of the fake helm.
 ///
-/// It is part of the source tree and never written by a test: a file that the fork of another thread still holds open
-/// for writing cannot be executed.
+/// The file is part of the source tree, and no test writes it. Linux refuses to execute a file that is open for
+/// writing, and a process that another thread forks may still hold it open.
 pub(super) fn helm() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/fake/helm.sh")
 }
 
-/// Returns the fake `exec-helm`.
+/// Returns the path of the program that stands in for `osdpl exec-helm`.
 pub(super) fn wrapper() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/fake/wrapper.sh")
 }
 
-/// The folder of fake helm processes, and the pipes to them.
+/// The folder that fake helm processes run in, and the pipes between them and the test.
 pub(super) struct FakeHelm {
     pub(super) home: TempDir,
     messages: Lines<BufReader<Receiver>>,
@@ -53,17 +53,17 @@ impl FakeHelm {
         Program::find(Some(helm()), self.home.path().to_owned()).await.unwrap()
     }
 
-    /// Returns the next message of a process.
+    /// Waits for the next message that a fake helm process reports.
     pub(super) async fn receive(&mut self) -> String {
         self.messages.next_line().await.unwrap().unwrap()
     }
 
-    /// Lets one process continue.
+    /// Lets one fake helm process continue that waits in `wait_for_go`.
     pub(super) async fn go(&mut self) {
         self.go.write_all(b"\n").await.unwrap();
     }
 
-    /// Returns the content of a file that a process wrote.
+    /// Returns the content of a file that a fake helm process wrote.
     pub(super) fn read_file(&self, name: &str) -> String {
         fs::read_to_string(self.home.path().join(name)).unwrap()
     }

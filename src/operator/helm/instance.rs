@@ -1,7 +1,7 @@
-//! The identity of this operator process, and the liveness of the process that left a pending record.
+//! The identity of this operator process, and the check whether the process that left a pending record is alive.
 //!
-//! This is the check before a stuck record is unlocked: *no helm may be alive*. An identity changes with each process
-//! start instead of each pod, because a container that restarts in the same pod leaves records of its helm processes as
+//! osdpl unlocks a stuck record only if no helm process may still work on the release. The identity is that of a
+//! process and not of a pod, because a container that restarts in the same pod leaves records of its helm processes as
 //! well.
 
 use std::fmt;
@@ -26,18 +26,18 @@ const TOKEN_MAX: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance(String);
 
-/// The liveness of the process that made an attempt.
+/// What is known about the operator process that made an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstanceState {
-    /// It is this process. The Runner's table shows whether its helm process is running.
+    /// This process made the attempt. The Runner's table shows whether its helm process is running.
     Own,
-    /// It has ended with all its helm processes, so its records may be taken over.
+    /// The process and all its helm processes have ended, so that its records may be unlocked.
     Dead,
-    /// It or one of its helm processes is alive, so its records must not be changed.
+    /// The process or one of its helm processes is alive, so that its records must not be changed.
     Alive,
-    /// It ran in another pod: it is dead if that pod has ended, or the API server has no pod with this [`pod_token`].
+    /// The process ran in the pod with this [`pod_token`]. It is dead if the pod has ended or does not exist any more.
     Pod(String),
-    /// It is not an operator, or runs on another machine. Only waiting helps.
+    /// The attempt does not name an operator process, or names one on another machine. Only waiting helps.
     Unknown,
 }
 
@@ -77,12 +77,12 @@ impl Instance {
         &self.0
     }
 
-    /// Returns the label value for an attempt of this process to create `revision`.
+    /// Returns the attempt of this process to create `revision`; `number` counts the attempts of the process.
     pub fn attempt(&self, number: u32, revision: u32) -> Attempt {
         Attempt::trusted(&self.0, number, revision)
     }
 
-    /// Returns the liveness of the process of another attempt's [`Attempt::instance`].
+    /// Returns whether the process with the identity `other`, an [`Attempt::instance`], is alive.
     pub fn liveness(&self, other: &str) -> InstanceState {
         self.liveness_in(other, Path::new("/proc"))
     }
@@ -91,7 +91,8 @@ impl Instance {
         if other == self.0 {
             return InstanceState::Own;
         }
-        // A helm that received SIGTERM when its operator ended still writes its record, and so outlives the operator.
+        // helm outlives its operator for a moment: after the SIGTERM at the operator's end, helm still writes its
+        // record.
         if process::has_child_of(proc, other) {
             return InstanceState::Alive;
         }
@@ -110,7 +111,7 @@ impl fmt::Display for Instance {
     }
 }
 
-/// Splits an instance into its kind, its pod or host, and the rest.
+/// Splits an identity into its kind (`p` or `h`), the pod or host, and the rest.
 fn split(instance: &str) -> Option<(char, &str, &str)> {
     let kind = instance.chars().next().filter(char::is_ascii_lowercase)?;
     let (owner, rest) = instance[1..].split_once('.')?;

@@ -1,8 +1,8 @@
 //! Provides the kubeconfig for helm.
 //!
-//! helm must not read the pod's environment (`KUBE*` variables are dropped), and a copied token would expire, as the
-//! kubelet rotates it about every hour. So the generated kubeconfig refers to the token's *file*, which client-go reads
-//! again when needed.
+//! In a pod, osdpl generates a kubeconfig, because helm does not get the pod's `KUBE*` variables. The kubelet replaces
+//! the token about every hour, and a copied token would expire. So the kubeconfig refers to the token's *file*, which
+//! client-go reads again when needed.
 
 #![allow(clippy::disallowed_methods, reason = "writes the kubeconfig for helm")]
 
@@ -20,7 +20,7 @@ pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount
 /// The inputs that decide which kubeconfig helm uses. The caller reads them from the environment once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// `KUBECONFIG` or the flag of that name. Passed on unchanged.
+    /// The path in `KUBECONFIG` or the flag of that name. helm gets it unchanged.
     pub given: Option<PathBuf>,
     /// `KUBERNETES_SERVICE_HOST`, which is set in a pod.
     pub host: Option<String>,
@@ -50,7 +50,7 @@ impl Environment {
 /// `.kube/config`.
 ///
 /// # Errors
-/// If there is none of the three, or the generated one cannot be written.
+/// If none of these three kubeconfigs exists, or the one for the service account cannot be written.
 pub fn find_kubeconfig(surroundings: &Environment, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
     if let Some(given) = &surroundings.given {
         return Ok(given.clone());

@@ -1,7 +1,7 @@
 //! Finds the helm program, checks its version, and sets its environment.
 //!
-//! helm receives only the environment variables listed here. Otherwise a stray `HELM_NAMESPACE` or `HELM_KUBEAPISERVER`
-//! could redirect a release.
+//! helm receives only the environment variables that this module lists. A stray `HELM_NAMESPACE` or
+//! `HELM_KUBEAPISERVER` would install a release elsewhere.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::Error;
 /// The oldest helm 3 with all flags that the operator uses (`--take-ownership` came with 3.17, `--labels` with 3.13).
 const OLDEST: Version = Version { major: 3, minor: 17 };
 
-/// The newest supported major version. A later one may have renamed flags.
+/// The newest supported major version. A later version may have renamed flags.
 const NEWEST_MAJOR: u32 = 4;
 
 /// The timeout of `helm version`, which needs no cluster and takes well under a second.
@@ -52,7 +52,7 @@ const GARBAGE_COLLECTION: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "
 /// The major and minor version of a helm program. Patch levels never changed the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// 3 or 4. Part of each release's input digest, because the two render and apply differently.
+    /// The major version, 3 or 4. It is part of each release's input digest, because both render and apply differently.
     pub major: u32,
     /// The minor version.
     pub minor: u32,
@@ -129,8 +129,9 @@ impl Program {
         command
     }
 
-    /// Returns the same command, started by `wrapper` (the operator itself, see [`super::exec`]), so that it ends with
-    /// the operator.
+    /// Returns a command that starts helm through `wrapper`, so that helm ends with the operator.
+    ///
+    /// The wrapper is usually the operator's own program, see [`super::exec`].
     pub(super) fn command_through(&self, wrapper: &Path, slot: &str) -> Command {
         let mut command = new_command(wrapper.as_os_str());
         self.set_environment(&mut command, slot);

@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_mins(3);
 /// The maximum length of helm's error message.
 const MAX_LENGTH: usize = 400;
 
-/// Creates a command of the helm program without arguments, in the environment of a slot.
+/// The function that creates a helm command without arguments, in the environment of the named slot.
 type Start = Box<dyn Fn(&str) -> Command + Send + Sync>;
 
 /// Pulls charts with the helm program.
@@ -32,10 +32,10 @@ impl Puller {
         Self { start: Box::new(start) }
     }
 
-    /// Runs helm with its cache and data folders under `home`, and returns its output.
+    /// Runs helm with its cache and data folders in `home`, and returns its stdout.
     async fn run(&self, home: &Path, arguments: Vec<String>) -> Result<Vec<u8>, PullFailure> {
         let mut command = (self.start)("pull");
-        // helm 4 keeps each pulled archive in its cache. This cache is deleted with the pull.
+        // helm 4 keeps each pulled archive in its cache. The caller deletes `home`, and with it the cache.
         for folder in ["HELM_CACHE_HOME", "HELM_DATA_HOME"] {
             command.env(folder, home.join(folder));
         }

@@ -58,7 +58,9 @@ struct Entry {
 }
 
 impl Runner {
-    /// Creates a Runner for this program, whose attempts carry `instance`. Must be called within a runtime.
+    /// Creates a Runner for this program. Its attempts contain the identity `instance`.
+    ///
+    /// The caller must run in a tokio runtime.
     ///
     /// # Errors
     /// If the thread that starts processes cannot be started.
@@ -78,7 +80,7 @@ impl Runner {
         &self.0.program
     }
 
-    /// Returns the identity in the attempts.
+    /// Returns the identity of this operator process, which all its attempts contain.
     pub fn instance(&self) -> &Instance {
         &self.0.instance
     }
@@ -86,9 +88,9 @@ impl Runner {
     /// Starts a helm process for this job and returns immediately. Callers start the most urgent job first.
     ///
     /// # Errors
-    /// [`JobRejection`]; the job is then dropped.
+    /// The error says why the job was not started. The Runner does not keep the job for later.
     pub fn start(&self, job: Job) -> Result<Attempt, JobRejection> {
-        // The values are serialised before the lock is taken. The value tree is dropped early, as it can be large.
+        // The values are serialised before the lock is taken, because that takes a while for a large value tree.
         let (input, inputs) = match &job.operation {
             Operation::Upgrade(upgrade) => (Some(document(&upgrade.values)?), Some(upgrade.inputs.clone())),
             Operation::Uninstall(_) => (None, None),
@@ -110,7 +112,9 @@ impl Runner {
         Ok(attempt)
     }
 
-    /// Stops the helm process of a release: SIGTERM to its group, SIGKILL after the grace period. `false` if none runs.
+    /// Stops the helm process of a release; returns `false` if no helm process runs for it.
+    ///
+    /// The process group gets SIGTERM, and SIGKILL after the grace period.
     pub fn stop(&self, release: &ReleaseKey, why: StopReason) -> bool {
         let stopping = match self.0.state().running.get(release) {
             Some(entry) => entry.request_stop(why),
@@ -122,7 +126,7 @@ impl Runner {
         true
     }
 
-    /// Returns the running processes.
+    /// Returns the running helm processes by release.
     pub fn table(&self) -> BTreeMap<ReleaseKey, RunningJob> {
         let state = self.0.state();
         state.running.iter().map(|(key, entry)| (key.clone(), entry.running.clone())).collect()
@@ -133,18 +137,19 @@ impl Runner {
         self.0.config.slots.saturating_sub(self.0.state().running.len())
     }
 
-    /// Returns the number of processors. More concurrent helm processes do not compute faster.
+    /// Returns the number of processors. More helm processes than processors do not render faster.
     pub fn cores(&self) -> usize {
         self.0.config.cores
     }
 
-    /// Returns the outcomes since the last call, oldest first. An entry leaves [`Runner::table`] at the moment it
-    /// appears here.
+    /// Returns the outcomes of the processes that ended since the last call, oldest first.
+    ///
+    /// A process leaves [`Runner::table`] at the moment its outcome appears here.
     pub(crate) fn take_outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.0.state().outcomes)
     }
 
-    /// Returns a receiver that changes with the table and the outcomes.
+    /// Returns a receiver that is notified when the table or the outcomes change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
@@ -156,8 +161,8 @@ impl Runner {
 
     /// Refuses new jobs, stops all processes, and returns when the last one has ended, shortly after the grace period.
     ///
-    /// Installs and upgrades leave a failed record, which needs no recovery. helm has no signal handler for an
-    /// uninstall, which leaves an `uninstalling` record that is uninstalled again.
+    /// A stopped install or upgrade leaves a failed record, which needs no recovery. A stopped uninstall leaves an
+    /// `uninstalling` record, because helm has no signal handler there; the next operator uninstalls the release again.
     pub async fn shutdown(&self) {
         let mut changes = self.changes();
         let running: Vec<ReleaseKey> = {
@@ -168,7 +173,7 @@ impl Runner {
         for release in running {
             self.stop(&release, StopReason::Shutdown);
         }
-        // The sender is part of self, so waiting cannot fail.
+        // Waiting cannot fail, because the sender is part of `self`.
         drop(changes.wait_for(|_| self.0.state().running.is_empty()).await);
     }
 }
@@ -179,7 +184,7 @@ impl fmt::Debug for Runner {
     }
 }
 
-/// A job with its slot.
+/// What a started job has in addition to the job: its slot, its attempt and the input for stdin.
 struct StartedJob {
     slot: usize,
     attempt: Attempt,
@@ -212,7 +217,7 @@ impl Inner {
         let clock = Instant::now();
         let Job { release, operation, scrubber, deadline, .. } = job;
         let (verb, command) = (operation.verb(), self.command(&release, &operation, &started_job));
-        // From here on, only the serialised input holds the values.
+        // The value tree is freed here; the serialised input still holds the values.
         drop(operation);
         let run = Run { command, input: started_job.input.take(), deadline, grace: self.config.grace };
         let stopping = |why| self.mark_stopping(&release, why);
@@ -266,7 +271,7 @@ impl State {
 }
 
 impl Entry {
-    /// Requests a stop. Returns whether this is the first request, whose reason counts.
+    /// Requests that the process stops. Returns whether this is the first request; only the first reason counts.
     fn request_stop(&self, why: StopReason) -> bool {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();
@@ -276,15 +281,16 @@ impl Entry {
     }
 }
 
-/// Serialises values. Before 4.3, helm 4 drops a document without a final newline whose length is a multiple of 4096
-/// bytes (helm#32506).
+/// Serialises values as JSON with a final newline.
+///
+/// Without the newline, helm 4 before 4.3 drops a document whose length is a multiple of 4096 bytes (helm#32506).
 pub(super) fn document(values: &serde_json::Value) -> Result<Vec<u8>, JobRejection> {
     let mut document = serde_json::to_vec(values).map_err(|_| JobRejection::Values)?;
     document.push(b'\n');
     Ok(document)
 }
 
-/// Returns the class and the message of a failed process.
+/// Returns the class of helm's failure, if helm failed, and the message about its exit.
 fn explain(exit: &Exit, tail: &Tail, scrubber: &Scrubber) -> (Option<Failure>, String) {
     match exit {
         Exit::Success => (None, String::new()),

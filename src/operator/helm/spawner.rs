@@ -1,7 +1,8 @@
 //! The thread that starts helm processes.
 //!
-//! The kernel sends the parent's death signal when the *thread* that forked ends, not the process. The worker threads
-//! of a runtime come and go, and the end of one would end an unrelated helm. This thread lives as long as the Runner.
+//! A helm process gets a signal from the kernel when its parent ends (see [`exec`](super::exec)). For the kernel, the
+//! parent is the *thread* that forked, not the process. The worker threads of a runtime come and go, and the end of one
+//! would end a helm process. The thread of this module lives as long as the Runner.
 
 use std::io;
 use std::sync::mpsc;
@@ -19,21 +20,21 @@ struct Request {
 pub(super) struct Spawner(mpsc::Sender<Request>);
 
 impl Spawner {
-    /// Starts the thread. Its processes are registered with the current runtime.
+    /// Starts the thread. The current tokio runtime watches over the processes that the thread starts.
     pub(super) fn start() -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::current();
         let (sender, requests) = mpsc::channel::<Request>();
         std::thread::Builder::new().name("helm-spawner".to_owned()).spawn(move || {
             let _entered = runtime.enter();
             for Request { mut command, reply } in requests {
-                // The receiver is only dropped when the runtime ends, and then the process ends with this thread.
+                // Sending fails only if the runtime has ended. Then this thread ends, and the helm process with it.
                 drop(reply.send(command.spawn()));
             }
         })?;
         Ok(Self(sender))
     }
 
-    /// Starts a process from that thread.
+    /// Starts a process from the thread of this spawner.
     pub(super) async fn spawn(&self, command: Command) -> io::Result<Child> {
         let (reply, response) = oneshot::channel();
         let thread_ended = || io::Error::other("the thread that starts helm has ended");

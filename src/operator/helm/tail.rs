@@ -6,16 +6,18 @@ use std::collections::VecDeque;
 
 use osdpl_core::scrub::Scrubber;
 
-/// The number of bytes kept of the beginning.
+/// The number of bytes kept of the beginning of the stream.
 const BEGINNING: usize = 4 * 1024;
 
-/// The number of bytes kept of the end. The pod templates of two refused Jobs fit, which helm 3 joins into one line.
+/// The number of bytes kept of the end of the stream.
+///
+/// The pod templates of two refused Jobs fit into it; helm 3 joins them into one line.
 const END: usize = 60 * 1024;
 
 /// The replacement of dropped bytes.
 const GAP: &str = " … ";
 
-/// The beginning and the end of a stream.
+/// The beginning and the end of a process's stderr.
 #[derive(Default)]
 pub(super) struct Tail {
     beginning: Vec<u8>,

@@ -12,7 +12,7 @@ use super::runner::document;
 use super::{Error, Program, ReleaseKey};
 use osdpl_core::scrub::Scrubber;
 
-/// The timeout of rendering. The largest chart takes two seconds.
+/// The timeout of `helm template`. The largest chart takes two seconds.
 const DEADLINE: Duration = Duration::from_mins(2);
 
 /// The cluster's capabilities that templates can query.
@@ -32,7 +32,7 @@ pub struct Template<'a> {
     pub chart: &'a Path,
     /// The values, including secrets. They are passed only on helm's stdin.
     pub values: &'a Value,
-    /// Whether the release already exists.
+    /// Whether the release exists, so that templates see an upgrade instead of an install.
     pub is_upgrade: bool,
     /// The capabilities of the cluster.
     pub capabilities: &'a Capabilities,
@@ -40,7 +40,7 @@ pub struct Template<'a> {
 
 impl Template<'_> {
     fn arguments(&self) -> Vec<String> {
-        // Tests never run, and CRDs are applied separately.
+        // An upgrade runs no test hooks, and osdpl applies CRDs separately, so that neither is rendered.
         let mut arguments = vec!["template", "--skip-tests", "--skip-crds", "--values", "-"];
         arguments.extend(self.is_upgrade.then_some("--is-upgrade"));
         let Capabilities { kubernetes, versions } = self.capabilities;
@@ -52,7 +52,9 @@ impl Template<'_> {
         arguments
     }
 
-    /// Renders the manifest including hooks. It contains secrets. `scrubber` removes them from helm's error messages.
+    /// Returns the rendered manifest with hooks, which contains secrets.
+    ///
+    /// `scrubber` removes secrets from helm's error messages.
     ///
     /// # Errors
     /// If helm cannot be started, exceeds the timeout, or fails.
@@ -66,7 +68,7 @@ impl Template<'_> {
         let stdin = child.stdin.take();
         let feed = async move {
             if let Some(mut stdin) = stdin {
-                // If helm ends before it has read everything, its error message tells why.
+                // A failure is ignored: if helm ends before it has read all values, its error message tells why.
                 drop(stdin.write_all(&input).await);
                 drop(stdin.shutdown().await);
             }

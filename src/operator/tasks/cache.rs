@@ -1,4 +1,4 @@
-//! The values made of the objects of one watch, by object name.
+//! Caches a value for each object of one watch, by the object's namespace and name.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,8 @@ impl<V> Default for WatchCache<V> {
 }
 
 impl<V: PartialEq> WatchCache<V> {
-    /// Applies an update of a watch. Returns whether any value changed.
+    /// Applies an update of the watch. Returns whether a value changed, a first list was complete, or an attempt failed
+    /// for the first time.
     ///
     /// `read` makes the value of an object; `None` ignores the object.
     pub(super) fn apply<O: Resource>(
@@ -72,12 +73,12 @@ impl<V: PartialEq> WatchCache<V> {
         true
     }
 
-    /// Whether everything was listed once.
+    /// Whether the first list of the watch was complete.
     pub(super) fn is_listed(&self) -> bool {
         self.listed
     }
 
-    /// Whether the first list is complete or has failed.
+    /// Whether the first list of the watch was complete, or an attempt to list has failed.
     pub(super) fn is_settled(&self) -> bool {
         self.listed || self.failed
     }

@@ -3,9 +3,10 @@
 //! The task watches the metadata of each kind that a manifest contains, limited to objects with helm's label. It keeps
 //! a [`osdpl_core::drift::WriterTrace`] of each object.
 //!
-//! Watches of objects and of helm's records are not ordered among each other. So the task reads an object that looks
-//! changed from the API server, and then checks whether helm worked on the release meanwhile. If so, it reports nothing
-//! about the object until the watch has shown helm's change.
+//! The watch on an object may report helm's change before the watch on helm's records reports the operation. So the
+//! task reads an object that looks changed from the API server, and then checks whether helm has worked on the release
+//! meanwhile. If helm has, the task reports nothing about the object until the watch on records has shown the
+//! operation.
 
 mod check;
 mod head;
@@ -41,13 +42,13 @@ const DEBOUNCE: Duration = Duration::from_millis(15);
 /// The delay before an object is read again after a failed read, or after helm was found to be working on its release.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The maximum number of concurrent reads.
+/// The maximum number of objects that the task reads at the same time.
 const FETCHES: usize = 4;
 
 /// The drift found, by release.
 type Found = BTreeMap<ReleaseKey, ObservedDrift>;
 
-/// The drift task.
+/// What the drift task needs: the client, the settings, and the releases to watch.
 #[derive(Clone)]
 pub(super) struct DriftTask {
     pub(super) client: Client,
@@ -58,7 +59,7 @@ pub(super) struct DriftTask {
     pub(super) selected: watch::Receiver<Option<BTreeSet<ReleaseKey>>>,
 }
 
-/// The store, and the notification that it changed.
+/// The store of the watched objects, and the notification that it changed.
 #[derive(Clone, Default)]
 struct Shared {
     store: Arc<Mutex<Store>>,
@@ -66,13 +67,13 @@ struct Shared {
 }
 
 impl Shared {
-    /// Locks the store. A watch that panicked while it held the lock lists all objects anew when it restarts.
+    /// Locks the store. If a watch has panicked with the lock, that watch restarts and lists all its objects anew.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Starts the task. The result is `None` until the first full observation.
+/// Starts the drift task; returns the receiver of its result, which is `None` until the first full observation.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     task: DriftTask,
@@ -111,7 +112,8 @@ impl DriftTask {
                 if let Some(suspects) = suspects {
                     let (found, wanted) = checks.found(&included, &suspects, FETCHES.saturating_sub(fetching.len()));
                     fetching.extend(wanted);
-                    // A partial result would report drift as resolved and then as present again.
+                    // While reads are running, nothing is published: an incomplete result would report drift as
+                    // resolved and then as present again.
                     if fetching.is_empty() {
                         publish(Some(Arc::new(found)), &sender, &trigger);
                     }
@@ -127,7 +129,7 @@ impl DriftTask {
         }
     }
 
-    /// Starts and stops watches so that exactly the kinds in the manifests are watched.
+    /// Starts and stops watches so that exactly the kinds in the manifests of the releases are watched.
     fn watch(
         &self,
         watches: &mut BTreeMap<&'static Kind, Spawner>,

@@ -1,7 +1,7 @@
 //! Probes the APIs of services: immediately after a change, then periodically.
 //!
-//! Reconcile sets the targets ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. An API that
-//! cannot be connected to is not assessed.
+//! Reconcile sets the targets ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. If no
+//! connection to an API is possible, the task reports nothing about that API.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time the probes")]
 
@@ -50,10 +50,11 @@ pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The APIs to probe, as set by reconcile.
 pub(super) type Wanted = BTreeMap<ReleaseKey, Target>;
 
-/// The result of the latest probes.
+/// The results of the latest probes, by release.
 pub(super) type Found = BTreeMap<ReleaseKey, EndpointProbe>;
 
-/// Starts the task, unless probes are disabled.
+/// Starts the endpoints task, unless probes are disabled; returns the sender of the targets and the receiver of the
+/// results.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     probing: Option<&Probing>,
@@ -95,7 +96,7 @@ async fn run(
     }
 }
 
-/// Probes one API. If the catalogue is needed, also requests a token from Keystone.
+/// Probes one API. If the API is Keystone's and its service catalogue is needed, also requests a token.
 async fn probe(http: Arc<Http>, DueProbe { key, target, catalogue }: DueProbe) -> FinishedProbe {
     let (result, types) = match http.get(&target.url).await {
         None => (ProbeResult::Unreachable, None),
@@ -108,7 +109,7 @@ async fn probe(http: Arc<Http>, DueProbe { key, target, catalogue }: DueProbe) -
     FinishedProbe { key, target, result, types }
 }
 
-/// Requests a token from Keystone, and the catalogue that comes with it.
+/// Requests a token from Keystone; the response also contains Keystone's service catalogue.
 async fn request_token(http: &Http, url: &Url, login: &Login) -> (ProbeResult, Option<Types>) {
     let url = Url { path: format!("{}/auth/tokens", url.path.trim_end_matches('/')), ..url.clone() };
     let Some(response) = http.post(&url, login.body()).await else { return (ProbeResult::Unreachable, None) };

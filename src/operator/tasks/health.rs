@@ -1,7 +1,7 @@
 //! Observes workloads, Jobs and the pods that are not ready.
 //!
-//! The watches put small values into a [`Store`]. One task assesses the store, fetches the logs and events that explain
-//! failures, and triggers a reconcile when the result has changed.
+//! The watches put small values into a [`Store`]. The health task assesses the store, fetches the logs and events that
+//! explain failures, and triggers a reconcile when the result has changed.
 
 mod events;
 mod logs;
@@ -43,7 +43,7 @@ const DEBOUNCE: Duration = Duration::from_millis(15);
 /// The maximum number of concurrent log requests.
 const FETCHES: usize = 2;
 
-/// The store, and the notification that it changed.
+/// The store of the watched objects, and the notification that it changed.
 #[derive(Clone, Default)]
 pub(super) struct Shared {
     store: Arc<Mutex<Store>>,
@@ -51,7 +51,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Locks the store. A watch that panicked while it held the lock lists all objects anew when it restarts.
+    /// Locks the store. If a watch has panicked with the lock, that watch restarts and lists all its objects anew.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,7 +70,9 @@ impl Shared {
     }
 }
 
-/// Starts the watches and the task. The result is `None` until everything was listed once.
+/// Starts the watches and the health task; returns the receiver of its result, and the store.
+///
+/// The result is `None` until all required kinds were listed.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
@@ -114,7 +116,8 @@ impl Watches<'_> {
         self.watch_workloads::<Deployment>(WorkloadKind::Deployment, &helm());
         self.watch_workloads::<StatefulSet>(WorkloadKind::StatefulSet, &helm());
         self.watch_workloads::<DaemonSet>(WorkloadKind::DaemonSet, &helm());
-        // Hooks lack helm's label, and some of upstream's Jobs lack upstream's. So each Job is checked when it is read.
+        // All Jobs are watched, because hooks lack helm's label and some Jobs of OpenStack-Helm lack upstream's label.
+        // `Batch::read` then ignores the Jobs that belong to no release.
         let all = watcher::Config::default();
         self.watch_kind::<Job>(
             &all,
@@ -181,7 +184,7 @@ impl Watches<'_> {
         );
     }
 
-    /// Adds one watch per namespace, each with its own cache.
+    /// Adds the watches of a kind, each with its own cache: one for the cluster, or one for each namespace.
     fn watch_kind<K: Kind>(
         &mut self,
         selector: &watcher::Config,
@@ -210,7 +213,7 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Assesses the store after each change, and triggers a reconcile when the result differs.
+/// Assesses the store after each change, and triggers a reconcile when the result differs from the last one.
 async fn run(
     shared: Shared,
     client: Client,
@@ -231,7 +234,7 @@ async fn run(
             (store.overview(FETCHES.saturating_sub(fetches.len())), store.next_loss())
         };
         fetches.extend(wanted.into_iter().map(|wanted| logs.fetch(wanted)));
-        // The first result waits for all logs, so that a restart reports the same as before.
+        // The first result waits for all logs, so that a restarted operator reports the same as before its restart.
         if let Some(health) = health.filter(|_| fetches.is_empty() || sender.borrow().is_some()) {
             publish(Some(Arc::new(health)), &sender, &trigger);
         }

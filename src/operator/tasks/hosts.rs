@@ -1,7 +1,8 @@
 //! Queries Nova about its hosts: which are new, and which have lost their node. Deletes hosts on behalf of `apply`.
 //!
-//! A query runs immediately when a compute node comes or goes, and is not repeated until something changes. Reconcile
-//! sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response.
+//! Reconcile sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response. The task runs a
+//! changed query immediately. It repeats an unchanged query only if Nova did not respond, or if Nova's hosts do not
+//! match the nodes yet.
 //!
 //! A query only reads. The task deletes hosts after `apply` has executed the action that names their nodes
 //! ([`crate::tasks::Tasks::forget_hosts`]), because this takes several requests to Nova and Neutron and many attempts:
@@ -19,19 +20,21 @@ use osdpl_core::nodes::format_names;
 use osdpl_core::openstack::{Access, DeletedHost, Error, HostObservation, HostQuery, HostResponse, Hosts, nova};
 use osdpl_maintenance::OpenStackClient;
 
-/// The first pause before a query is repeated without a change. Each following pause is twice as long.
+/// The first pause before the task repeats an unchanged query. Each following pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The longest pause while Nova does not know every compute whose pod is ready, or still knows one without a node.
+/// The longest pause while Nova does not know every compute whose pod is ready, or still knows a compute without a
+/// node.
 ///
-/// nova-compute reports every 10 s (`report_interval`) and counts as down after 60 s (`service_down_time`). A state
-/// that lasts longer is deliberate, such as computes outside of the cluster.
+/// nova-compute reports every 10 s (`report_interval`) and counts as down after 60 s (`service_down_time`). A
+/// difference that lasts longer is deliberate, for example because computes run outside of the cluster.
 const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 
 /// The longest pause while Nova cannot be queried, or keeps a host that the user wants deleted.
 const RETRY_PAUSE: Duration = Duration::from_mins(11);
 
-/// Starts the task, unless API access is disabled.
+/// Starts the hosts task, unless API access is disabled; returns the sender of queries and the receiver of
+/// observations.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     api_access: Option<&HttpConfig>,
@@ -80,7 +83,7 @@ async fn run(
     }
 }
 
-/// Returns the longest pause after which a query is repeated although nothing changed.
+/// Returns the longest pause after which an unchanged query is repeated; zero if it is not repeated.
 fn longest_pause(query: &HostQuery, response: &Result<HostResponse, String>) -> Duration {
     match response {
         Ok(response) if !response.not_deleted.is_empty() => RETRY_PAUSE,
@@ -106,7 +109,7 @@ async fn query_and_forget(client: &OpenStackClient, query: &HostQuery) -> Result
     Ok(response)
 }
 
-/// Queries Nova about its hosts. This only reads.
+/// Queries Nova about its hosts. Nothing is written.
 async fn query_hosts(client: &OpenStackClient, query: &HostQuery) -> Result<Hosts, Error> {
     let services = client.call(&query.access, &nova::services()).await?.services;
     let hypervisors = client.hypervisors(&query.access).await?;

@@ -11,7 +11,7 @@ use osdpl_core::observed::{
 };
 use osdpl_core::openstack::HostObservation;
 
-/// The results of all tasks. Cheap to clone.
+/// The results of all tasks at one time. Cheap to clone, because they are shared.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
     /// helm's release records, by release.
@@ -64,7 +64,7 @@ impl Observation {
         self.health.nodes.as_deref()
     }
 
-    /// Returns the nodes for sharing.
+    /// Returns the nodes of the cluster by name, as a shared pointer; `None` if they may not be listed.
     pub(crate) fn shared_nodes(&self) -> Option<Arc<BTreeMap<String, Node>>> {
         self.health.nodes.clone()
     }

@@ -1,4 +1,4 @@
-//! Kubernetes objects reduced to the few fields in use.
+//! Kubernetes objects reduced to the few fields that osdpl uses.
 //!
 //! A pod is some 10 KB of JSON, of which 300 bytes are used. Undeclared fields are skipped during parsing, without
 //! being allocated: above all `managedFields` and foreign annotations, which make up most of an object's metadata.
@@ -23,33 +23,33 @@ pub(super) use kinds::{
     StatefulSet,
 };
 
-/// The prefixes of annotations to keep: helm's ownership, the default mark of a StorageClass, the operator's own on
-/// nodes.
+/// The prefixes of the annotations that are kept: helm's owner of an object, the mark of the default StorageClass, and
+/// the operator's own annotation on nodes.
 const KEPT_ANNOTATIONS: [&str; 3] = ["meta.helm.sh/", storage::DEFAULT_CLASS, NODE_LABELS];
 
 /// A Kubernetes kind, and the fields that the operator reads.
 pub(super) trait Kind: Clone + Send + Sync + 'static {
-    /// The full type, which defines group, version and names.
+    /// The type in `k8s_openapi`, which defines the group, version and names of the kind.
     type Full: k8s_openapi::Resource;
     const GROUP: &str = <Self::Full as k8s_openapi::Resource>::GROUP;
     const VERSION: &str = <Self::Full as k8s_openapi::Resource>::VERSION;
     const KIND: &str = <Self::Full as k8s_openapi::Resource>::KIND;
     const PLURAL: &str = <Self::Full as k8s_openapi::Resource>::URL_PATH_SEGMENT;
-    /// Whether its objects have no namespace.
+    /// Whether the objects of the kind have no namespace.
     const CLUSTER_WIDE: bool = false;
-    /// Whether to request only metadata from the API server.
+    /// Whether the watch requests only the metadata of objects from the API server.
     const METADATA_ONLY: bool = false;
     type Spec: Part;
     type Status: Part;
     type Data: Part;
 }
 
-/// The traits that each part of an object needs.
+/// The traits that the spec, status and data of an object need.
 pub(super) trait Part: Clone + Default + DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: Clone + Default + DeserializeOwned + Send + Sync + 'static> Part for T {}
 
-/// An object reduced to the fields in use.
+/// A Kubernetes object reduced to the fields that osdpl uses.
 #[derive(Clone, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Partial<K: Kind> {
@@ -69,7 +69,7 @@ pub(super) struct Partial<K: Kind> {
     pub(super) revision: i64,
 }
 
-/// Prints only the object's identity, to keep a Secret's data out of logs.
+/// Prints only the object's kind, namespace and name, to keep a Secret's data out of logs.
 impl<K: Kind> fmt::Debug for Partial<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} {:?}/{:?}", K::KIND, self.metadata.namespace, self.metadata.name)
@@ -109,7 +109,7 @@ impl<K: Kind> Resource for Partial<K> {
     }
 }
 
-/// Parses only the metadata fields in use.
+/// Parses the metadata fields that osdpl uses, and skips all others.
 fn reduce_metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let reduced = ReducedMetadata::deserialize(deserializer)?;
     Ok(ObjectMeta {

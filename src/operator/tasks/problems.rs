@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// How long a failure must last before it is reported, so that a restart of the API server is not.
+/// How long a failure must last before it is listed. A restart of the API server is shorter.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The time without a recurrence after which a problem is dropped.
+/// The time after which a problem that has not recurred is dropped.
 ///
-/// A watch that recovered sends nothing until something changes, so the absence of failures must do. The time is longer
-/// than any pause between two attempts.
+/// A watch that has recovered may send no event for long, so that only the absence of failures shows the recovery. The
+/// time is longer than any pause between two attempts.
 const EXPIRY: Duration = Duration::from_secs(12);
 
-/// How often expired problems are dropped, while there are problems.
+/// How often the list is checked for expired problems, while there are problems.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The failures that the tasks have reported. Clones share their state.
@@ -27,7 +27,7 @@ pub(super) struct Problems {
     changed: Arc<Notify>,
 }
 
-/// An activity and the object it concerns.
+/// An activity such as `watching`, and the name of the object that it concerns.
 type ActivityKey = (&'static str, String);
 
 #[derive(Debug)]
@@ -35,17 +35,17 @@ struct Problem {
     message: String,
     first: Instant,
     last: Instant,
-    /// Whether the problem is reported without waiting for it to recur.
+    /// Whether the problem is listed at once, because it is a single event that need not recur.
     at_once: bool,
 }
 
 impl Problems {
-    /// Reports that `activity` on `object` fails. The task keeps trying.
+    /// Reports that `activity` on `object` has failed. The caller retries and reports again if it still fails.
     pub(super) fn report_failure(&self, activity: &'static str, object: &str, message: String) {
         self.record((activity, object.to_owned()), message, false, Instant::now());
     }
 
-    /// Reports an event of `activity` on `object` that does not recur by itself.
+    /// Reports a single failure of `activity` on `object`, which is listed at once.
     pub(super) fn report_event(&self, activity: &'static str, object: &str, message: String) {
         self.record((activity, object.to_owned()), message, true, Instant::now());
     }
@@ -63,7 +63,7 @@ impl Problems {
         }
     }
 
-    /// Reports that `activity` on `object` works.
+    /// Reports that `activity` on `object` has succeeded, which ends a problem.
     pub(super) fn report_success(&self, activity: &'static str, object: &str) {
         let mut problems = self.problems();
         if !problems.is_empty() {
@@ -71,7 +71,7 @@ impl Problems {
         }
     }
 
-    /// Returns the current problems, one line for each cause.
+    /// Returns the current problems. Objects with the same activity and message share a line.
     pub(super) fn list(&self) -> Vec<String> {
         self.list_at(Instant::now())
     }
@@ -105,7 +105,7 @@ impl Problems {
         }
     }
 
-    /// Locks the problems. The map stays consistent even if a task panicked while it held the lock.
+    /// Locks the problems. If a task has panicked with the lock, the map is still consistent.
     fn problems(&self) -> MutexGuard<'_, BTreeMap<ActivityKey, Problem>> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -27,20 +27,20 @@ use super::{LivenessCheck, Options, Spawner, publish};
 use osdpl_core::observed::{Attempt, Liveness, ObservedRelease, RecordBody, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin, SECRET_TYPE, Status};
 
-/// The state of all releases.
+/// The observed state of each release.
 type Releases = BTreeMap<ReleaseKey, ObservedRelease>;
 
 /// How long a burst of changes is collected before it is processed.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// The maximum number of bodies fetched and decoded concurrently. Each unpacks to megabytes.
+/// The maximum number of bodies that are fetched and decoded concurrently. Each body unpacks to megabytes.
 const FETCHES: usize = 2;
 
-/// How often the task checks what no watch reports: whether another process is still alive, and bodies that could not
-/// be fetched.
+/// How often the task repeats checks that no watch triggers: whether another operator process is still alive, and reads
+/// of bodies that have failed.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The records, and the notification that they changed.
+/// The metadata of the watched records, and the notification that it changed.
 #[derive(Clone, Default)]
 struct Shared {
     records: Arc<Mutex<Records>>,
@@ -48,13 +48,14 @@ struct Shared {
 }
 
 impl Shared {
-    /// Locks the records. A watch that panicked while it held the lock lists all records anew when it restarts.
+    /// Locks the records. If a watch has panicked with the lock, that watch restarts and lists all its records anew.
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Starts the watches and the task. The result is `None` until everything was read once.
+/// Starts the watches on records and the releases task; returns the receiver of the result, which is `None` until all
+/// records were read.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
@@ -96,7 +97,7 @@ struct ReleaseTask {
 }
 
 impl ReleaseTask {
-    /// Assesses the records after each change, and triggers a reconcile when the result differs.
+    /// Derives the state of all releases after each change, and triggers a reconcile when it differs from the last one.
     async fn run(self, mut bodies: Bodies) {
         let mut fetching = FuturesUnordered::new();
         loop {
@@ -106,7 +107,7 @@ impl ReleaseTask {
                 fetching.extend(bodies.begin_fetches(&newest, FETCHES.saturating_sub(fetching.len())));
                 let releases = derive_state(&newest, &bodies, &self.owner);
                 recheck = bodies.has_failures() || releases.values().any(may_live_elsewhere);
-                // The first result waits for all bodies, so that a restart reports the same as before.
+                // The first result waits for all bodies, so that a restarted operator reports the same as before.
                 if fetching.is_empty() || self.sender.borrow().is_some() {
                     publish(Some(Arc::new(releases)), &self.sender, &self.trigger);
                 }
@@ -120,14 +121,14 @@ impl ReleaseTask {
     }
 }
 
-/// Whether another process may hold the release. No watch reports when that process ends.
+/// Whether another operator process may hold the lock of the release. No watch reports when that process ends.
 fn may_live_elsewhere(release: &ObservedRelease) -> bool {
     let locked = release.status.is_pending() || release.status == Status::Uninstalling;
     locked
         && release.attempt.as_ref().is_some_and(|attempt| matches!(attempt.owner, Liveness::Alive | Liveness::Unknown))
 }
 
-/// Derives the state of all releases from metadata, bodies and the liveness of their owners.
+/// Derives the state of all releases from their records and the liveness of the operator processes that made these.
 fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &LivenessCheck) -> Releases {
     let mut owners = BTreeMap::new();
     let mut owner_of = |instance: &str| *owners.entry(instance.to_owned()).or_insert_with(|| owner(instance));
@@ -136,7 +137,7 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
         .map(|(key, newest)| {
             let mut release = match &newest.meta {
                 Some(meta) => of_meta(meta, &mut owner_of),
-                // No record's metadata can be read.
+                // The metadata of all records of the release is malformed.
                 None => ObservedRelease { status: Status::Unknown, ..ObservedRelease::default() },
             };
             release.was_deployed = newest.was_deployed;
@@ -154,7 +155,7 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
         .collect()
 }
 
-/// Returns the body without a running hook if the operation has ended since the body was read.
+/// Returns the body; its running hook is dropped if the operation has ended since the body was read.
 fn without_stale_hook(body: &RecordBody, meta: &RecordMeta) -> RecordBody {
     let running = is_locked(meta);
     RecordBody { hook: body.hook.clone().filter(|hook| running || hook.failed), ..body.clone() }

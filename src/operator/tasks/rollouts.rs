@@ -25,7 +25,7 @@ const DEBOUNCE: Duration = Duration::from_millis(15);
 /// The `DaemonSet` components to watch, as set by reconcile.
 pub(super) type Wanted = BTreeSet<DaemonSetGroup>;
 
-/// The observed pods and revisions, once everything of a component was listed.
+/// The pods and template revisions of each component whose objects were listed.
 pub(super) type Found = BTreeMap<DaemonSetGroup, RolloutPods>;
 
 /// A revision of a `DaemonSet`'s template.
@@ -34,11 +34,12 @@ struct Revision {
     /// The uid of the `DaemonSet`.
     set: String,
     hash: String,
-    /// The higher, the newer. A revision that is used again gets a new number.
+    /// The number that Kubernetes gives the revision: the higher, the newer. If an old template is used again, its
+    /// revision gets a new number.
     number: i64,
 }
 
-/// The listed objects of one component.
+/// The pods and template revisions of one component.
 #[derive(Default)]
 struct Caches {
     pods: WatchCache<DaemonPod>,
@@ -51,7 +52,8 @@ struct Watched {
     watches: JoinSet<()>,
 }
 
-/// Starts the task.
+/// Starts the rollouts task; returns the sender of the components to watch, and the receiver of their pods and
+/// revisions.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
@@ -82,7 +84,7 @@ async fn run(
         for daemons in now {
             watched.entry(daemons).or_insert_with_key(|daemons| Watched::new(daemons, &client, &problems, &changed));
         }
-        // A watch panicked: end the task, which is then restarted and lists everything anew.
+        // A watch ends only by a panic. Then this task ends, is restarted by its spawner, and lists all objects anew.
         if watched.values_mut().any(|watched| watched.watches.try_join_next().is_some()) {
             return;
         }
@@ -123,7 +125,7 @@ impl Watched {
         Self { caches, watches }
     }
 
-    /// Returns what was observed, once everything was listed.
+    /// Returns the pods and the newest revision of each `DaemonSet`; `None` until both kinds were listed.
     fn found(&self) -> Option<RolloutPods> {
         let caches = lock(&self.caches);
         if !caches.pods.is_listed() || !caches.revisions.is_listed() {
@@ -144,7 +146,7 @@ impl Watched {
     }
 }
 
-/// Locks the observed values. They stay consistent even if a watch panicked while it held the lock.
+/// Locks the caches of a component. If a watch has panicked with the lock, they are still consistent.
 fn lock(caches: &Mutex<Caches>) -> MutexGuard<'_, Caches> {
     caches.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,30 +12,30 @@ use serde::de::DeserializeOwned;
 use super::partial::{Kind, Partial};
 use super::problems::Problems;
 
-/// The page size of lists, for API servers without streaming lists.
+/// The number of objects per page of a list, for API servers without streaming lists.
 const PAGE: u32 = 100;
 
 /// The pause after the first failure, and the longest pause after repeated failures.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The activity that watches are reported as in [`Problems`].
+/// The name of the activity under which [`Problems`] lists failed watches.
 const WATCHING: &str = "watching";
 
-/// The status code by which an API server without streaming lists rejects one (HTTP "unprocessable").
+/// The HTTP status code ("unprocessable") with which an API server without streaming lists rejects such a list.
 const UNPROCESSABLE: u16 = 422;
 
 /// The namespaces to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All namespaces: one watch per kind.
+    /// All namespaces, with one watch for each kind.
     All,
-    /// These namespaces: one watch per kind in each.
+    /// Only these namespaces, with one watch for each kind in each namespace.
     Namespaces(Vec<String>),
 }
 
 impl Scope {
-    /// Returns one API for each watch of a kind.
+    /// Returns the API for each watch of a kind: one for the whole cluster, or one for each namespace.
     pub(super) fn apis<K: Kind>(&self, client: &Client) -> Vec<Api<Partial<K>>> {
         match self {
             _ if K::CLUSTER_WIDE => vec![Api::all(client.clone())],
@@ -49,7 +49,7 @@ impl Scope {
 pub(super) enum Update<O> {
     /// An event of the watch.
     Event(watcher::Event<O>),
-    /// An attempt failed.
+    /// An attempt to list or watch failed. The watch retries.
     Failed,
 }
 
@@ -59,14 +59,14 @@ impl<O> From<watcher::Event<O>> for Update<O> {
     }
 }
 
-/// The watched kind, for problem reports.
+/// The group and plural name of a watched kind, for messages about problems.
 #[derive(Clone, Copy)]
 pub(super) struct WatchedKind {
     pub(super) group: &'static str,
     pub(super) plural: &'static str,
 }
 
-/// Runs [`follow_objects`] for a kind with known fields.
+/// Runs [`follow_objects`] for one of the kinds in `tasks::partial`.
 pub(super) async fn follow<K: Kind>(
     api: Api<Partial<K>>,
     selector: watcher::Config,
@@ -76,8 +76,9 @@ pub(super) async fn follow<K: Kind>(
     follow_objects(api, WatchedKind { group: K::GROUP, plural: K::PLURAL }, selector, problems, take).await;
 }
 
-/// Watches until it is dropped, and passes on every event. Failures are reported as problems and retried with growing
-/// pauses.
+/// Watches a kind until the future is dropped, and passes every event to `take`.
+///
+/// Failures are reported as problems; the watch retries with growing pauses.
 pub(super) async fn follow_objects<O>(
     api: Api<O>,
     kind: WatchedKind,
@@ -93,7 +94,7 @@ pub(super) async fn follow_objects<O>(
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    // The start of a list does not prove that the list works.
+                    // The event `Init` only announces a list, and does not prove that the list works.
                     if !matches!(event, watcher::Event::Init) {
                         problems.report_success(WATCHING, kind.plural);
                     }
@@ -120,15 +121,15 @@ fn report_error(watched: WatchedKind, problems: &Problems, error: &watcher::Erro
         watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => {
             problems.report_failure(WATCHING, kind, explain(watched, error));
         }
-        // An object that cannot be parsed does not affect the others.
+        // One object cannot be parsed. The watch still delivers all other objects.
         watcher::Error::WatchFailed(error @ Error::SerdeError(_)) => {
             problems.report_event(WATCHING, kind, explain(watched, error));
         }
-        // The watcher resumes an interrupted watch where it stopped.
+        // This is no problem: the watcher resumes an interrupted watch where it stopped.
         watcher::Error::WatchFailed(error) => tracing::debug!(kind, %error, "a watch was interrupted"),
         watcher::Error::WatchError(status) => tracing::debug!(kind, status.message, "a watch restarts"),
         watcher::Error::NoResourceVersion => {
-            problems.report_failure(WATCHING, kind, "the API server gave no resourceVersion".into());
+            problems.report_failure(WATCHING, kind, "the API server returned a list without a resourceVersion".into());
         }
     }
 }
@@ -160,7 +161,7 @@ pub(super) fn describe_error(error: &Error) -> String {
     }
 }
 
-/// The pauses between attempts. They start short, because an API server that restarts is back in seconds.
+/// The growing pauses between attempts. The first ones are short, because a restarted API server is back in seconds.
 #[derive(Default)]
 struct Pauses {
     attempts: u32,

@@ -1,7 +1,7 @@
 //! Watches on Rook's objects in one namespace.
 //!
-//! A change of an object that osdpl created invalidates its one-off read. Of objects that others created, the part that
-//! matters is cached.
+//! If an object that osdpl created changes, the next pass reads Rook's objects again. Of objects that others created,
+//! the watches cache the fields that decisions use.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,13 +20,13 @@ use super::super::watch::spawn_watch;
 use super::rook_resource;
 use osdpl_core::api::DEPLOYMENT_LABEL;
 
-/// The kinds of objects that osdpl creates.
+/// The kinds of Rook of which osdpl creates objects.
 const CREATED_KINDS: [&str; 3] = ["CephBlockPool", "CephClient", "CephFilesystem"];
 
 /// The objects of each kind by name, or the reason why they can't be listed.
 pub(in super::super) type RookObjects = BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>;
 
-/// The objects of one kind.
+/// The watched objects of one kind, or why the API server does not list them.
 #[derive(Default)]
 enum State {
     #[default]
@@ -39,14 +39,14 @@ enum State {
 pub(in super::super) struct RookWatch {
     namespace: String,
     kinds: Vec<&'static str>,
-    /// Whether an object that osdpl created has changed since [`RookWatch::take_changed`].
+    /// Whether an object that osdpl created has changed since the last call of [`RookWatch::take_changed`].
     is_changed: Arc<AtomicBool>,
     states: BTreeMap<&'static str, Arc<Mutex<State>>>,
     _watches: Vec<AbortOnDropHandle<()>>,
 }
 
 impl RookWatch {
-    /// Watches the objects that osdpl created, and caches all objects of `kinds`; `trigger` is notified of changes.
+    /// Watches the objects that osdpl created, and caches all objects of `kinds`. Changes notify `trigger`.
     fn new(client: &Client, namespace: &str, kinds: &[&'static str], trigger: &Arc<Notify>) -> Self {
         let is_changed = Arc::new(AtomicBool::new(true));
         let created = CREATED_KINDS.iter().map(|kind| {
@@ -55,7 +55,7 @@ impl RookWatch {
             let is_changed = Arc::clone(&is_changed);
             let events = watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL));
             spawn_watch(events, Arc::clone(trigger), move |event| {
-                // Errors are retried, such as a kind that the API server does not serve yet.
+                // An error is no change. The watch retries, for example until the API server serves the kind.
                 if event.is_ok() {
                     is_changed.store(true, Ordering::Release);
                 }
@@ -82,7 +82,7 @@ impl RookWatch {
         self.is_changed.swap(false, Ordering::AcqRel)
     }
 
-    /// The cached objects of the kinds that were listed, or the reason why they can't be.
+    /// Returns the cached objects of each kind, or why the kind can't be listed. Kinds without a response are left out.
     fn objects(&self) -> RookObjects {
         let known = self.states.iter().filter_map(|(kind, state)| {
             let objects = match &*lock(state) {
@@ -99,7 +99,9 @@ impl RookWatch {
 }
 
 impl ObjectWatches {
-    /// Watches Rook's objects in this namespace and caches those of these kinds; `None` stops the watches.
+    /// Watches Rook's objects in the namespace of `target`, and caches the objects of its kinds.
+    ///
+    /// `None` stops the watches.
     pub(in super::super) fn watch_rook(&self, target: Option<(&str, &[&'static str])>) {
         let mut watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
         if !target.is_some_and(|(namespace, kinds)| watch.as_ref().is_some_and(|watch| watch.is_for(namespace, kinds)))
@@ -108,13 +110,13 @@ impl ObjectWatches {
         }
     }
 
-    /// The cached objects of Rook, by kind and name.
+    /// Returns the cached objects of Rook, by kind and name.
     pub(in super::super) fn rook_objects(&self) -> RookObjects {
         let watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
         watch.as_ref().map(RookWatch::objects).unwrap_or_default()
     }
 
-    /// Whether an object of Rook that osdpl created has changed since the last call.
+    /// Returns whether an object of Rook that osdpl created may have changed since the last call.
     pub(crate) fn take_rook_changed(&self) -> bool {
         let watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
         watch.as_ref().is_none_or(RookWatch::take_changed)
@@ -126,8 +128,9 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
 }
 
 impl State {
-    /// Applies an event of the watch; returns whether something changed. Once the objects were listed, errors change
-    /// nothing.
+    /// Applies an event of the watch; returns whether the state changed, which triggers a pass.
+    ///
+    /// `listed` collects the objects of a list until it is complete. Once a list was complete, errors change nothing.
     fn apply(
         &mut self,
         event: Result<watcher::Event<DynamicObject>, watcher::Error>,
@@ -167,8 +170,10 @@ impl State {
     }
 }
 
-/// Returns the cached part of an object. Other fields change often: Rook updates the time of the last check in the
-/// status of a `CephCluster` every minute.
+/// Returns the fields of an object that decisions use.
+///
+/// Other fields change often and would trigger passes: Rook updates the time of the last check in the status of a
+/// `CephCluster` every minute.
 fn relevant_fields(object: &DynamicObject) -> Value {
     let at = |pointer: &str| object.data.pointer(pointer).cloned().unwrap_or_default();
     json!({

@@ -1,4 +1,4 @@
-//! Executes the step of a release: starts or stops helm, and changes release records.
+//! Takes the step of a release that the plan decided: starts or stops helm, or changes release records.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,13 +21,13 @@ use osdpl_core::release::{
 };
 use osdpl_decide::Plan;
 
-/// The deadline of a helm process, as a multiple of the timeout of a hook.
+/// The deadline of a helm process, as a multiple of the timeout of a single hook.
 const DEADLINE_HOOKS: u32 = 8;
 
-/// The timeout of an uninstall for the deletion of the objects, and for each hook.
+/// How long `helm uninstall` may take to delete the objects of a release, and how long each hook may take.
 const UNINSTALL_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// The step of a release.
+/// The action that a plan takes for one release.
 #[derive(Clone, Copy)]
 pub(super) struct ReleaseStep<'a> {
     /// The release's name in the catalogue.
@@ -37,7 +37,7 @@ pub(super) struct ReleaseStep<'a> {
 }
 
 impl Context {
-    /// Takes the step of a release. An error is remembered, and the release is retried after a backoff.
+    /// Takes the step of a release. If that fails, the error is remembered, and osdpl retries after a backoff.
     pub(super) async fn take_step(
         &self,
         plan: &Plan,
@@ -77,26 +77,27 @@ impl Context {
             }
             Action::Unlock => {
                 let result = self.cluster.unlock(key, revision).await?;
-                tracing::info!(release = %key, result, "recovered");
+                tracing::info!(release = %key, result, "unlocked the release");
             }
             Action::Unmanage => {
                 let records = self.cluster.unlabel_records(key).await?;
-                tracing::info!(release = %key, records, "unmanaged");
+                tracing::info!(release = %key, records, "removed osdpl's labels from the release records");
             }
             Action::Adopt { in_sync } => {
                 let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
-                // osdpl does not clean up after failed revisions of others.
+                // Failed revisions that another tool made count as cleaned up, so that osdpl deletes none of their
+                // objects.
                 for past in observed.into_iter().filter(|observed| !observed.is_ours()).flat_map(failed_revisions) {
                     self.cluster.mark_cleaned_up(key, past).await?;
                 }
                 let labels = self.adoption_labels(name, release, revision, *in_sync);
                 let is_labelled = self.cluster.label_record(key, revision, &labels).await?;
-                tracing::info!(release = %key, revision, in_sync, is_labelled, "adopted");
+                tracing::info!(release = %key, revision, in_sync, is_labelled, "adopted the release");
             }
             Action::Upgrade { delete_jobs } => {
                 outcome.check_prerequisites(key)?;
                 let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
-                // If the chart has changed since the values were rendered for it, the next pass decides again.
+                // If the chart has changed since the plan resolved the values for it, the next pass decides again.
                 let digest = release.chart_digest.as_deref().unwrap_or_default();
                 let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };
                 self.cluster.delete_jobs(&key.namespace, delete_jobs).await?;
@@ -116,8 +117,9 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the labels with which a revision of others counts as ours. If it is not in sync with the desired state,
-    /// its inputs are labelled as unknown.
+    /// Returns the labels with which a revision that another tool made counts as ours.
+    ///
+    /// If the revision differs from the desired state, the labels mark its inputs as unknown.
     fn adoption_labels(
         &self,
         name: &str,
@@ -139,7 +141,7 @@ impl Context {
         ])
     }
 
-    /// Starts an upgrade; the result is that of [`Context::start_helm`].
+    /// Starts the upgrade of a release; returns the result of [`Context::start_helm`].
     fn start_upgrade(
         &self,
         name: &str,
@@ -157,8 +159,10 @@ impl Context {
         is_started
     }
 
-    /// Starts helm. Returns whether it was started, or `false` if it waits for a free slot; `None` if its values are
-    /// refused.
+    /// Starts helm for one release.
+    ///
+    /// Returns `true` if helm runs, `false` if the release waits for a free slot, and `None` if its values can't be
+    /// serialized.
     fn start_helm(&self, key: &ReleaseKey, operation: Operation, revision: i64, deadline: Duration) -> Option<bool> {
         let verb = operation.verb().as_str();
         let revision = u32::try_from(revision).unwrap_or(u32::MAX);
@@ -170,14 +174,14 @@ impl Context {
             }
             Err(JobRejection::Busy | JobRejection::Full | JobRejection::Closing) => Some(false),
             Err(rejection @ JobRejection::Values) => {
-                tracing::error!(release = %key, %rejection, "helm not started");
+                tracing::error!(release = %key, %rejection, "helm was not started");
                 None
             }
         }
     }
 }
 
-/// Returns the upgrade of a release with this chart.
+/// Returns the helm upgrade that brings a release to its desired state; `chart` is the path of the chart.
 pub fn build_upgrade(name: &str, release: &DesiredRelease, chart: PathBuf) -> Upgrade {
     Upgrade {
         chart,
@@ -199,7 +203,7 @@ fn failed_revisions(observed: &ObservedRelease) -> impl Iterator<Item = u32> {
 }
 
 impl Memory {
-    /// Counts a repair of drift.
+    /// Counts a repair of drift in a release. The count limits the rate of repairs.
     fn count_repair(&mut self, key: &ReleaseKey) {
         let now = now();
         let count = count_repairs(self.repairs.get(key), now);

@@ -14,7 +14,7 @@ async fn invalid_edit_keeps_the_previous_content() {
     let handle = catalog();
     let edge = addition("edge", "preset: edge\ndescription: First.\nservices: [keystone]\n");
     assert!(handle.update(vec![edge.clone()]).await);
-    assert!(!handle.update(vec![edge]).await, "nothing has changed");
+    assert!(!handle.update(vec![edge]).await, "the additions are the same");
     assert_eq!(handle.catalog().presets["edge"].description, "First.");
     let invalid = addition("edge", "preset: edge\ndescription: Second.\nservices: [keystne]\n");
     let other = addition("other", "preset: other\ndescription: Another.\n");
@@ -31,7 +31,11 @@ async fn invalid_edit_keeps_the_previous_content() {
     );
     assert!(findings.ends_with("; its previous content is used until it is corrected"), "{findings}");
     assert!(handle.update(vec![invalid.clone()]).await);
-    assert_eq!(handle.catalog().presets["edge"].description, "First.", "it is still invalid");
+    assert_eq!(
+        handle.catalog().presets["edge"].description,
+        "First.",
+        "the edit is still invalid, so the first content stays in use"
+    );
     assert!(handle.update(Vec::new()).await);
     assert!(!handle.catalog().presets.contains_key("edge") && handle.findings().is_empty());
     assert!(handle.update(vec![invalid]).await);
@@ -64,16 +68,20 @@ async fn unknown_additions_are_an_error() {
     let finding = handle.findings().pop().unwrap();
     assert!(finding.level == Level::Error && finding.message.contains("forbidden; nothing is changed"), "{finding}");
     let findings = handle.extended_with(Vec::new(), Some("configmaps is forbidden")).await.1;
-    assert_eq!(findings, [finding], "a validation reports it as well");
+    assert_eq!(findings, [finding], "the webhook reports the same error");
     handle.set_unknown(None);
     handle.update(vec![addition("edge", "preset: edge\ndescription: First.\nservices: [keystne]\n")]).await;
-    assert_eq!(handle.findings()[0].level, Level::Error, "its previous content is not known");
+    assert_eq!(
+        handle.findings()[0].level,
+        Level::Error,
+        "the addition was invalid from the start, so its valid content is not known"
+    );
 }
 
 #[tokio::test]
 async fn validates_with_the_additions_of_another_namespace() {
     let handle = catalog();
-    assert!(!handle.update(Vec::new()).await, "an empty list is no change");
+    assert!(!handle.update(Vec::new()).await, "an empty list does not change the catalogue");
     let edge = addition("edge", "preset: edge\ndescription: First.\n");
     assert!(handle.extended_with(vec![edge.clone()], None).await.0.presets.contains_key("edge"));
     assert!(!handle.catalog().presets.contains_key("edge"), "the catalogue of passes does not change");
@@ -88,7 +96,7 @@ async fn validates_an_invalid_edit_like_the_next_pass() {
     handle.update(vec![addition("edge", "preset: edge\ndescription: First.\nservices: [keystone]\n")]).await;
     let invalid = addition("edge", "preset: edge\ndescription: Second.\nservices: [keystne]\n");
     let (catalog, findings) = handle.extended_with(vec![invalid.clone()], None).await;
-    assert_eq!(catalog.presets["edge"].description, "First.", "passes will use it");
+    assert_eq!(catalog.presets["edge"].description, "First.", "passes will use the previous content");
     let message = findings.iter().map(ToString::to_string).collect::<String>();
     assert!(
         message.starts_with("ConfigMap openstack/edge: ") && message.ends_with("is used until it is corrected"),
@@ -96,5 +104,9 @@ async fn validates_an_invalid_edit_like_the_next_pass() {
     );
     assert_eq!(handle.extended_with(vec![invalid.clone()], None).await.1, findings, "the result is cached");
     handle.update(vec![invalid.clone()]).await;
-    assert_eq!(handle.extended_with(vec![invalid], None).await.1, findings, "after the pass");
+    assert_eq!(
+        handle.extended_with(vec![invalid], None).await.1,
+        findings,
+        "the webhook reports the same after the pass has read the addition"
+    );
 }

@@ -20,7 +20,7 @@ fn failed(failure: Failure) -> Outcome {
     }
 }
 
-/// Returns how a failure is remembered.
+/// Returns the entry in the memory after helm has failed.
 fn remembered(failure: Failure, has_record: bool) -> Failed {
     let mut memory = Memory::default();
     remember_failure(&failed(failure), "0a1b".into(), has_record, &Observation::default(), &mut memory);
@@ -58,7 +58,7 @@ fn advises_on_failures_that_time_does_not_fix() {
     let command = "kubectl -n cloud delete statefulset db --cascade=orphan (its pods keep running); then annotate";
     assert!(message.contains(command), "{message}");
     let message = remembered(Failure::Unrenderable, false).message;
-    assert!(message.contains("not retried until they or the chart change"), "{message}");
+    assert!(message.contains("does not retry until the values or the chart change"), "{message}");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn finished_helm_counts_as_running_until_its_record_is_seen() {
     memory.unread.push(outcome.clone());
     assert_eq!(memory.unobserved_processes()[&key].inputs, "0a1b");
     assert!(memory.next_record_read(Timestamp::UNIX_EPOCH).is_some(), "no watch triggers the retry");
-    assert!(memory.failures.is_empty(), "the fix depends on the record");
+    assert!(memory.failures.is_empty(), "the failure is only classified when the record is known");
 
     memory.unread.clear();
     memory.process_outcome(&outcome, Some((4, "failed".into())), &Observation::default());

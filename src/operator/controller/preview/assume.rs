@@ -1,4 +1,4 @@
-//! Assumptions about facts that only the operator knows, from its status.
+//! Makes assumptions about facts that only the operator knows, from the status that it wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use osdpl_core::observed::{EndpointProbe, Liveness, Observed, ReleaseKey, Runnin
 use osdpl_core::release::{Status, Verb};
 use osdpl_decide::{Assumed, Crds, Snapshot};
 
-/// The sources of assumptions.
+/// What the assumptions are made from: the stored resource with its status, the catalogue, and charts.
 pub(super) struct Assumptions<'a> {
     /// The resource in the cluster; `None` if it does not exist yet.
     pub(super) live: Option<&'a OpenStackDeployment>,
     /// The catalogue.
     pub(super) catalog: &'a Catalog,
-    /// The charts, if they are read instead of assumed.
+    /// The source of charts if the user named one; `None` if charts are assumed from the status.
     pub(super) charts: Option<&'a ChartSource>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Assumptions<'a> {
 #[derive(Default)]
 struct ReportedCharts {
     charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// The releases whose charts are not known.
+    /// The releases whose charts the status does not contain, or only in part.
     guessed: BTreeSet<String>,
     unknown: Vec<String>,
 }
@@ -58,7 +58,7 @@ impl Assumptions<'_> {
         snapshot.observed.endpoints = Arc::new(self.reported_endpoints(&selection.releases));
     }
 
-    /// Returns the CRDs of charts, as far as charts are read.
+    /// Returns the CRDs of the charts; none if charts are assumed from the status instead of read.
     pub(super) fn crds(&self) -> BTreeMap<String, Crds> {
         self.charts.map(|source| source.snapshot().crds).unwrap_or_default()
     }
@@ -128,7 +128,7 @@ impl Assumptions<'_> {
         is_blocked.then(|| child.message.clone())
     }
 
-    /// Returns the digest of a release's chart in the status if it is the desired chart.
+    /// Returns the digest of a release's chart in the status, if the release still uses the same chart.
     fn digest(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<&String> {
         let live = self.live?;
         let (service, release) = self.catalog.release(name)?;

@@ -1,4 +1,4 @@
-//! The observed state for a preview, read with the permissions of the user.
+//! Reads the observed state for a preview, with the permissions of the user.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::tasks::{LivenessCheck, NODE_GRACE, Options, Tasks};
 use osdpl_core::observed::Liveness;
 use osdpl_core::scrub::Scrubber;
 
-/// The timeout for the first lists of all watches.
+/// The timeout until all watches have completed their first list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Starts the same watches as the operator.
+/// Starts the operator's watches as far as the user is permitted to read, and waits for their first lists.
 pub(super) async fn observe(
     client: &Client,
     namespaces: &BTreeSet<String>,
@@ -46,8 +46,9 @@ pub(super) async fn observe(
     Ok(tasks)
 }
 
-/// Returns the check for the processes that attempt labels name. If the operator's pods can't be listed, no process
-/// counts as dead.
+/// Returns the function that tells whether the operator process in an attempt label is alive.
+///
+/// If the operator's pods can't be listed, no process counts as dead.
 async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> Result<LivenessCheck, Error> {
     let instance = Instance::of_this_process(None).map_err(|error| Error::Object(error.to_string()))?;
     let pods = OperatorPods::new(instance);
@@ -65,7 +66,9 @@ async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> Result<Li
     }))
 }
 
-/// Returns which of these namespaces exist and which are being deleted. Those that may not be read count as existing.
+/// Returns which of these namespaces exist and which are being deleted.
+///
+/// A namespace that the user may not read counts as existing.
 pub(super) async fn read_namespaces(
     client: &Client,
     names: &BTreeSet<String>,

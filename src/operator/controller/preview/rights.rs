@@ -1,4 +1,4 @@
-//! The reads that the user is permitted, each checked by a list with one item.
+//! Checks which kinds of objects the user is permitted to read, by listing one object of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -17,16 +17,16 @@ use crate::tasks::Scope;
 
 /// The objects that the user may read.
 pub(super) struct Rights {
-    /// The namespaces.
+    /// The namespaces that the user may read.
     pub(super) scope: Scope,
-    /// Optional kinds that may not be listed.
+    /// The kinds (plural names) that a plan does not require and that the user may not list.
     pub(super) unreadable_kinds: BTreeSet<&'static str>,
 }
 
-/// Checks the permissions for all namespaces, as the operator has them, or else for those of the resource's releases.
+/// Checks whether the user may read all namespaces, as the operator does, or else those of the resource's releases.
 ///
 /// # Errors
-/// If the namespaces of the releases may not be read either; the message names every refused read.
+/// If the user may not read the namespaces of the releases either; the message names every refused read.
 pub(super) async fn check_rights(
     client: &Client,
     namespaces: &BTreeSet<String>,
@@ -58,7 +58,7 @@ pub(super) async fn check_rights(
     Ok(Rights { scope: Scope::Namespaces(names), unreadable_kinds })
 }
 
-/// Returns the API server's message for each required kind that may not be listed.
+/// Returns the API server's message for each kind that a plan requires and that the user may not list.
 async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String>, Error> {
     let refusals = [
         refusal::<Secret>(client, namespace).await?,
@@ -71,7 +71,9 @@ async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String
     Ok(refusals.into_iter().flatten().collect())
 }
 
-/// Returns the optional kinds that may not be listed, and reports the facts that they would have shown as unknown.
+/// Returns the kinds that a plan does not require and that the user may not list.
+///
+/// The facts that these kinds would have shown are added to `unknown`.
 async fn unreadable_kinds(
     client: &Client,
     namespaces: &[Option<&str>],
@@ -94,7 +96,7 @@ async fn unreadable_kinds(
     Ok(refused.into_keys().collect())
 }
 
-/// Returns the fact that a kind would have shown.
+/// Returns what the preview does not know because the user may not list a kind.
 fn unknown_fact(kind: &str) -> &'static str {
     match kind {
         Service::URL_PATH_SEGMENT => "the pods behind Services that other pods wait for",
@@ -107,7 +109,7 @@ fn unknown_fact(kind: &str) -> &'static str {
     }
 }
 
-/// Returns the API server's message if a kind may not be listed.
+/// Returns the API server's message if the user may not list a kind in a namespace, or (`None`) in all namespaces.
 async fn refusal<K>(client: &Client, namespace: Option<&str>) -> Result<Option<String>, Error>
 where
     K: Resource<Scope = NamespaceResourceScope> + Metadata<Ty = ObjectMeta> + Clone + Debug + DeserializeOwned,

@@ -1,10 +1,12 @@
 //! Condenses helm's stderr to the relevant sentence.
 
-/// How much of a condensed text is kept at each end: the object is named first, and the reason last.
+/// The numbers of bytes kept of the beginning and the end of a long message.
+///
+/// The beginning names the object, the end contains the reason.
 const FIRST: usize = 320;
 const LAST: usize = 200;
 
-/// The longest invalid value that is kept. A longer one is a dump, such as a pod template.
+/// The maximum length of an invalid value that is kept. A longer value is a dump, such as a pod template.
 const SHORT_VALUE: usize = 60;
 
 /// The replacement of omitted text.
@@ -96,7 +98,7 @@ fn dump_length(text: &str) -> usize {
             '{' if !quoted => depth += 1,
             '}' if !quoted => {
                 depth = depth.saturating_sub(1);
-                // If the middle is missing, this brace may not be the last one.
+                // If the middle of the dump was cut out, the depth is wrong. Only the last brace is followed by `: `.
                 if depth == 0 && text[position + 1..].starts_with(": ") {
                     return position + 1;
                 }
@@ -104,7 +106,7 @@ fn dump_length(text: &str) -> usize {
             _ => {}
         }
     }
-    // The value is cut off. The reason, if any, follows the last brace.
+    // The braces do not match, because the dump was cut. The reason, if the text still has one, follows the last brace.
     text.rfind("}: ").map_or(text.len(), |position| position + 1)
 }
 

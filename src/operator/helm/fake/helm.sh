@@ -9,8 +9,9 @@ report() { printf '%s\n' "$*" >"$home/messages"; }
 # Waits until the test lets one process continue.
 wait_for_go() { read -r _ <"$home/go"; }
 
-# Waits until a signal ends it. A trapped signal may be missed: the shell checks for it before `read` begins, and it may arrive right after that.
-# So a script with a trap runs this in the background before it sets the trap, and uses `wait`, which never misses a signal.
+# Waits until a signal ends the process. A script with a trap must not call this directly: the shell checks for signals
+# before `read` begins, and misses one that arrives right after that. Such a script runs this in the background before
+# it sets the trap, and then uses `wait`, which never misses a signal.
 wait_for_ever() { read -r _ <>"$home/never"; }
 
 . "$home/script"

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use super::super::Error;
 
-/// Returns the identity of machine, boot and pid namespace. The same process id elsewhere is another process.
+/// Returns an identifier of the machine, its boot and the pid namespace.
+///
+/// A process id identifies a process only together with it.
 pub(super) fn host(proc: &Path) -> Result<String, Error> {
     let read = |path: std::path::PathBuf| {
         std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })
@@ -34,7 +36,9 @@ pub(super) fn started(proc: &Path, pid: u32) -> Result<Option<u64>, Error> {
     Ok(fields.nth(18).and_then(|ticks| ticks.parse().ok()).filter(|_| !dead))
 }
 
-/// Whether the process has ended. Reading a file of a process that is just ending returns ESRCH.
+/// Whether the error of a read in `/proc` means that the process has ended.
+///
+/// Reading a file of a process that is just ending fails with ESRCH.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }

@@ -1,26 +1,26 @@
-//! Counters of the Runner for metrics.
+//! Counts helm processes and their outcomes for metrics.
 
 use std::collections::BTreeMap;
 
 use super::super::{Exit, Outcome, Verb};
 
-/// Counters per verb, since the process started.
+/// The counters of helm processes since the operator started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counters {
     /// The counters of each verb.
     pub verbs: BTreeMap<Verb, VerbCounters>,
 }
 
-/// Counters of one verb.
+/// The counters of helm processes with one verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct VerbCounters {
-    /// Processes started, including those that are running.
+    /// The number of processes that were started, including those that still run.
     pub started: u64,
-    /// Processes that succeeded.
+    /// The number of processes that succeeded.
     pub succeeded: u64,
-    /// Processes that failed.
+    /// The number of processes that failed.
     pub failed: u64,
-    /// Processes that the operator stopped.
+    /// The number of processes that the operator stopped.
     pub stopped: u64,
     /// The total run time of ended processes, in seconds.
     pub seconds: f64,

@@ -1,4 +1,4 @@
-//! The input and the results of the Runner.
+//! The settings of the Runner, its jobs, and the table of running processes.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ use osdpl_core::scrub::Scrubber;
 /// The settings of the Runner.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The maximum number of concurrent helm processes. It is high, as helm mostly waits for hooks. Each process takes
-    /// up to 150 MB while it renders.
+    /// The maximum number of concurrent helm processes. It can be high, because helm mostly waits for hooks. Each
+    /// process takes up to 150 MB while it renders.
     pub slots: usize,
     /// The number of processors.
     pub cores: usize,
-    /// The time between SIGTERM and SIGKILL.
+    /// The time that a helm process has between SIGTERM and SIGKILL.
     pub grace: Duration,
     /// The program that makes helm end with the operator, usually [`exec::SELF_PATH`](crate::helm::exec::SELF_PATH);
     /// `None` starts helm directly.
@@ -33,14 +33,14 @@ impl Default for Config {
     }
 }
 
-/// An operation on one release.
+/// An operation on one release, for which the Runner starts helm.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The release.
     pub release: ReleaseKey,
-    /// The operation.
+    /// The operation that helm executes: an upgrade or an uninstall.
     pub operation: Operation,
-    /// The revision that the operation makes (newest + 1); for an uninstall, the revision that is removed.
+    /// The revision that an upgrade makes (the newest + 1), or the newest revision that an uninstall removes.
     pub revision: u32,
     /// The timeout of the whole run. helm itself only limits single hooks.
     pub deadline: Duration,
@@ -57,7 +57,7 @@ pub enum JobRejection {
     Full,
     /// The operator shuts down.
     Closing,
-    /// The values cannot be written as JSON, which does not happen for a value tree.
+    /// The values cannot be written as JSON. This never happens for a value tree.
     Values,
 }
 
@@ -75,14 +75,14 @@ impl fmt::Display for JobRejection {
 /// A running helm process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningJob {
-    /// Its operation.
+    /// The operation that helm executes.
     pub verb: Verb,
-    /// The identity and the revision of the run.
+    /// The attempt: it identifies the operator process, the run and its revision.
     pub attempt: Attempt,
-    /// The digest of its inputs; `None` for an uninstall.
+    /// The digest of the release's inputs; `None` for an uninstall.
     pub inputs: Option<String>,
-    /// When it started.
+    /// When the process started.
     pub since: Timestamp,
-    /// Why it is being stopped, if so.
+    /// Why the operator is stopping the process; `None` if it is not.
     pub stopping: Option<StopReason>,
 }

@@ -55,7 +55,7 @@ fn upgrade(name: &str) -> Job {
     }
 }
 
-/// Waits for the next outcome.
+/// Waits until a helm process has ended, and returns its outcome.
 async fn next_outcome(runner: &Runner) -> Outcome {
     let mut changes = runner.changes();
     loop {
@@ -69,7 +69,7 @@ async fn next_outcome(runner: &Runner) -> Outcome {
 }
 
 impl Fixture {
-    /// Waits for the next outcome.
+    /// Waits until a helm process of this fixture has ended, and returns its outcome.
     async fn outcome(&self) -> Outcome {
         next_outcome(&self.runner).await
     }

@@ -1,4 +1,4 @@
-//! Confirms suspected drift: reads the object from the API server, then checks whether a helm may have changed it.
+//! Confirms suspected drift: reads the object from the API server, then checks whether helm may have changed it.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time retries")]
 
@@ -15,10 +15,10 @@ use crate::tasks::watch::describe_error;
 use osdpl_core::drift::{DriftedObject, ExpectedFields, ObjectId, ToleratedChanges, WriterTrace, detect_drift};
 use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 
-/// The activity that these checks are reported as in [`Problems`].
+/// The name of the activity under which [`Problems`] lists failed checks.
 const READING: &str = "reading objects of releases";
 
-/// The check of one object.
+/// The check of one object that looks changed.
 struct Check {
     /// The suspicion to check. A different suspicion requires a new check.
     suspect: Suspect,
@@ -30,15 +30,15 @@ enum CheckState {
     Pending,
     /// The object as read; `None` if it does not exist.
     Read(Option<WriterTrace>),
-    /// No result since then: a read failed, or helm has worked on the release after the revision that the watch
-    /// reported.
+    /// The check had no result at this time and must be repeated: a read failed, or helm has worked on the release
+    /// after the revision that the watch reported.
     Unsettled(Instant),
 }
 
 /// The result of checking one object.
 pub(super) struct CheckResult(ObjectId, CheckState);
 
-/// The checks of suspected objects.
+/// The checks of all objects that look changed.
 pub(super) struct Checks {
     client: Client,
     tolerated: Arc<ToleratedChanges>,
@@ -51,7 +51,7 @@ impl Checks {
         Self { client, tolerated, problems, by_object: BTreeMap::new() }
     }
 
-    /// Whether an object has to be checked again.
+    /// Whether the check of any object had no result and must be repeated.
     pub(super) fn is_unsettled(&self) -> bool {
         self.by_object.values().any(|check| matches!(check.state, CheckState::Unsettled(_)))
     }
@@ -122,7 +122,7 @@ impl Checks {
                 let trace = head.map(|head| WriterTrace::read(&head.writers, &tolerated));
                 let left = left.as_ref().and_then(|left| left.get(&id));
                 let is_changed = |left: &ExpectedFields| detect_drift(began, left, trace.as_ref()).is_some();
-                // An object that matches its release needs no explanation.
+                // helm's records matter only for an object that differs from its release.
                 let settled =
                     !left.is_some_and(is_changed) || record::is_newest_deployed(&client, &release, revision).await?;
                 Ok(if settled { CheckState::Read(trace) } else { CheckState::Unsettled(Instant::now()) })

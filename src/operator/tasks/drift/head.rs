@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::tasks::Scope;
 use osdpl_core::drift::{Entry, Kind};
 
-/// Name, version and writers of an object of any kind; everything else is skipped while it is parsed.
+/// The name, resourceVersion and writers of an object of any kind. The parser skips all other fields.
 #[derive(Clone, Deserialize)]
 #[serde(from = "Wire")]
 pub(super) struct ObjectHead {
@@ -80,7 +80,7 @@ impl Resource for ObjectHead {
     }
 }
 
-/// Returns one API for each watch of a kind.
+/// Returns the API for each watch of a kind: one for the whole cluster, or one for each namespace in `scope`.
 pub(super) fn apis(kind: &Kind, scope: &Scope, client: &Client) -> Vec<Api<ObjectHead>> {
     match scope {
         Scope::Namespaces(names) if kind.namespaced => names.iter().map(|name| api(kind, name, client)).collect(),
@@ -88,7 +88,7 @@ pub(super) fn apis(kind: &Kind, scope: &Scope, client: &Client) -> Vec<Api<Objec
     }
 }
 
-/// Returns the API for the objects of a kind in a namespace. The namespace is empty for cluster-wide kinds.
+/// Returns the API for the objects of a kind in a namespace, which is empty for cluster-wide kinds.
 pub(super) fn api(kind: &Kind, namespace: &str, client: &Client) -> Api<ObjectHead> {
     if kind.namespaced {
         Api::namespaced_with(client.clone(), namespace, &resource(kind))

@@ -7,11 +7,11 @@ use kube::{Client, Error, ResourceExt};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::Status;
 
-/// Whether this revision is the newest of its release, and deployed.
+/// Returns whether this revision is the newest of its release, and deployed, according to the API server.
 ///
-/// helm records an operation before it touches an object. If this is still true after a watch has reported a changed
-/// object, then no helm process, of this operator or another one, has changed it. The watches of records can't prove
-/// that, because events of different watches have no order.
+/// helm records an operation before it touches an object. If the result is `true` after a watch has reported a changed
+/// object, then no helm process, whoever started it, has changed the object. The watch on records can't prove that,
+/// because the events of different watches have no order.
 pub(super) async fn is_newest_deployed(client: &Client, release: &ReleaseKey, revision: i64) -> Result<bool, Error> {
     let api = Api::<Secret>::namespaced(client.clone(), &release.namespace);
     let all = ListParams::default().labels(&format!("owner=helm,name={}", release.name));

@@ -10,32 +10,32 @@ use osdpl_core::drift::{Kind, ObjectId, WriterTrace, detect_drift};
 use osdpl_core::observed::{ObservedRelease, ReleaseKey};
 use osdpl_core::release::Status;
 
-/// The observed objects, by kind and watch.
+/// The objects that the watches have reported. Each kind has one cache for each of its watches.
 #[derive(Default)]
 pub(super) struct Store(BTreeMap<&'static Kind, Vec<WatchCache<WriterTrace>>>);
 
-/// An object that differs from its state after its release's last operation.
+/// An object that, according to its watch, has changed since helm's last operation on its release.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Suspect {
     pub(super) release: ReleaseKey,
     pub(super) id: ObjectId,
-    /// The object as its watch has reported it.
+    /// The writers of the object as its watch has reported them; `None` if the object does not exist.
     pub(super) trace: Option<WriterTrace>,
 }
 
 impl Store {
-    /// Adds a cache for one watch of a kind.
+    /// Adds a cache for the watch number `index` of a kind.
     pub(super) fn add(&mut self, kind: &'static Kind, index: usize) {
         let caches = self.0.entry(kind).or_default();
         caches.resize_with(caches.len().max(index + 1), WatchCache::default);
     }
 
-    /// Forgets all other kinds.
+    /// Forgets the objects of all kinds except for these.
     pub(super) fn retain(&mut self, kinds: &BTreeSet<&'static Kind>) {
         self.0.retain(|kind, _| kinds.contains(kind));
     }
 
-    /// Applies an event of a watch. Returns whether anything changed.
+    /// Applies an update of the watch number `index` of a kind. Returns whether the store changed.
     pub(super) fn take(
         &mut self,
         kind: &'static Kind,
@@ -47,9 +47,9 @@ impl Store {
         cache.is_some_and(|cache| cache.apply(update, read))
     }
 
-    /// Returns the objects of deployed releases that look changed; `None` until every kind was listed once.
+    /// Returns the objects of deployed releases that look changed; `None` until every kind was listed or refused once.
     ///
-    /// Objects of a kind that cannot be listed are skipped.
+    /// Objects of a kind that the operator cannot list are skipped.
     pub(super) fn suspects(&self, releases: &[(&ReleaseKey, &ObservedRelease)], scope: &Scope) -> Option<Vec<Suspect>> {
         let listed = |caches: &Vec<WatchCache<WriterTrace>>| caches.iter().all(WatchCache::is_listed);
         if !self.0.values().flatten().all(WatchCache::is_settled) {

@@ -11,25 +11,28 @@ use osdpl_core::observed::{EndpointProbe, ReleaseKey};
 /// The delay before an API is probed again after a failure.
 const RETRY_PERIOD: Duration = Duration::from_secs(5);
 
-/// The number of consecutive failures before a fault is reported: the first response after a rollout may be a proxy's.
+/// The number of consecutive failures after which a fault is reported.
+///
+/// One failure is not enough, because the first response after a rollout may come from a proxy instead of the service.
 const FAULT_THRESHOLD: u32 = 2;
 
-/// How long Keystone's catalogue is cached. It changes when services come and go, and these trigger a request
-/// themselves.
+/// How long Keystone's service catalogue is cached.
+///
+/// It changes when services are added or removed, and each such change triggers a new request anyway.
 const CATALOGUE_TTL: Duration = Duration::from_mins(10);
 
 /// The result of probing an API.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ProbeResult {
-    /// No connection is possible.
+    /// No connection to the API is possible.
     Unreachable,
-    /// The API responds as it should.
+    /// The API responds as expected.
     Healthy,
     /// The API responds with a fault.
     Bad(String),
 }
 
-/// The state of one API.
+/// The probes of one API: the target, the schedule and the latest result.
 struct Probed {
     target: Arc<Target>,
     due: Instant,
@@ -39,10 +42,10 @@ struct Probed {
     result: ProbeResult,
 }
 
-/// Keystone's catalogue, as it was last read.
+/// Keystone's service catalogue, as it was last read.
 struct Catalogue {
     types: Types,
-    /// The releases whose APIs were registered at that time.
+    /// The releases that were expected to have an endpoint in Keystone's service catalogue at that time.
     registered: BTreeSet<ReleaseKey>,
     until: Instant,
 }
@@ -51,7 +54,7 @@ struct Catalogue {
 pub(super) struct DueProbe {
     pub(super) key: ReleaseKey,
     pub(super) target: Arc<Target>,
-    /// Whether to request Keystone's catalogue as well.
+    /// Whether the probe of Keystone also requests its service catalogue.
     pub(super) catalogue: bool,
 }
 
@@ -75,7 +78,9 @@ impl ProbeSchedule {
         Self { period, probed: BTreeMap::new(), catalogue: None }
     }
 
-    /// Replaces the targets. New and changed ones become due immediately, and Keystone does if an API was registered.
+    /// Replaces the targets. New and changed targets become due immediately.
+    ///
+    /// If their change makes Keystone's service catalogue outdated, the probe of Keystone becomes due as well.
     pub(super) fn set_targets(&mut self, wanted: &Wanted, now: Instant) {
         self.probed.retain(|key, _| wanted.contains_key(key));
         let mut changed = false;
@@ -109,7 +114,9 @@ impl ProbeSchedule {
         registered.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Whether the catalogue is expired, was read for other releases, or lacks a type.
+    /// Whether Keystone's service catalogue must be read again.
+    ///
+    /// It must if the cached one is expired, was read for other releases, or lacks the type of a registered API.
     fn needs_catalogue(&self, now: Instant) -> bool {
         let Some(known) = &self.catalogue else { return true };
         let lacks =
@@ -128,7 +135,7 @@ impl ProbeSchedule {
         .collect()
     }
 
-    /// When the next probe is due.
+    /// Returns when the next probe is due; `None` if all probes are in flight or there are none.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.probed.values().filter(|probed| !probed.in_flight).map(|probed| probed.due).min()
     }
@@ -138,7 +145,7 @@ impl ProbeSchedule {
         let registered = self.registered();
         let Some(probed) = self.probed.get_mut(&done.key) else { return };
         probed.in_flight = false;
-        // The target has changed since the probe started.
+        // The result is dropped, because the target has changed since the probe started.
         if !Arc::ptr_eq(&probed.target, &done.target) {
             return;
         }
@@ -158,7 +165,7 @@ impl ProbeSchedule {
         }
     }
 
-    /// Returns the results to report.
+    /// Returns the results to report. APIs without a connection are left out.
     pub(super) fn found(&self) -> Found {
         let known = self.probed.iter().filter_map(|(key, probed)| {
             let Target { application, service, .. } = &*probed.target;

@@ -11,10 +11,11 @@ use tokio::sync::watch;
 
 use osdpl_core::scrub::Scrubber;
 
-/// The maximum number of events per query. There are few per object and reason, as equal events are counted in one.
+/// The maximum number of events per query. An object has few events of one reason, because Kubernetes counts equal
+/// events in one object.
 const LIMIT: u32 = 50;
 
-/// The object of a query.
+/// The object whose events are fetched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Subject {
     /// The kind, as events name it.
@@ -24,23 +25,26 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Returns the reason of the events to fetch: of a claim those of its provisioner, else those of Kubernetes'
-    /// controllers.
+    /// Returns the reason of the events to fetch.
+    ///
+    /// For a claim it is that of the provisioner's events, for all other objects that of Kubernetes' controllers.
     fn reason(&self) -> &'static str {
         if self.kind == CLAIM { "ProvisioningFailed" } else { "FailedCreate" }
     }
 }
 
-/// The kind of volume claims.
+/// The kind of volume claims, as events name it.
 pub(super) const CLAIM: &str = "PersistentVolumeClaim";
 
-/// The latest message about an object, scrubbed; `None` if there is none or it may not be read.
+/// The latest event message about an object, without secrets.
+///
+/// `message` is `None` if the object has no such event, or the operator could not read the events.
 pub(super) struct EventMessage {
     pub(super) subject: Subject,
     pub(super) message: Option<String>,
 }
 
-/// Fetches the latest message. A failure is not reported: the message is optional.
+/// Fetches the latest event message about an object. A failure is not reported, because the message is optional.
 pub(super) async fn fetch_event(
     client: Client,
     scrubber: watch::Receiver<Arc<Scrubber>>,

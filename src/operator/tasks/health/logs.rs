@@ -12,16 +12,17 @@ use super::events::{self, EventMessage, Subject};
 use osdpl_core::health::pod::FailedContainer;
 use osdpl_core::scrub::Scrubber;
 
-/// The maximum number of lines to keep.
+/// The maximum number of lines of a log that are kept.
 const LINES: i64 = 5;
 
-/// The maximum number of bytes to keep.
+/// The maximum number of bytes of a log that are kept.
 const BYTES: usize = 512;
 
-/// The maximum number of bytes to fetch. It exceeds what is kept, because a cut secret would not be recognized.
+/// The maximum number of bytes to fetch. It exceeds [`BYTES`], because the scrubber would not recognize a cut secret.
 const FETCHED_BYTES: i64 = 16 * 1024;
 
-/// The timeout of the kubelet's response. Logs are optional, and the first result waits for them.
+/// The timeout of the kubelet's response. It is short, because logs are optional and the first assessment waits for
+/// them.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A log to fetch.
@@ -33,10 +34,10 @@ pub(super) struct Wanted {
     pub(super) failing: FailedContainer,
 }
 
-/// A log that was fetched, or the failed attempt.
+/// The result of an attempt to fetch a log.
 pub(super) struct Log {
     pub(super) uid: String,
-    /// The scrubbed and shortened log; `None` if there is none or it could not be fetched.
+    /// The end of the log without secrets; `None` if the log is empty or could not be fetched.
     pub(super) text: Option<String>,
 }
 
@@ -57,7 +58,7 @@ impl Logs {
         events::fetch_event(self.client.clone(), self.scrubber.clone(), subject)
     }
 
-    /// Fetches a log. A failure is not reported: logs are optional.
+    /// Fetches a log. A failure is not reported, because logs are optional.
     pub(super) fn fetch(&self, wanted: Wanted) -> impl Future<Output = Log> + Send + use<> {
         let Self { client, scrubber } = self.clone();
         async move {

@@ -1,4 +1,5 @@
-//! Checks whether the Secrets and ConfigMaps that pods mount exist. The kubelet reports missing ones only in events.
+//! Checks whether the Secrets and ConfigMaps that pods mount exist. The kubelet reports a missing object only in
+//! events.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use osdpl_core::health::pod::{Mount, MountKind};
 /// How often the task checks whether containers are still being created.
 pub(super) const RECHECK_INTERVAL: Duration = Duration::from_secs(4);
 
-/// The mounts of a pod to check.
+/// The Secrets and ConfigMaps that a pod mounts and whose existence is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MountQuery {
     pub(super) namespace: String,
@@ -21,13 +22,13 @@ pub(super) struct MountQuery {
     pub(super) mounts: Vec<Mount>,
 }
 
-/// The mounts of a pod that do not exist.
+/// The Secrets and ConfigMaps that a pod mounts and that do not exist.
 pub(super) struct Found {
     pub(super) uid: String,
     pub(super) absent: Vec<Mount>,
 }
 
-/// Finds the mounts that do not exist. A mount counts as existing if the API server does not respond.
+/// Finds the mounted Secrets and ConfigMaps that do not exist. An object that cannot be read counts as existing.
 pub(super) async fn find_missing(client: Client, query: MountQuery) -> Found {
     let mut absent = Vec::new();
     for mount in query.mounts {

@@ -1,4 +1,4 @@
-//! Stores the values from the watches, and assesses them.
+//! Stores the objects that the watches report, and assesses the health of workloads and Jobs.
 
 mod crons;
 mod explain;
@@ -30,10 +30,10 @@ use osdpl_core::health::pod::{OwnerKind, UnreadyPod};
 use osdpl_core::health::{cron, job};
 use osdpl_core::observed::{Cause, Claim, Class, Issue, Node, ObservedCronJob, ObservedJob, ReleaseKey, Run, Workload};
 
-/// The maximum number of missing nodes reported as causes, besides the first.
+/// The maximum number of missing nodes of a workload that are reported as causes, besides the first.
 const MAX_LOST_NODES: usize = 20;
 
-/// Whether the store changed.
+/// Whether an update changed the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     None,
@@ -49,15 +49,15 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) claims: Vec<Claim>,
     pub(in crate::tasks) affected: Vec<AffectedObject>,
     pub(in crate::tasks) causes: Vec<Cause>,
-    /// `None` if they may not be listed.
+    /// The StorageClasses; `None` if the operator may not list them.
     pub(in crate::tasks) classes: Option<Vec<Class>>,
-    /// By name; `None` if nodes may not be listed.
+    /// The nodes by name; `None` if the operator may not list them.
     pub(in crate::tasks) nodes: Option<Arc<BTreeMap<String, Node>>>,
 }
 
 /// The result of one assessment.
 pub(super) struct Overview {
-    /// `None` until everything was listed.
+    /// The assessed state; `None` until all required kinds were listed.
     pub(super) health: Option<Health>,
     /// Whether any object waits without an explanation.
     pub(super) unexplained: bool,
@@ -65,7 +65,7 @@ pub(super) struct Overview {
     pub(super) wanted: Vec<Wanted>,
 }
 
-/// A Job: either of a revision or of a `CronJob`.
+/// A Job: either of a revision of a release, or a run that a `CronJob` started.
 #[derive(Debug, PartialEq)]
 pub(super) enum Batch {
     Job(ObservedJob),
@@ -80,7 +80,7 @@ impl Batch {
     }
 }
 
-/// The observed objects.
+/// The objects that the watches have reported. Each kind has one cache for each of its watches.
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) workloads: Vec<WatchCache<Workload>>,
@@ -92,11 +92,11 @@ pub(super) struct Store {
     pub(super) claims: Vec<WatchCache<Claim>>,
     pub(super) classes: Vec<WatchCache<Class>>,
     pub(super) nodes: Vec<WatchCache<(Readiness, Node)>>,
-    /// How long a missing node is waited for.
+    /// How long a node may be `NotReady` before it counts as missing.
     pub(super) grace: Duration,
-    /// The current time.
+    /// The time of the assessment.
     pub(super) now: Timestamp,
-    /// The templates that pods share.
+    /// The requirements that pods of the same template share.
     pub(super) shared: Templates,
     /// The logs, by the pod's uid.
     logs: BTreeMap<String, Fetched>,
@@ -113,7 +113,7 @@ pub(super) fn add<V: PartialEq>(caches: &mut Vec<WatchCache<V>>) -> usize {
 }
 
 impl Store {
-    /// Whether enough was listed to report. Optional kinds must not block the report.
+    /// Whether all required kinds were listed. An optional kind whose list fails does not block the report.
     fn is_listed(&self) -> bool {
         self.workloads.iter().all(WatchCache::is_listed)
             && self.jobs.iter().all(WatchCache::is_listed)
@@ -125,7 +125,7 @@ impl Store {
             && self.nodes.iter().all(WatchCache::is_settled)
     }
 
-    /// Assesses the store. Requests at most `limit` logs.
+    /// Assesses the store; also returns the logs to fetch, at most `limit`.
     pub(super) fn overview(&mut self, limit: usize) -> Overview {
         let pods = self.pods_by_owner();
         let unexplained = mounts::has_mounts(&pods) || !self.unexplained(&pods).is_empty();
@@ -133,7 +133,7 @@ impl Store {
         Overview { health, unexplained, wanted: self.wanted_logs(failures, limit) }
     }
 
-    /// Returns the assessed state, once everything was listed.
+    /// Returns the assessed state; `None` until all required kinds were listed.
     pub(super) fn assess(&self) -> Option<Health> {
         self.assess_pods(&self.pods_by_owner())
     }
@@ -169,7 +169,7 @@ impl Store {
         listed.then(|| Arc::new(nodes.collect()))
     }
 
-    /// Returns the time until the first of the awaited nodes counts as lost.
+    /// Returns the time until the first of the `NotReady` nodes counts as lost; `None` if there is no such node.
     pub(super) fn next_loss(&self) -> Option<Duration> {
         let nodes = self.nodes.iter().flat_map(WatchCache::entries);
         nodes.filter_map(|(_, (presence, _))| presence.remaining_grace(self.now, self.grace)).min()
@@ -182,7 +182,7 @@ impl Store {
         self.with_input(&health.workloads, &health.jobs, &pods, &facts, |input| input.pod_chain(namespace, name))
     }
 
-    /// Returns the Jobs of revisions.
+    /// Returns the Jobs that are part of a release's revision, without the runs of `CronJobs`.
     fn revised_jobs(&self) -> impl Iterator<Item = &ObservedJob> {
         self.jobs.iter().flat_map(WatchCache::entries).filter_map(|(_, batch)| match batch {
             Batch::Job(job) => Some(job),
@@ -251,7 +251,7 @@ fn workload_owner(workload: &Workload) -> OwnerRef<'_> {
 /// Returns the chain of causes of each workload, followed by that of each Job.
 fn trace_chains(input: &Input<'_>) -> Vec<Option<AffectedObject>> {
     let workloads = input.workloads.iter().map(|workload| {
-        // A new pod of a complete workload is not reported.
+        // Only a workload with trouble is reported: a complete one may have a new pod that is not ready yet.
         let chain = input.workload_chain(workload).filter(|_| workload.trouble.is_some())?;
         Some(AffectedObject { release: ReleaseKey::new(&workload.namespace, &workload.release), chain })
     });
@@ -262,7 +262,8 @@ fn trace_chains(input: &Input<'_>) -> Vec<Option<AffectedObject>> {
     workloads.chain(jobs).collect()
 }
 
-/// Returns the chains from each workload to its missing nodes, except the first, which is already reported.
+/// Returns the chains from each workload to its missing nodes, without the first node, which the workload's own chain
+/// reports.
 fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     let of = |workload: &&Workload| {
         let release = ReleaseKey::new(&workload.namespace, &workload.release);
@@ -272,9 +273,10 @@ fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     input.workloads.iter().copied().filter(|workload| workload.lost_nodes.len() > 1).flat_map(|w| of(&w)).collect()
 }
 
-/// Reports the root cause in each object that waits for it.
+/// Sets the root cause as the trouble of each workload and Job that waits for it.
 ///
-/// Such an object is not stuck itself, except for a Job that waits for its own release: helm waits for it in vain.
+/// The waiting object is not stuck itself, except for a Job that waits for its own release: helm waits for that Job in
+/// vain.
 fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], affected: &[Option<AffectedObject>]) {
     let waits = |affected_object: &&AffectedObject| affected_object.chain.is_affected();
     for (workload, affected_object) in workloads.iter_mut().zip(affected) {

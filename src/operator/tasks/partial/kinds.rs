@@ -1,4 +1,4 @@
-//! The watched kinds, and their fields in use.
+//! The kinds that the tasks watch, each with the fields that osdpl uses.
 
 use std::collections::BTreeMap;
 
@@ -101,7 +101,7 @@ impl Kind for Service {
     type Data = IgnoredAny;
 }
 
-/// `spec` of a Service.
+/// The `spec` of a Service, reduced to its selector.
 #[derive(Clone, Default, Deserialize)]
 pub(in crate::tasks) struct Selected {
     #[serde(default)]
@@ -166,7 +166,7 @@ impl Kind for Record {
     type Data = Payload;
 }
 
-/// `data` of a record's Secret.
+/// The `data` of the Secret that helm stores a record in.
 #[derive(Clone, Default, Deserialize)]
 pub(in crate::tasks) struct Payload {
     #[serde(default)]

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Returns problems where watching these objects failed at these seconds.
+/// Returns problems in which the watch on each named object has failed at the given second after `start`.
 fn problems_at(start: Instant, failures: &[(&str, u64)]) -> Problems {
     let problems = Problems::default();
     for (object, second) in failures {
@@ -21,7 +21,7 @@ fn reports_lasting_failures_until_they_expire() {
     let line = ["watching pods: connection refused"];
     for (failures, second, expected) in [
         (&[("pods", 0)][..], 1, &nothing[..]),
-        // A restart of the API server.
+        // The API server restarts: the failures last less than the grace period.
         (&[("pods", 0), ("pods", 4)], 5, &nothing),
         (&[("pods", 0), ("pods", 6)], 6, &line),
         (&[("pods", 0), ("pods", 6)], 17, &line),

@@ -19,7 +19,7 @@ use osdpl_core::observed::{RecordBody, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin};
 use osdpl_core::scrub::Scrubber;
 
-/// The activity that fetches are reported as in [`Problems`].
+/// The name of the activity under which [`Problems`] lists failed fetches.
 const READING: &str = "reading release records";
 
 /// The state of the body of one release's newest record.
@@ -27,11 +27,12 @@ const READING: &str = "reading release records";
 struct Entry {
     /// The record's uid. A release that was removed and installed again restarts at revision 1, with another uid.
     record: Option<String>,
-    /// The resource versions that were last requested and last read. The body is current if either is the newest one.
+    /// The resourceVersions of the record that were last requested and last read. The body is current if one of them is
+    /// the newest.
     requested: Option<String>,
     found: Option<String>,
     in_flight: bool,
-    /// When the last fetch failed, if it did.
+    /// When the last fetch failed; `None` if it did not.
     failed: Option<Instant>,
     /// The revision's objects, which never change.
     objects: Option<Arc<Objects>>,
@@ -50,9 +51,9 @@ enum Outcome {
         objects: Option<Arc<Objects>>,
         body: Box<Result<RecordBody, String>>,
     },
-    /// The record is deleted. The watch reports it.
+    /// The record is deleted. The watch on records reports the deletion, so that nothing is to be done.
     Deleted,
-    /// The fetch failed and is to be retried.
+    /// The fetch failed and must be retried.
     Failed,
 }
 
@@ -69,18 +70,18 @@ impl Bodies {
         Self { client, scrubber, problems, entries: BTreeMap::new() }
     }
 
-    /// Returns the body of the record, if known. While a newer version is fetched, this is the older one.
+    /// Returns the body of a record, if it is known. While a newer version is fetched, the older one is returned.
     pub(super) fn of(&self, key: &ReleaseKey, meta: &RecordMeta) -> Option<&Result<RecordBody, String>> {
         let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid)?;
         entry.body.as_ref()
     }
 
-    /// Whether any body could not be fetched.
+    /// Whether any body could not be fetched, so that the fetch must be retried.
     pub(super) fn has_failures(&self) -> bool {
         self.entries.values().any(|entry| entry.failed.is_some())
     }
 
-    /// Starts at most `limit` fetches.
+    /// Returns the fetches of bodies to run now, at most `limit`.
     pub(super) fn begin_fetches(
         &mut self,
         newest: &BTreeMap<ReleaseKey, Newest>,
@@ -97,7 +98,7 @@ impl Bodies {
         fetches
     }
 
-    /// Whether that version of the record has to be fetched. If so, it is marked as requested.
+    /// Whether this version of a record must be fetched. If so, it is marked as requested.
     fn needs_fetch(&mut self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.in_flight {
@@ -144,7 +145,7 @@ impl Bodies {
         }
     }
 
-    /// Stores the result of a fetch.
+    /// Stores the body that a fetch has returned, or its failure.
     pub(super) fn store_fetched(&mut self, fetched: Fetched) {
         let Some(entry) = self.entries.get_mut(&fetched.key) else { return };
         entry.in_flight = false;
@@ -160,7 +161,8 @@ impl Bodies {
     }
 }
 
-/// Whether the body is used: foreign releases are not assessed, nor the progress of foreign operations.
+/// Whether osdpl uses the body of a record. It assesses neither foreign releases nor the progress of operations that
+/// someone else runs on a release of osdpl.
 fn is_wanted(meta: &RecordMeta) -> bool {
     match meta.origin {
         RevisionOrigin::Ours(_) => true,

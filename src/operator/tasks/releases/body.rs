@@ -1,4 +1,4 @@
-//! Reads the body of a release record.
+//! Decodes the body of a release record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Objects {
     left: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
 }
 
-/// Reads the objects of a record.
+/// Decodes the objects that a record contains.
 pub(super) fn objects(payload: &[u8], release: &ReleaseKey) -> Result<Objects, DecodeError> {
     let objects = release::decode_objects(payload)?;
     let namespace = &release.namespace;
@@ -48,7 +48,7 @@ pub(super) fn objects(payload: &[u8], release: &ReleaseKey) -> Result<Objects, D
     })
 }
 
-/// Reads the state of a record.
+/// Decodes the content of a record that changes during an operation, and adds the revision's objects.
 pub(super) fn read(
     payload: &[u8],
     namespace: &str,
@@ -76,7 +76,7 @@ pub(super) fn read(
     })
 }
 
-/// Whether the hook is a Job that this revision leaves behind complete.
+/// Whether the hook is a Job that stays in the cluster, complete, after the operation of this revision.
 ///
 /// Such a Job runs after install, upgrade or rollback, and helm does not delete it. After an operation has ended, a
 /// hook that did not run belongs to another kind of operation.
@@ -88,13 +88,13 @@ fn is_kept(hook: &Hook, record: &Record) -> bool {
     relevant && ran && !removed
 }
 
-/// Returns the hook's namespace and name. The manifest may set a namespace other than the release's.
+/// Returns the namespace and name of a hook. Its manifest may set another namespace than that of the release.
 fn object_name(hook: &Hook, namespace: &str, objects: &Objects) -> Name {
     let named = objects.hook_jobs.iter().find(|(_, name)| *name == hook.name);
     named.cloned().unwrap_or_else(|| (namespace.to_owned(), hook.name.clone()))
 }
 
-/// Returns the hook that helm waits for, or that failed.
+/// Returns the hook that helm waits for or, after a failed operation, the hook that failed.
 fn current_hook(record: &Record) -> Option<ObservedHook> {
     let phase = match record.status {
         Status::PendingInstall | Status::PendingUpgrade | Status::PendingRollback | Status::Uninstalling => {
@@ -113,7 +113,7 @@ fn current_hook(record: &Record) -> Option<ObservedHook> {
     })
 }
 
-/// Returns helm's name of the event at which the hook runs in this operation.
+/// Returns helm's name of the event at which the operation of this record runs the hook, such as `post-upgrade`.
 fn event_name(hook: &Hook, record: &Record) -> &'static str {
     let all = [
         (Event::PreInstall, "pre-install"),
@@ -139,7 +139,9 @@ fn event_name(hook: &Hook, record: &Record) -> &'static str {
     name(suffix).or_else(|| name("")).map_or("hook", |(_, name)| name)
 }
 
-/// Whether all pre-install hooks are done: Jobs must have succeeded, for other kinds a later hook must have run.
+/// Whether all pre-install hooks are done.
+///
+/// A Job must have succeeded. A hook of another kind is done as soon as a later hook has run.
 fn pre_install_satisfied(record: &Record) -> bool {
     let later = record.hooks.iter().any(|hook| !hook.runs_at(Event::PreInstall) && hook.last_run.is_some());
     let mut before = record.hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall));

@@ -1,4 +1,4 @@
-//! Reads the metadata of release records.
+//! Collects the metadata of release records, and finds the newest record of each release.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ enum Head {
 /// The newest record of a release, and a summary of all its records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Newest {
-    /// Its metadata.
+    /// The metadata of the newest record; `None` if all records of the release are malformed.
     pub(super) meta: Option<RecordMeta>,
     /// Every revision, lowest first.
     pub(super) history: Vec<PastRevision>,
@@ -46,12 +46,12 @@ impl Records {
         self.0.len() - 1
     }
 
-    /// Applies an event of a watch. Returns whether anything changed.
+    /// Applies an event of the watch number `index`. Returns whether the records changed.
     pub(super) fn take(&mut self, index: usize, event: Event<Partial<RecordHead>>) -> bool {
         self.0[index].apply(event, read)
     }
 
-    /// Returns the newest record of each release, once everything was listed.
+    /// Returns the newest record of each release; `None` until all records were listed.
     pub(super) fn newest(&self) -> Option<BTreeMap<ReleaseKey, Newest>> {
         if !self.0.iter().all(WatchCache::is_listed) {
             return None;
@@ -96,7 +96,7 @@ fn read(record: &Partial<RecordHead>) -> Option<Head> {
     match RecordMeta::read(metadata) {
         Ok(meta) => Some(Head::Valid(Box::new(meta))),
         Err(malformed) => {
-            // A record without a release name belongs to no release, for helm neither.
+            // A record without a release name belongs to no release; helm ignores it, too.
             let name = metadata.labels.as_ref()?.get("name").filter(|name| !name.is_empty())?;
             let release = ReleaseKey::new(metadata.namespace.clone().unwrap_or_default(), name.clone());
             Some(Head::Malformed { release, why: malformed.to_string() })
@@ -104,7 +104,7 @@ fn read(record: &Partial<RecordHead>) -> Option<Head> {
     }
 }
 
-/// Whether an operation is running, or was interrupted.
+/// Whether the record is locked: its operation is running, or was interrupted.
 pub(super) fn is_locked(meta: &RecordMeta) -> bool {
     meta.status.is_pending() || meta.status == Status::Uninstalling
 }

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::super::partial::Job;
 use super::*;
 
-/// Serves as an API server without streaming lists. It has one Job, then a malformed one, then a third one.
+/// Responds as an API server without streaming lists. It lists one Job, then sends a malformed Job and a valid one.
 async fn old_server(State(requests): State<Arc<Mutex<Vec<String>>>>, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
     requests.lock().unwrap().push(query.clone());

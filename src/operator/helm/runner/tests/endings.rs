@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A helm with a grandchild without signal handlers. helm itself continues after a signal, and reports the grandchild's
-/// end.
+/// A fake helm that starts a process without signal handlers. The fake helm itself continues after SIGTERM, and reports
+/// the end of that process.
 const WITH_GRANDCHILD: &str = "wait_for_ever & trap : TERM; report started; while kill -0 $! 2>/dev/null; do wait $!; done; \
                           report \"grandchild is gone\"; wait_for_go; exit 1";
 
@@ -14,7 +14,7 @@ async fn stops_the_whole_process_group() {
     assert!(!fixture.runner.stop(&key("other"), StopReason::Requested));
     fixture.helm.receive().await;
     assert!(fixture.runner.stop(&key("nova"), StopReason::Requested));
-    assert!(fixture.runner.stop(&key("nova"), StopReason::Shutdown), "a second request is accepted");
+    assert!(fixture.runner.stop(&key("nova"), StopReason::Shutdown), "a second request to stop is accepted");
     assert_eq!(fixture.runner.table()[&key("nova")].stopping, Some(StopReason::Requested));
     let runner = fixture.runner.clone();
     tokio::select! {
@@ -24,7 +24,7 @@ async fn stops_the_whole_process_group() {
     fixture.helm.go().await;
     let outcome = fixture.outcome().await;
     assert_eq!(outcome.exit, Exit::Stopped { why: StopReason::Requested, killed: false });
-    assert_eq!((outcome.failure, outcome.text.as_str()), (None, "it was stopped for newer inputs"));
+    assert_eq!((outcome.failure, outcome.text.as_str()), (None, "osdpl stopped helm for newer inputs"));
 }
 
 #[tokio::test]
@@ -74,9 +74,9 @@ async fn shutdown_stops_all_processes_and_refuses_jobs() {
     fixture.runner.shutdown().await;
 }
 
-/// The operator with one helm process that [`helm_ends_with_its_killed_operator`] starts and kills.
+/// An operator process with one helm process. [`helm_ends_with_its_killed_operator`] starts and kills the operator.
 #[tokio::test]
-#[ignore = "run by another test"]
+#[ignore = "helm_ends_with_its_killed_operator runs it"]
 async fn an_operator_with_one_child() {
     let home = PathBuf::from(std::env::var_os("OSDPL_TEST_HOME").unwrap());
     let program = Program::find(Some(fake::helm()), home).await.unwrap();

@@ -77,7 +77,7 @@ async fn found(checks: &mut Checks, release: &ObservedRelease) -> Vec<String> {
         checks.store_result(result);
     }
     let (found, results) = checks.found(&[(&key, release)], &suspects, 4);
-    assert!(results.is_empty(), "checked again without a new suspicion");
+    assert!(results.is_empty(), "without a new suspicion, the object is not checked again");
     found[&key].objects.iter().map(ToString::to_string).collect()
 }
 
@@ -85,11 +85,11 @@ async fn found(checks: &mut Checks, release: &ObservedRelease) -> Vec<String> {
 async fn waits_for_the_record_before_it_reports_drift() {
     let (cluster, nothing) = (Cluster::default(), Vec::<String>::new());
 
-    // The object's watch is first: helm has recorded the upgrade it began, but the watch of records lags.
+    // The watch on the object is faster: helm has recorded the upgrade that it began, but the watch on records lags.
     let mut checks = cluster.checks();
     cluster.set(false, &[(1, Status::Deployed), (2, Status::PendingUpgrade)]);
     assert_eq!(found(&mut checks, &deployed(1)).await, nothing);
-    assert!(checks.is_unsettled(), "not checked again");
+    assert!(checks.is_unsettled(), "the object is checked again later");
     cluster.set(false, &[(1, Status::Superseded), (2, Status::Deployed)]);
     assert_eq!(
         found(&mut checks, &deployed(2)).await,
@@ -98,13 +98,13 @@ async fn waits_for_the_record_before_it_reports_drift() {
     );
     assert!(!checks.is_unsettled());
 
-    // The record's watch is first: the object exists again, but its watch lags.
+    // The watch on records is faster: the object exists again, but the watch on the object lags.
     let mut checks = cluster.checks();
     cluster.set(true, &[(1, Status::Superseded), (2, Status::Deployed)]);
     assert_eq!(found(&mut checks, &deployed(2)).await, nothing);
     assert!(!checks.is_unsettled());
 
-    // No helm worked on the release.
+    // helm has not worked on the release, so that someone else deleted the object.
     let mut checks = cluster.checks();
     cluster.set(false, &[(1, Status::Deployed)]);
     assert_eq!(found(&mut checks, &deployed(1)).await, ["Service store was deleted"]);

@@ -11,7 +11,7 @@ use osdpl_core::health::pod::OwnerKind;
 use osdpl_core::observed::{Issue, ObservedCronJob, ReleaseKey, Run, RunState};
 
 impl Store {
-    /// Returns the `CronJobs`, and those of them that fail.
+    /// Returns all `CronJobs` with their state, and an affected object for each `CronJob` that fails.
     pub(super) fn crons(&self, pods: &Pods<'_>, facts: &Facts<'_>) -> (Vec<ObservedCronJob>, Vec<AffectedObject>) {
         let (mut all, mut affected, mut runs) = (Vec::new(), Vec::new(), self.runs());
         for (_, cron) in self.crons.iter().flat_map(WatchCache::entries) {
@@ -42,7 +42,7 @@ impl Store {
     }
 }
 
-/// Returns the entry of a failing `CronJob`. It is its own root cause, as no object waits for it.
+/// Returns the affected object for a failing `CronJob`, which is its own root cause: no object waits for a `CronJob`.
 fn affected_object(cron: &ObservedCronJob, message: String, run: Option<&str>) -> AffectedObject {
     let object = |kind: &str, name: &str| CauseObject {
         kind: kind.into(),

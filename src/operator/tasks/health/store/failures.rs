@@ -13,7 +13,7 @@ pub(super) struct Fetched {
     restarts: i32,
     attempts: u32,
     in_flight: bool,
-    /// Scrubbed.
+    /// The end of the log without secrets; `None` if no attempt has succeeded yet.
     text: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl Store {
         self.mount_checks.clear();
     }
 
-    /// Returns at most `limit` logs to fetch now. Drops the logs of deleted pods.
+    /// Returns at most `limit` logs to fetch now. Drops the logs of pods that explain no failure any more.
     pub(super) fn wanted_logs(&mut self, wanted: Vec<Wanted>, limit: usize) -> Vec<Wanted> {
         self.logs.retain(|uid, _| wanted.iter().any(|wanted| wanted.uid == *uid));
         let mut missing = Vec::new();
@@ -44,7 +44,7 @@ impl Store {
         missing
     }
 
-    /// Returns the failed containers that explain the failing Jobs and workloads, one pod for each.
+    /// Returns the failed containers that explain the failing Jobs and workloads: one pod for each Job or workload.
     pub(super) fn failures(&self, pods: &Pods<'_>) -> Vec<Wanted> {
         let jobs = self.revised_jobs().filter(|job| !job.complete);
         let workloads = self.workloads.iter().flat_map(WatchCache::entries);
@@ -64,7 +64,7 @@ impl Store {
         let fresh = || Fetched { restarts, attempts: 0, in_flight: false, text: None };
         let log = self.logs.entry(wanted.uid.clone()).or_insert_with(fresh);
         if log.restarts != restarts && !log.in_flight {
-            // The text of the previous failure is kept until the new one is fetched.
+            // The log of the previous failure is kept until the log of the new one is fetched.
             log.restarts = restarts;
             log.attempts = 0;
         } else if log.in_flight || log.attempts >= ATTEMPTS || (log.attempts > 0 && log.text.is_some()) {
@@ -75,7 +75,8 @@ impl Store {
         true
     }
 
-    /// Stores a fetched log. A text that differs only in times or process numbers is not a change.
+    /// Stores a fetched log. A log that differs from the stored one only in words with digits, such as times, is
+    /// dropped.
     pub(in crate::tasks::health) fn store_log(&mut self, fetched: Log) {
         let Some(log) = self.logs.get_mut(&fetched.uid) else { return };
         log.in_flight = false;
@@ -88,7 +89,7 @@ impl Store {
     }
 }
 
-/// Splits a text into words, without times, process numbers and request ids.
+/// Splits a text into words and drops words with digits, such as times, process numbers and request ids.
 fn words_without_numbers(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|character: char| !character.is_alphanumeric());
     words.filter(|word| !word.contains(|character: char| character.is_ascii_digit()))

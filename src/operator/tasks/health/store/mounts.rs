@@ -5,10 +5,10 @@ use crate::tasks::health::mounts::{Found, MountQuery};
 use osdpl_core::cause::Pods;
 use osdpl_core::health::pod::Mount;
 
-/// The state of the mount checks of a pod.
+/// The checks whether the Secrets and ConfigMaps that a pod mounts exist.
 #[derive(Default)]
 pub(super) struct MountCheck {
-    /// The number of checks in which its containers were being created.
+    /// The number of rounds in which the pod's containers were being created.
     rounds: u32,
     in_flight: bool,
     absent: Vec<Mount>,
@@ -20,8 +20,10 @@ impl MountCheck {
     }
 }
 
-/// Whether a check is due: in the second round, then at growing intervals, but in every round while there was a
-/// finding.
+/// Whether a check is due in this round.
+///
+/// The first check is due in the second round, later ones at growing intervals. While checks find a problem, one is due
+/// in every round.
 pub(super) fn is_due(rounds: u32, in_flight: bool, found: bool) -> bool {
     !in_flight && rounds > 1 && (found || (rounds - 1).is_power_of_two())
 }
@@ -32,7 +34,7 @@ pub(super) fn has_mounts(pods: &Pods<'_>) -> bool {
 }
 
 impl Store {
-    /// Counts a round for the pod that represents each owner, and returns the pods whose mounts to check now.
+    /// Counts a round for one pod of each workload and Job, and returns the pods whose mounts to check now.
     pub(in crate::tasks::health) fn due_mount_queries(&mut self) -> Vec<MountQuery> {
         let pods = self.pods_by_owner();
         let first = pods.iter().filter_map(|(owner, pods)| Some((owner.0, *pods.first()?)));
@@ -59,7 +61,7 @@ impl Store {
         due
     }
 
-    /// Stores the result of a check.
+    /// Stores which mounted objects a check has found missing.
     pub(in crate::tasks::health) fn store_missing_mounts(&mut self, found: Found) {
         if let Some(check) = self.mount_checks.get_mut(&found.uid) {
             check.in_flight = false;

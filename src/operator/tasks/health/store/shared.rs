@@ -1,16 +1,18 @@
-//! Shares equal templates between pods. Hundreds of pods of a `DaemonSet` may wait for the same.
+//! Shares equal requirements between pods, to save memory: hundreds of pods of a `DaemonSet` may have the same.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use osdpl_core::health::pod::{Requirements, UnreadyPod};
 
-/// The templates of the pods that are not ready.
+/// The requirements of the pods that are not ready, each stored once.
 #[derive(Default)]
 pub(in crate::tasks::health) struct Templates(BTreeSet<Arc<Requirements>>);
 
 impl Templates {
-    /// Returns the pod with its template replaced by an equal one that is known. Drops templates that no pod uses.
+    /// Returns the pod with its requirements replaced by equal ones of another pod, if there are any.
+    ///
+    /// Requirements that no pod uses any more are dropped.
     pub(in crate::tasks::health) fn share(&mut self, mut pod: UnreadyPod) -> UnreadyPod {
         if let Some(known) = self.0.get(&pod.requirements) {
             pod.requirements = Arc::clone(known);

@@ -224,7 +224,8 @@ fn checks_mounts_at_growing_intervals() {
     assert_eq!(store.due_mount_queries().len(), 1, "missing mounts are checked in every round");
 }
 
-/// A `DaemonSet` on three nodes, one of which is missing: its controller does not count that one.
+/// A `DaemonSet` has run on three nodes, of which one is `NotReady`. The `DaemonSet` controller does not count that
+/// node.
 #[test]
 fn counts_pods_that_a_daemon_set_lost_with_a_node() {
     let mut store = listed();

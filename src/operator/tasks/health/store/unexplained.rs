@@ -12,10 +12,10 @@ use osdpl_core::health::pod::OwnerKind;
 use osdpl_core::health::pod_creation::{describe_creation_error, shorten};
 use osdpl_core::observed::{ClaimPhase, Workload};
 
-/// The state of the event queries of an object.
+/// The queries for the events of an object that waits without an explanation.
 #[derive(Default)]
 pub(super) struct EventCheck {
-    /// The number of checks in which it was waiting.
+    /// The number of rounds in which the object was waiting.
     rounds: u32,
     in_flight: bool,
     message: Option<String>,
@@ -29,7 +29,7 @@ impl Store {
         let workloads = self.workloads.iter().flat_map(WatchCache::entries).map(|(_, workload)| workload);
         let workloads = workloads.filter(|workload| lacks_pods(workload, pods)).filter_map(|workload| {
             let kind = match workload.kind {
-                // Its conditions explain why it waits.
+                // The conditions of a Deployment explain why it waits, so that no event is needed.
                 WorkloadKind::Deployment => return None,
                 WorkloadKind::StatefulSet => "StatefulSet",
                 WorkloadKind::DaemonSet => "DaemonSet",
@@ -44,7 +44,8 @@ impl Store {
         workloads.chain(jobs).chain(claims.map(|claim| subject(CLAIM, &claim.namespace, &claim.name))).collect()
     }
 
-    /// Counts a round for each object, and returns those to query events of now.
+    /// Counts a round for each object that waits without an explanation, and returns the objects whose events to query
+    /// now.
     pub(in crate::tasks::health) fn due_event_queries(&mut self) -> Vec<Subject> {
         let mut previous = std::mem::take(&mut self.event_checks);
         let mut due = Vec::new();
@@ -60,7 +61,7 @@ impl Store {
         due
     }
 
-    /// Stores the result of a query.
+    /// Stores the event message that a query has returned.
     pub(in crate::tasks::health) fn store_event(&mut self, EventMessage { subject, message }: EventMessage) {
         if let Some(check) = self.event_checks.get_mut(&subject) {
             let shorten = |message: String| {
@@ -71,7 +72,7 @@ impl Store {
         }
     }
 
-    /// Returns why the pods of workloads and Jobs cannot be created.
+    /// Returns why the pods of a workload or Job cannot be created, by workload or Job.
     pub(super) fn refused(&self) -> BTreeMap<OwnerRef<'_>, &str> {
         let deployments = self.workloads.iter().flat_map(WatchCache::entries);
         let deployments = deployments.filter_map(|(_, workload)| {
@@ -90,7 +91,7 @@ impl Store {
         deployments.chain(from_events).collect()
     }
 
-    /// Returns why claims have no volume, according to their provisioners.
+    /// Returns why claims have no volume, according to their provisioners, by namespace and name.
     pub(super) fn provisioners(&self) -> BTreeMap<(&str, &str), &str> {
         let claims = self.event_checks.iter().filter(|(subject, _)| subject.kind == CLAIM);
         let messages = claims.filter_map(|(subject, check)| {
