@@ -293,8 +293,6 @@ pub struct RunningHelm {
     pub since: Timestamp,
     /// Whether the operator asked the helm process to stop.
     pub stopping: bool,
-    /// Whether helm has not started yet, because all of the operator's slots for helm processes are in use.
-    pub queued: bool,
     /// Whether helm runs without hooks (`--no-hooks`).
     pub skips_hooks: bool,
 }

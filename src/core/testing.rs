@@ -138,14 +138,7 @@ impl Fixture {
 }
 
 pub fn running_helm(inputs: &str) -> RunningHelm {
-    RunningHelm {
-        verb: Verb::Upgrade,
-        inputs: inputs.into(),
-        since: NOW,
-        stopping: false,
-        queued: false,
-        skips_hooks: false,
-    }
+    RunningHelm { verb: Verb::Upgrade, inputs: inputs.into(), since: NOW, stopping: false, skips_hooks: false }
 }
 
 pub fn hook(fixture: &mut Fixture, failures: i32) {

@@ -35,10 +35,10 @@ impl fmt::Display for Reason {
             Self::AdoptRequested => formatter.write_str("its adoption was requested"),
             Self::Adopted => formatter.write_str("it was adopted and differs from the desired state"),
             Self::Abandoned(status) => write!(formatter, "an interrupted operation left it {status}"),
-            Self::Superseded(hook) => write!(
-                formatter,
-                "the desired state changed while helm waits for something that cannot succeed ({hook})"
-            ),
+            Self::Superseded(Some(hook)) => {
+                write!(formatter, "the desired state changed while helm waits for the hook {hook}")
+            }
+            Self::Superseded(None) => formatter.write_str("the desired state changed while helm runs"),
         }
     }
 }

@@ -95,8 +95,8 @@ pub enum Reason {
     AdoptRequested,
     /// It was adopted and differs from the desired state.
     Adopted,
-    /// The spec changed while helm waits for something that cannot succeed.
-    Superseded(String),
+    /// The desired state changed while helm runs. With the hook that helm waits for, and the hook's problem.
+    Superseded(Option<String>),
 }
 
 /// Why a release waits.
@@ -259,17 +259,15 @@ impl Context<'_> {
         let (hook, stuck) = self.describe_hook(key);
         let outdated = child.verb == Verb::Upgrade && wanted.map(|release| &release.inputs) != Some(&child.inputs);
         // A deletion does not wait for a hook, even if the hook makes progress: its result is not used.
-        let cannot_succeed = child.queued || stuck;
-        let stop = outdated
-            && !child.stopping
-            && (self.policy.deleting || cannot_succeed && self.has_replacement(name, key, wanted));
+        let stop =
+            outdated && !child.stopping && (self.policy.deleting || stuck && self.has_replacement(name, key, wanted));
         // An uninstall with a hook that cannot end is stopped once a person requested to skip hooks.
         let skip_hooks = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
         let skip = child.verb == Verb::Uninstall && !child.stopping && !child.skips_hooks && skip_hooks;
         if stop || skip {
-            return Step::Do(Action::Stop, Reason::Superseded(hook.unwrap_or_else(|| "it had not started".into())));
+            return Step::Do(Action::Stop, Reason::Superseded(hook));
         }
-        Step::Wait(Wait::Helm { verb: child.verb, queued: child.queued, hook })
+        Step::Wait(Wait::Helm { verb: child.verb, queued: false, hook })
     }
 
     /// Whether another operation could start after helm was stopped. If not, helm is not stopped.

@@ -128,7 +128,7 @@ fn stops_helm_only_if_outdated_and_stuck() {
     assert_eq!(running("old", 0).describe_step("store"), "helm upgrade runs: post-upgrade Job store-init");
     assert_eq!(
         running("old", 2).describe_step("store"),
-        "stop helm, because the desired state changed while helm waits for something that cannot succeed (post-upgrade Job store-init: exit code 1: access denied)"
+        "stop helm, because the desired state changed while helm waits for the hook post-upgrade Job store-init: exit code 1: access denied"
     );
 }
 

@@ -103,7 +103,6 @@ impl Memory {
             since: outcome.started,
             // No plan stops a process that is stopping already. This one has ended.
             stopping: true,
-            queued: false,
             skips_hooks: false,
         }
     }

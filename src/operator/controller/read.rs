@@ -152,7 +152,6 @@ fn running_helm(job: &RunningJob, inputs: &str) -> RunningHelm {
         inputs: job.inputs.clone().unwrap_or_default(),
         since: job.since,
         stopping: job.stopping.is_some(),
-        queued: false,
     }
 }
 

@@ -160,7 +160,6 @@ fn add_running_helm(observed: &mut Observed, live: Option<&OpenStackDeployment>,
         inputs: inputs.cloned().unwrap_or_default(),
         since,
         stopping: false,
-        queued: false,
         skips_hooks: false,
     };
     for (key, release) in &observed.releases {
