@@ -42,7 +42,7 @@ fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
 }
 
 fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Finding> {
-    // If a value is unset, the chart's default holds, which is not known here.
+    // A condition that reads an unset value can't be evaluated, because the chart's default is not known here.
     if !rule.when.evaluate_condition(scope).unwrap_or_default() {
         return None;
     }
