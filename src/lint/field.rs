@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use osdpl_core::catalog::schema::field_path;
 
-/// Quotes the keys of a field that contain dots, according to the keys of `object`.
+/// Puts the keys of a field that contain dots in quotes. The keys of `object` tell where each key of the field ends.
 pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));

@@ -1,4 +1,6 @@
-//! Reports overrides that set a value in some charts only, although several must agree on it (`values/couplings.yaml`).
+//! Reports overrides that set a value in some charts only, although several charts must agree on it.
+//!
+//! `values/couplings.yaml` lists these values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +11,7 @@ use osdpl_core::catalog::{EqualSetting, entry_name};
 use osdpl_core::finding::Finding;
 use osdpl_values::{Layer, Path, Values, get, trace};
 
-/// A coupled value of a release.
+/// A value of a release that must be equal to values of other releases.
 struct CoupledValue {
     release: String,
     path: Path,
@@ -23,7 +25,7 @@ struct CoupledValue {
 
 /// Returns all contradictions that overrides cause.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
-    // Without layers to check there are no contradictions.
+    // Only values of users and of additions are reported: without their layers there is nothing to compare.
     if !cloud.layers.values().flatten().any(|layer| cloud.layer_location(&layer.origin).is_some()) {
         return Vec::new();
     }
@@ -38,7 +40,10 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     cloud.catalog.cross_checks.couplings.iter().flat_map(check_coupling).collect()
 }
 
-/// Returns the server that a release is coupled with: its own if it has or is one, and otherwise the shared one.
+/// Returns the server whose values a release must agree with.
+///
+/// The server `rabbitmq-nova` belongs to `nova` alone: it is the server of `nova` and of itself. All other releases use
+/// the shared server `rabbitmq`.
 fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -> &'a str {
     let Some(shared) = &coupling.server else { return "" };
     let own = cloud.layers.keys().find(|other| {
@@ -48,8 +53,9 @@ fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -
     own.unwrap_or(shared)
 }
 
-/// Returns the coupled values of a server and its clients. If any is overridden, the chart defaults of the others are
-/// included.
+/// Returns the coupled values of a server and its clients.
+///
+/// If the user or an addition overrides one of them, the chart's default stands for each value that is not set.
 fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
     let mut values_set = Vec::new();
     let mut unset = Vec::new();
@@ -128,7 +134,8 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
             Some(expected) if *expected != own.value => format!("is {} where the cloud has {expected}", describe(own)),
             Some(_) => continue,
             None => {
-                // If all values are overrides, only the first is reported, and the user's before an addition's.
+                // Of two overrides that contradict each other, only the one with the lower location is reported.
+                // Locations of the user's values are lower than those of additions.
                 let is_contradicted = |other: &&CoupledValue| {
                     other.value != own.value && other.location.as_ref().is_none_or(|other| other >= location)
                 };

@@ -18,7 +18,7 @@ pub struct Document {
     pub before: u64,
     /// Whether the text looks like an osdpl resource.
     pub is_ours: bool,
-    /// Whether the file itself is an argument, and not its folder.
+    /// Whether the user named the file itself as an argument, and not a folder that contains it.
     pub is_named: bool,
     /// The text of the document.
     pub text: String,

@@ -9,7 +9,7 @@ use osdpl_core::catalog::schema::{
 use osdpl_core::desired::redact_url_logins;
 use osdpl_core::finding::Finding;
 
-/// Returns all violations of `schema` in `value` at `field`. Unknown fields have their own rule.
+/// Returns all violations of `schema` in `value` at `field`, except for unknown fields, which the rule `field` reports.
 pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> {
     let found = validate(schema, value, field, Nulls::Dropped);
     let has_wrong_format = |field: &str| {
@@ -25,7 +25,7 @@ pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> 
     };
     let found = found.iter().filter(is_reported);
     let findings = found.map(|violation| {
-        // A URL may contain a password.
+        // The message may contain the value, and the value may be a URL with a password.
         let message =
             redact_url_logins(&violation_message(violation, field_description(schema, &violation.explained, field)));
         Finding::error("schema", violation.field.clone(), message)
