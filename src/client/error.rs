@@ -41,7 +41,7 @@ pub fn api_message(error: &kube::Error) -> String {
     }
 }
 
-/// Whether the API server refuses new objects because their namespace is being deleted. No permission helps then.
+/// Whether the API server refuses a new object because its namespace is being deleted. No permission helps then.
 fn is_namespace_terminating(status: &kube::core::Status) -> bool {
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     causes.any(|cause| cause.reason == "NamespaceTerminating")
@@ -52,7 +52,7 @@ pub trait ErrorContext<T> {
     /// Converts the error; `what` describes the request, such as `reading node n1`.
     ///
     /// # Errors
-    /// The result is an error.
+    /// If the result is an error.
     fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
 
