@@ -10,7 +10,7 @@ use tar::EntryType;
 use super::contents::Contents;
 use super::problem::{ChartProblem, MAX_CHART_SIZE, MAX_ENTRIES};
 
-/// The maximum nesting of archives in `charts/` folders. helm itself packs dependencies unpacked.
+/// The maximum depth of archives in `charts/` folders of other archives. `helm package` itself nests none.
 pub(super) const MAX_DEPTH: usize = 4;
 
 /// The maximum size of headers and padding in a tar stream.
@@ -31,7 +31,7 @@ pub fn read(mut from: impl Read) -> Result<Contents, ChartProblem> {
 
 /// Adds the files of the archive to `contents`.
 fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), ChartProblem> {
-    // helm's reader treats several gzip members in one file as one stream, so this one must as well.
+    // helm reads several gzip members in one file as one stream. This reader must see the same content as helm.
     let plain = Bounded { from: MultiGzDecoder::new(from), remaining: MAX_CHART_SIZE + TAR_OVERHEAD };
     let mut archive = tar::Archive::new(plain);
     let mut top: Option<String> = None;

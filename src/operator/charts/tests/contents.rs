@@ -1,4 +1,4 @@
-//! Accepted archives: differences that do not affect the digest, and the data read from a chart.
+//! Tests of valid archives: which differences affect the digest, and what the store reads from a chart.
 
 use tar::EntryType;
 

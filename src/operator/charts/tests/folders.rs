@@ -1,4 +1,4 @@
-//! Folders: the choice of a chart, and the packing of directories.
+//! Tests of stores with a folder: which chart the store chooses, and how it packs directories.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A fake repository.
+//! A fake repository of charts, for tests of pulls.
 
 use std::collections::BTreeMap;
 use std::fs;
