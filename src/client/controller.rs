@@ -7,10 +7,10 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use tokio_util::sync::CancellationToken;
 
-/// The result of a pass, or the reason why none was started.
+/// The result of a reconcile pass, or the reason why kube started none.
 type Outcome<K, E> = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
 
-/// The reason why resources can't be watched.
+/// The reason why kube can't watch the resources of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     /// The CRD of the resources does not exist.
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use osdpl_core::api::OpenStackDeployment;
 
-    /// Runs until the API server has responded with `list`; returns whether `on_listed` was called.
+    /// Runs a controller until the fake API server has responded with `list`; returns whether `on_listed` was called.
     async fn is_listed(list: &'static (dyn Fn() -> Response<Body> + Sync)) -> bool {
         let (stop, was_listed) = (CancellationToken::new(), AtomicBool::new(false));
         let refused = stop.clone();

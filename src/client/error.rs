@@ -6,18 +6,18 @@ pub enum Error {
     /// The API server refused the request, or is unreachable.
     #[error("{what}: {}", explain(.error))]
     Api {
-        /// The request, with its object.
+        /// What the request does, such as `reading node n1`.
         what: String,
         /// The error of the Kubernetes client.
         error: Box<kube::Error>,
     },
-    /// An object has unexpected content.
+    /// An object has unexpected content, which the message describes.
     #[error("{0}")]
     Object(String),
 }
 
 impl Error {
-    /// Whether someone changed the object at the same time, so that it must be read again.
+    /// Whether someone changed the object after it was read, so that it must be read again.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_conflict()))
     }

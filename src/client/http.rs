@@ -34,17 +34,17 @@ pub struct HttpConfig {
     pub address: Option<String>,
     /// The timeout for the connection and for the response.
     pub timeout: Duration,
-    /// Trusted certificates in PEM besides the system's.
+    /// The certificates, in PEM, that the client trusts in addition to those of the system.
     pub ca: Vec<u8>,
 }
 
 /// Request headers by name. The values may be secret.
 type Headers = [(&'static str, String)];
 
-/// An HTTP client.
+/// An HTTP client, which uses a new connection for each request.
 pub struct Http {
     config: HttpConfig,
-    /// The timeout for responses.
+    /// The time to wait for a response once the connection is established.
     response_timeout: Duration,
     /// The connector for TLS, created on first use because the system's certificates take half a megabyte of memory.
     tls: OnceLock<Result<TlsConnector, String>>,

@@ -8,7 +8,7 @@ use osdpl_core::desired::{Facts, ResolvedLayers, Selection, overridden_chart_ver
 use osdpl_core::observed::ClusterInfo;
 use osdpl_values::{Layer, Origin, Path, Values, trace};
 
-/// A resolved spec with its layers.
+/// A resolved spec of a cloud with its layers, which all rules check.
 pub(crate) struct Cloud<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
     pub catalog: &'a Catalog,
@@ -36,7 +36,7 @@ impl<'a> Cloud<'a> {
         Self { spec, catalog, selection, facts, layers: &layered.layers, partial: &layered.partial, values }
     }
 
-    /// Returns the cluster of the cloud, as far as it is known.
+    /// Returns what is known about the Kubernetes cluster of the cloud.
     pub fn cluster_info(&self) -> &ClusterInfo {
         &self.facts.cluster_info
     }
@@ -83,7 +83,7 @@ impl<'a> Cloud<'a> {
         self.addition(origin).unwrap_or_else(|| origin.to_string())
     }
 
-    /// Returns the location of the layer that sets a value of a release, if that layer is checked.
+    /// Returns the location of the layer that sets a value of a release, if it is the user's or an addition's.
     pub fn value_location(&self, release: &str, path: &Path) -> Option<Location> {
         self.origin(release, path).0.and_then(|origin| self.layer_location(origin))
     }
@@ -98,7 +98,8 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// Returns the field of the resource that causes a value of a release.
+    /// Returns the field of the resource that sets a value of a release, directly or by selecting a file of the
+    /// catalogue.
     pub fn field(&self, release: &str, path: &Path) -> String {
         let origin = self.origin(release, path).0;
         if let Some(field) = origin.and_then(user_field) {
@@ -146,7 +147,7 @@ impl Location {
         self.addition.as_deref()
     }
 
-    /// Returns the location of a path below this one.
+    /// Returns the location of the value at a path below this location.
     #[must_use]
     pub fn child(&self, path: &Path) -> Self {
         match &self.addition {
@@ -190,7 +191,8 @@ pub(crate) fn user_field(origin: &Origin) -> Option<String> {
         Origin::Field(field) if field.starts_with("spec.common") || field.starts_with("spec.services") => {
             Some(field.clone())
         }
-        // `Secret nova-values, key values.yaml (spec.services.nova.releases.nova.valuesFrom[0])`.
+        // The origin has the form `Secret nova-values, key values.yaml
+        // (spec.services.nova.releases.nova.valuesFrom[0])`.
         Origin::Object(object) => {
             let field = object.rsplit_once('(').map_or(object.as_str(), |(_, field)| field.trim_end_matches(')'));
             Some(field.to_owned())

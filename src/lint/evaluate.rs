@@ -23,9 +23,9 @@ pub struct Input<'a> {
     pub(crate) name: &'a str,
     /// The resource's namespace.
     pub(crate) namespace: &'a str,
-    /// The spec.
+    /// The spec to evaluate.
     pub(crate) spec: &'a OpenStackDeploymentSpec,
-    /// The catalogue.
+    /// The catalogue, with the additions that the cloud uses.
     pub(crate) catalog: &'a Catalog,
     /// The deployed OpenStack release, if it is known.
     pub(crate) deployed: Option<&'a str>,
@@ -125,7 +125,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Moves a problem with a credential of the spec to the field that references its Secret.
+/// Changes the field of a problem with a credential to the field of the spec that references the credential's Secret.
 fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let credential = problem.field().strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
     let reference = credential.filter(|(service, name)| {

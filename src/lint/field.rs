@@ -25,7 +25,7 @@ pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     found
 }
 
-/// Splits off the first key of a field: the longest one that exists.
+/// Splits a field after its first key: the longest beginning of the field that is a key of `value`.
 fn split_first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
     if let Some(end) = field.find(']').filter(|_| field.starts_with('[')) {
         return field.split_at(end + 1);
@@ -39,8 +39,9 @@ fn split_first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
     )
 }
 
-/// Returns the keys of a field: `spec.presets[0]`, `spec.services[nova]`, `spec.common.values.labels."a.b"`; numbers
-/// are indexes of lists.
+/// Splits a field such as `spec.presets[0]`, `spec.services[nova]` or `spec.common.values.labels."a.b"` into its keys.
+///
+/// A key that is a number is the index of a list.
 pub fn keys_of_field(field: &str) -> Vec<String> {
     let mut keys = Vec::new();
     let mut rest = field;

@@ -80,13 +80,14 @@ struct Failure {
     message: String,
     /// When the action is tried again, unless a person changes the resource before.
     until: Timestamp,
-    /// The number of failures in a row.
+    /// How often the action has failed in a row.
     count: u32,
     /// What the person had set in the resource when the action failed.
     input: Input,
 }
 
-/// The parts of a resource that a person controls: generation, deletion, retry annotation.
+/// What a person changes in a resource: its generation, whether it is being deleted, and whether it has the annotation
+/// that requests a retry.
 type Input = (Option<i64>, bool, bool);
 
 fn input_of(maintenance: &NodeMaintenance) -> Input {
@@ -205,7 +206,7 @@ fn time_until(time: Timestamp) -> Duration {
 }
 
 impl State {
-    /// Records a failed action and doubles the backoff.
+    /// Records a failed action. Each failure in a row doubles the time until the next attempt.
     fn record_failure(&mut self, message: String, input: Input, requeue_delay: Duration) -> &Failure {
         let count = self.failure.as_ref().map_or(0, |failure| failure.count) + 1;
         let pause = requeue_delay.saturating_mul(1 << count.min(8)).min(MAX_BACKOFF);
@@ -287,7 +288,7 @@ impl MaintenanceController {
     }
 }
 
-/// Whether the maintenance has started, which our finalizer marks.
+/// Whether the maintenance has started: the resource has our finalizer.
 fn has_started(maintenance: &NodeMaintenance) -> bool {
     maintenance.finalizers().iter().any(|finalizer| finalizer == MAINTENANCE_FINALIZER)
 }

@@ -35,9 +35,9 @@ use osdpl_core::maintenance::CloudSettings;
 pub(crate) struct Snapshot<'a> {
     /// The resource's name.
     pub name: &'a str,
-    /// The spec.
+    /// The spec of the resource.
     pub spec: &'a NodeMaintenanceSpec,
-    /// The current status.
+    /// The status before this decision.
     pub status: &'a NodeMaintenanceStatus,
     /// The resource's `metadata.generation`.
     pub generation: Option<i64>,
@@ -49,7 +49,7 @@ pub(crate) struct Snapshot<'a> {
     pub retry: bool,
     /// The cloud's settings for maintenance; `None` until the operator has read its OpenStackDeployment.
     pub setting: Option<&'a CloudSettings>,
-    /// The observed state.
+    /// What the controller has observed about the node and its surroundings.
     pub observed: &'a ObservedState,
     /// The current time.
     pub now: Timestamp,
@@ -60,7 +60,7 @@ pub(crate) struct Snapshot<'a> {
 pub(crate) enum Action {
     /// Add our finalizer to the resource, which starts the maintenance.
     AddFinalizer,
-    /// Disable the compute service.
+    /// Disable the compute service in nova, so that the scheduler places no new instances on the node.
     Disable {
         /// The UUID of the compute service in nova.
         id: String,
@@ -75,7 +75,7 @@ pub(crate) enum Action {
     Cordon,
     /// Uncordon the node, and remove our annotation.
     Uncordon,
-    /// Enable the compute service.
+    /// Enable the compute service in nova.
     Enable {
         /// The UUID of the compute service in nova.
         id: String,
@@ -106,8 +106,9 @@ pub(crate) struct Decision {
     pub status: NodeMaintenanceStatus,
 }
 
-/// How often nova is queried for a node that is ready to drain: someone may enable its compute service or force an
-/// instance onto it.
+/// How often nova is queried about a node that is ready to drain.
+///
+/// Someone may have enabled its compute service or forced an instance onto it.
 const READY_CHECK_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 
 /// The result of one step of a maintenance.
@@ -168,7 +169,7 @@ impl Snapshot<'_> {
         !self.is_returning() || self.started
     }
 
-    /// Whether nova reported a compute service before. This counts even if nova is unreachable now.
+    /// Whether nova has reported a compute service for the node in an earlier pass. Nova may be unreachable now.
     pub(crate) fn is_known_compute(&self) -> bool {
         self.status.compute.is_some() || self.status.instances.is_some()
     }

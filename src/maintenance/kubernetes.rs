@@ -122,7 +122,7 @@ impl Cluster {
     pub(crate) async fn get_replicas(&self, namespace: &str, name: &str) -> Result<Option<i32>, Error> {
         let api: Api<StatefulSet> = Api::namespaced(self.client.clone(), namespace);
         let found = api.get_opt(name).await.with_context(|| format!("reading StatefulSet {namespace}/{name}"))?;
-        // The default of the API server is 1.
+        // Without `spec.replicas`, the API server assumes 1.
         Ok(found.map(|set| set.spec.and_then(|spec| spec.replicas).unwrap_or(1)))
     }
 

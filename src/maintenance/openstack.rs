@@ -48,7 +48,7 @@ pub struct OpenStackClient {
 }
 
 impl OpenStackClient {
-    /// Returns a client.
+    /// Creates a client that has not logged in yet.
     pub fn new(config: HttpConfig) -> Self {
         Self { http: Arc::new(Http::with_response_timeout(config, RESPONSE_TIMEOUT)), session: Arc::default() }
     }
@@ -56,7 +56,7 @@ impl OpenStackClient {
     /// Sends a request.
     ///
     /// # Errors
-    /// The API does not exist, is unreachable, is too old or refuses the request, or Keystone issues no token.
+    /// If the API does not exist, is unreachable, is too old or refuses the request, or if Keystone issues no token.
     pub async fn call<T>(&self, access: &Access, call: &Call<T>) -> Result<T, Error> {
         let url = access.url(call.api).ok_or(Error::Absent(call.api))?;
         let token = self.token(access, call.api).await?;

@@ -66,7 +66,7 @@ const MIN_DELAY: Duration = Duration::from_millis(50);
 pub struct Context {
     /// The client for reads and writes.
     pub cluster: Cluster,
-    /// The watches on workloads, records and nodes.
+    /// The background tasks, which watch workloads, release records and nodes.
     pub tasks: Tasks,
     /// The metrics.
     pub metrics: Metrics,
@@ -74,7 +74,7 @@ pub struct Context {
     runner: Runner,
     inputs: ObjectWatches,
     charts: ChartSource,
-    /// Sends the known secrets to the readers of logs.
+    /// Sends the known secrets to the tasks that read logs, so that they remove the secrets.
     scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
     /// What passes keep for later ones; see [`Memory`] for what a restart loses. A pass holds the lock until it ends,
     /// so that passes run one at a time.
@@ -102,13 +102,13 @@ pub struct Parts {
     pub cluster: Cluster,
     /// The catalogue.
     pub catalog: CatalogHandle,
-    /// The watches on workloads, records and nodes.
+    /// The background tasks, which watch workloads, release records and nodes.
     pub tasks: Tasks,
     /// The runner of helm processes.
     pub runner: Runner,
-    /// The charts.
+    /// The source of the releases' charts.
     pub charts: ChartSource,
-    /// Sends the known secrets to the readers of logs.
+    /// Sends the known secrets to the tasks that read logs, so that they remove the secrets.
     pub scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
     /// The metrics.
     pub metrics: Metrics,
@@ -229,7 +229,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     Ok(requeue(requeue_at.into_iter().chain(memory.next_record_read(now())).min(), now()))
 }
 
-/// Requeues the resource at a time, if there is one.
+/// Returns kube's action that starts the next pass at this time; without a time, the next change starts it.
 fn requeue(at: Option<Timestamp>, now: Timestamp) -> Action {
     match at {
         Some(at) => Action::requeue(Duration::try_from(at.duration_since(now)).unwrap_or_default().max(MIN_DELAY)),

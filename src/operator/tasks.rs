@@ -107,7 +107,9 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Starts the tasks. `trigger` is notified when the result of [`Tasks::observe`] or [`Tasks::problems`] changes.
+    /// Starts the tasks.
+    ///
+    /// `trigger` is notified when the result of [`Tasks::observe`] or [`Tasks::describe_problems`] changes.
     pub fn spawn(client: &Client, options: &Options, trigger: &Arc<Notify>) -> Self {
         let problems = Problems::default();
         let mut spawner = Spawner::default();
@@ -145,10 +147,11 @@ impl Tasks {
         }
     }
 
-    /// Waits until the first full observation is complete.
+    /// Waits until the tasks have observed the whole cluster once.
     ///
-    /// Before that, [`Tasks::observe`] returns empty results, which must not be taken for an empty cluster. This waits
-    /// as long as the API server is unreachable or permissions are missing; [`Tasks::problems`] reports these.
+    /// Before that, [`Tasks::observe`] returns empty results, which must not be taken for an empty cluster. The wait
+    /// lasts as long as the API server is unreachable or permissions are missing; [`Tasks::describe_problems`] reports
+    /// these.
     pub async fn ready(&self) {
         let (mut releases, mut health, mut drift) = (self.releases.clone(), self.health.clone(), self.drift.clone());
         // Waiting fails only if a task drops its sender. The tasks live as long as `self`.
@@ -157,12 +160,12 @@ impl Tasks {
         let _ = drift.wait_for(Option::is_some).await;
     }
 
-    /// Whether the first full observation is complete.
+    /// Whether the tasks have observed the whole cluster once.
     pub fn is_ready(&self) -> bool {
         self.releases.borrow().is_some() && self.health.borrow().is_some() && self.drift.borrow().is_some()
     }
 
-    /// Returns the current observation.
+    /// Returns what the tasks currently know about the cluster.
     pub fn observe(&self) -> Observation {
         Observation {
             releases: self.releases.borrow().clone().unwrap_or_default(),
@@ -211,7 +214,7 @@ impl Tasks {
         replace(&self.host_query, query.map(|query| HostQuery { removed_nodes, ..query }));
     }
 
-    /// Replaces the set of `DaemonSet` components whose pods are watched during a rollout. An empty set costs nothing.
+    /// Replaces the set of DaemonSets whose pods are watched during a rollout. Without DaemonSets, nothing is watched.
     pub(crate) fn watch_rollouts(&self, targets: BTreeSet<DaemonSetGroup>) {
         replace(&self.rollout_targets, targets);
     }
@@ -242,7 +245,7 @@ fn replace<T: PartialEq>(sender: &latest::Sender<T>, value: T) -> bool {
     })
 }
 
-/// Publishes the result of a task, and triggers a reconcile if it differs from the previous one.
+/// Publishes the result of a task, and triggers a pass if the result differs from the previous one.
 fn publish<T: PartialEq>(result: T, sender: &latest::Sender<T>, trigger: &Notify) {
     if replace(sender, result) {
         trigger.notify_one();

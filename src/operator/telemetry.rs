@@ -117,7 +117,7 @@ fn encode_counters(
     Ok(())
 }
 
-/// The state of one cloud in numbers.
+/// What the metrics say about one cloud.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CloudState {
     /// Whether the cloud is Ready.
@@ -168,7 +168,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a reconcile pass, and measures its duration until the result is dropped.
+    /// Counts a reconcile pass, and measures its duration until the returned [`Pass`] is dropped.
     pub(crate) fn start_pass(&self) -> Pass {
         self.0.passes.inc();
         Pass { metrics: self.clone(), since: now() }
@@ -184,7 +184,7 @@ impl Metrics {
         self.0.maintenance_failures.inc();
     }
 
-    /// Sets the number of ready and of desired releases.
+    /// Sets the number of ready releases, and the number of releases that are desired or still exist.
     pub(crate) fn set_releases(&self, ready: usize, wanted: usize) {
         self.0.ready_releases.set(i64::try_from(ready).unwrap_or(i64::MAX));
         self.0.wanted_releases.set(i64::try_from(wanted).unwrap_or(i64::MAX));

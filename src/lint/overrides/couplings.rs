@@ -16,9 +16,9 @@ struct CoupledValue {
     release: String,
     path: Path,
     value: Value,
-    /// The location of the layer that sets it, if that layer is checked.
+    /// The location of the value, if a layer of the user or of an addition sets it.
     location: Option<Location>,
-    /// The description of the layer that sets it.
+    /// The description of the layer that sets the value.
     source: String,
     is_secret: bool,
 }
@@ -60,7 +60,8 @@ fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> V
     let mut values_set = Vec::new();
     let mut unset = Vec::new();
     for setting in &coupling.paths {
-        // A coupling that names the shared server applies to a release's own server, too.
+        // `values/couplings.yaml` names only the shared server. The coupling applies to servers of single releases,
+        // too.
         let with_own_server =
             |release: &str| if coupling.server.as_deref() == Some(release) { server } else { release }.to_owned();
         let coupled_release = setting.release.as_deref().map(with_own_server);
@@ -115,7 +116,7 @@ fn coupled_value(
     })
 }
 
-/// Expands a pattern to the paths in these values; a pattern without `*` is a path.
+/// Returns the paths in these values that match a pattern with one `*`; a pattern without `*` is itself the path.
 fn expand(pattern: &Path, values: &Values) -> Vec<Path> {
     let Some(star) = pattern.keys().iter().position(|key| key == "*") else { return vec![pattern.clone()] };
     let above: Path = pattern.keys()[..star].iter().cloned().collect();
@@ -124,7 +125,7 @@ fn expand(pattern: &Path, values: &Values) -> Vec<Path> {
     keys.map(path).filter(|path| get(values, path).is_some()).collect()
 }
 
-/// Returns overrides that contradict another value, each with one such value.
+/// Returns a finding for each override that contradicts the expected value, or another value of the coupling.
 fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected: Option<&Value>) -> Vec<Finding> {
     let mut found: BTreeMap<(&Location, &str), Finding> = BTreeMap::new();
     for own in values_set {
@@ -147,7 +148,7 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
         let prefix = location.message_prefix(&own.release);
         let message =
             format!("{prefix}{} {contradiction}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
-        // One location in an addition may set values of several releases.
+        // The key contains the release, because one location in an addition may set values of several releases.
         let release = location.addition().map_or("", |_| own.release.as_str());
         found
             .entry((location, release))

@@ -25,7 +25,7 @@ pub(super) struct Release<'a> {
     pub cloud: &'a Cloud<'a>,
 }
 
-/// Checks every layer of the user and of additions to the catalogue.
+/// Checks every layer of a release that is the user's or from an addition to the catalogue.
 pub(super) fn check(release: &Release<'_>, warnings: &mut Warnings) {
     let mut below = Values::new();
     for (index, layer) in release.layers.iter().enumerate() {
@@ -52,7 +52,7 @@ fn parents(path: &Path) -> impl Iterator<Item = Path> {
     (1..keys.len()).map(|length| keys[..length].iter().cloned().collect())
 }
 
-/// A layer to check, with its context.
+/// The check of one layer of a release.
 struct LayerCheck<'a> {
     release: &'a Release<'a>,
     index: usize,
@@ -265,7 +265,7 @@ impl LayerCheck<'_> {
 
     /// Reports a list that replaces one of a layer below or of the chart and drops entries.
     fn replaced_list(&self, path: &Path, replaced: Option<&Value>, list: &[Value]) -> Option<Warning> {
-        // Access modes are alternatives, not entries to merge.
+        // A list of access modes replaces another one on purpose: the modes are alternatives.
         if path.keys().last().is_some_and(|key| key == ACCESS_MODES) {
             return None;
         }

@@ -17,7 +17,7 @@ pub(super) struct Warning {
 }
 
 impl Warning {
-    /// Whether the value has no effect.
+    /// Whether the warning says that the value has no effect.
     pub fn is_without_effect(&self) -> bool {
         WITHOUT_EFFECT.contains(&self.kind)
     }
@@ -29,7 +29,7 @@ pub(super) struct Warnings(BTreeMap<Location, Entry>);
 
 #[derive(Default)]
 struct Entry {
-    /// The releases that the value is for.
+    /// The releases that get the value.
     releases: BTreeSet<String>,
     /// The kinds of warnings, each with the first message and the releases that have the warning.
     by_kind: BTreeMap<&'static str, (String, Vec<String>)>,

@@ -24,7 +24,7 @@ pub type SecretTexts = BTreeMap<String, String>;
 /// What the check of a certificate found, from which [`Self::problems`] derives the problems at a given time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateCheck {
-    /// The problems that do not depend on the time.
+    /// The problems other than expiry, such as a key that does not match.
     problems: Vec<String>,
     /// The starts of the validity periods of the certificate and its CA, each with the Secret's entry that contains it.
     from: Vec<(Timestamp, String)>,
@@ -52,7 +52,7 @@ impl CertificateCheck {
         self.problems.iter().cloned().chain(not_yet_valid).chain(expired).collect()
     }
 
-    /// Returns the problems at this time; without `now`, only those that do not depend on it.
+    /// Returns the problems at the time `now`; without it, only the problems other than expiry.
     fn problems_at(&self, now: Option<Timestamp>) -> Vec<String> {
         now.map_or_else(|| self.problems.clone(), |now| self.problems(now))
     }

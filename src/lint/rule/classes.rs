@@ -31,7 +31,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 /// The name of a StorageClass that a spec requests.
 struct Request {
     name: String,
-    /// Whether the name comes from a Secret.
+    /// Whether the name comes from a Secret, so that no message may contain it.
     is_secret: bool,
 }
 

@@ -12,7 +12,7 @@ use osdpl_values::{Path, Values, get, leaves};
 pub(super) struct Count {
     /// The prefix of the message: the path and the release, or empty if the field of the finding names the path.
     prefix: String,
-    /// The finding.
+    /// The finding about the invalid number.
     pub finding: Finding,
 }
 

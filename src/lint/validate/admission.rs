@@ -8,7 +8,7 @@ use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{find_excluded_presets, has_unknown_names};
 use osdpl_core::finding::{CATALOGUE, Finding};
 
-/// The number of warnings in a response; the API server truncates all of them at 4096 characters in total.
+/// The maximum number of warnings in a response. The API server cuts off warnings after 4096 characters in total.
 const MAX_WARNINGS: usize = 8;
 
 /// The name of the rule about values. An addition to the catalogue may correct them, even if the spec does not name it.

@@ -15,9 +15,9 @@ use osdpl_values::yaml::redact_literals;
 
 /// The fields of a spec that select releases. If one of them can't be parsed, the other fields can't be checked.
 const SELECTING: [&str; 4] = [RELEASE, "presets", "features", "services"];
-/// The fields of a spec that findings about other fields do not depend on.
+/// The fields of a spec that no finding about another field depends on.
 const INDEPENDENT: [&str; 7] = ["approval", "charts", "deletionPolicy", "drift", "images", "nodes", "paused"];
-/// The field without which no other field can be parsed.
+/// The required field of a spec, without which no other field can be parsed.
 const RELEASE: &str = "openstackRelease";
 
 /// The fields of a spec that can be parsed.

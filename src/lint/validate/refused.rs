@@ -40,7 +40,7 @@ fn find_field(document: &Document, source: &str) -> Option<String> {
     kinds::objects(&parsed.value).into_iter().find_map(|(field, object)| is_match(object).then_some(field))
 }
 
-/// Splits a message into one line per problem and joins continuation lines.
+/// Splits the message about an addition into its problems. A problem may have several lines, which are joined.
 fn problems(message: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in message.lines() {

@@ -108,9 +108,9 @@ fn yaml_finding(document: &Document, error: &yaml::Error) -> Finding {
 pub struct Argument<'a> {
     /// The argument: a file, a folder, `stdin` for standard input.
     pub name: String,
-    /// The documents found in it.
+    /// The documents in the file or in the files of the folder.
     pub documents: &'a [Document],
-    /// Whether it is a folder.
+    /// Whether the argument is a folder.
     pub is_folder: bool,
     /// The files that can't be read, each with the reason and the remedy.
     pub unread: &'a [(String, String)],
@@ -230,7 +230,7 @@ impl Location<'_> {
     }
 
     fn validate(&self, object: &Value, names: &BTreeSet<String>, input: &ReviewInput<'_>, report: &mut Report) {
-        // An `OpenStackDeployment` without a version is validated, too; the missing version is reported as well.
+        // An `OpenStackDeployment` without an `apiVersion` is validated, too. The missing field is one of its findings.
         let assumed = || kinds::is_deployment(object).then_some(Kind::OpenStackDeployment);
         let Some(kind) = Kind::of(object).or_else(assumed) else {
             self.check_other(object, names, report);

@@ -19,7 +19,7 @@ pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> 
     };
     let is_reported = |violation: &&SchemaViolation<'_>| match violation.problem {
         ViolationKind::Unknown(..) => false,
-        // The length of a text of the wrong format is not reported.
+        // If a text has the wrong format, its length is not reported as well.
         ViolationKind::Longer(_) | ViolationKind::Shorter(_) => !has_wrong_format(&violation.field),
         _ => true,
     };

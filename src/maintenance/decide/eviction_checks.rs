@@ -18,9 +18,9 @@ pub(crate) struct Members {
 pub(crate) struct Budget {
     /// The budget as `namespace/name`.
     pub name: String,
-    /// The number of evictions that it currently allows.
+    /// The number of evictions that the budget currently allows.
     pub allowed: i32,
-    /// The number of healthy pods.
+    /// The number of healthy pods that the budget selects.
     pub healthy: i32,
     /// The required number of healthy pods.
     pub wanted: i32,

@@ -31,7 +31,7 @@ pub(super) struct Progress<'a> {
     requeue: Option<RequeueDelay>,
     /// The message of the current step: its action, or its reason to wait.
     message: Option<String>,
-    /// Whether a person is needed.
+    /// Whether the maintenance can't continue until a person acts.
     blocked: bool,
 }
 

@@ -80,7 +80,7 @@ impl Fixture {
         }
         match &mut self.observed.compute {
             Compute::Known(host) => host,
-            Compute::None | Compute::Unknown(_) => panic!("it is a compute"),
+            Compute::None | Compute::Unknown(_) => panic!("the fixture has no compute host"),
         }
     }
 
@@ -103,7 +103,7 @@ impl Fixture {
         });
     }
 
-    /// Decides and stores the status.
+    /// Makes the next decision and stores its status for the decision after that.
     fn step(&mut self) -> Decision {
         let decision = self.decide();
         self.status = decision.status.clone();

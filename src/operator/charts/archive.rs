@@ -57,7 +57,7 @@ fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<
             None => return Err(ChartProblem::Path { path, why: "is a file beside the chart's folder" }),
         }
     }
-    // tar ends before the compressed stream, whose checksum is only verified if it is read to its end.
+    // The tar reader stops before the end of the compressed stream. Reading the rest verifies its checksum.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|error| ChartProblem::broken(&error))?;
     Ok(())
 }
@@ -114,7 +114,7 @@ fn unsupported_kind(kind: EntryType) -> Option<&'static str> {
     }
 }
 
-/// Returns the path as text, if it stays below the destination on any system.
+/// Returns the path of an entry as text, or why it is refused: on any system it must stay below the destination.
 fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {
     let path = std::str::from_utf8(bytes)
         .map_err(|_| ChartProblem::NotUnicode(String::from_utf8_lossy(bytes).into_owned()))?;

@@ -34,7 +34,7 @@ pub(crate) struct Cache {
     pub(super) folder: PathBuf,
 }
 
-/// The record of the first pull of a chart.
+/// The record of the first pull of a chart version, whose digest every later pull must have.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FirstPullRecord {
@@ -69,7 +69,7 @@ impl Cache {
         format!("{chart}-{version}-{}.tgz", digest.short())
     }
 
-    /// Writes the archive for helm.
+    /// Writes the archive for helm into the cache, and returns its path.
     pub(super) fn write_archive(
         &self,
         chart: &Metadata,

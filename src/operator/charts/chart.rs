@@ -70,7 +70,7 @@ pub struct Chart {
     pub pin: LockState,
 }
 
-/// The comparison of a chart with the lock. `Display` is for users.
+/// Whether the lock contains a chart. `Display` describes it to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockState {
     /// The lock contains the version and the digest.

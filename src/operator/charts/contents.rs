@@ -62,7 +62,7 @@ impl Contents {
         }
     }
 
-    /// Adds all files of a dependency below `charts/<name>/`, after `prefix`.
+    /// Adds all files of a dependency below `<prefix>charts/<name>/`.
     pub(super) fn vendor(&mut self, prefix: &str, name: &str, dependency: Self) -> Result<(), ChartProblem> {
         dependency
             .files

@@ -32,7 +32,7 @@ pub enum Error {
         /// The available versions.
         found: String,
     },
-    /// There are several candidates, and nothing selects one.
+    /// The folder has several archives or directories of the chart, and neither the request nor the lock selects one.
     #[error(
         "chart {name} is in {location} more than once: {candidates}; remove all but one, name a version, or pin one with `osdpl charts lock`"
     )]
@@ -140,10 +140,10 @@ pub enum Error {
     HelmUnusable {
         /// The name of the chart.
         name: String,
-        /// Why it cannot be run.
+        /// Why the program cannot be run.
         why: String,
     },
-    /// Reading was interrupted: osdpl is shutting down, or has a defect.
+    /// The thread that reads the chart was interrupted: osdpl is shutting down, or has a defect.
     #[error(
         "reading chart {name} was interrupted; the operator retries automatically, and logs the cause unless it is shutting down"
     )]
@@ -177,7 +177,7 @@ pub struct Mismatch {
     pub version: String,
     /// The folder or the address of the repository.
     pub location: String,
-    /// What has the expected digest: `the lock has`.
+    /// Where the expected digest is from, as the beginning of a clause: `the lock has`, `the first pull had`.
     pub expected_by: &'static str,
     /// The expected digest.
     pub expected: Digest,

@@ -18,7 +18,7 @@ impl FileStates {
         self.0.push((path.to_owned(), state(path)));
     }
 
-    /// Whether all states are unchanged.
+    /// Whether all files and folders still have the recorded states.
     pub fn is_current(&self) -> bool {
         self.0.iter().all(|(path, before)| before.is_some() && state(path) == *before)
     }

@@ -24,7 +24,7 @@ pub(crate) struct ChartFiles {
     pub(super) lock: Lock,
 }
 
-/// A chart, and the states of the files it was made from.
+/// A chart, and the states of the files that the store has read to make it.
 pub(crate) type StoredChart = (Chart, FileStates);
 
 /// The result of looking up a repository's chart in the cache.

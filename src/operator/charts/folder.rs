@@ -70,7 +70,7 @@ impl<'a> Folder<'a> {
         let path = inside(&candidate.path, &self.root)?;
         states.record(&path);
         let failed = |error: std::io::Error| ChartProblem::io(&path.display().to_string(), &error);
-        // Opening a named pipe would wait for a writer for ever.
+        // A named pipe must not be opened, because that waits until another process writes into the pipe.
         if !fs::metadata(&path).map_err(failed)?.is_file() {
             let path = candidate.path.display().to_string();
             return Err(ChartProblem::NotAFile { path, what: "not a regular file" });

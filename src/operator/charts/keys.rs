@@ -67,8 +67,9 @@ fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }
 
-/// Describes a list entry, without its content if it is secret. Only the list's own key decides that, not the keys
-/// above.
+/// Describes a list entry, without its content if it is secret.
+///
+/// Of the keys in the path, only the last one decides whether entries are secret.
 fn describe_entry(item: &Value, path: &Path) -> String {
     let last_key = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
     match item {

@@ -106,7 +106,7 @@ pub enum ChartProblem {
     Metadata {
         /// The field of `Chart.yaml`.
         field: &'static str,
-        /// Its value.
+        /// The value of the field.
         value: String,
         /// What is wrong with it.
         why: &'static str,
@@ -135,7 +135,7 @@ pub enum ChartProblem {
         /// The path that closes the cycle.
         path: String,
     },
-    /// A rule in `.helmignore` is invalid, for helm too.
+    /// `.helmignore` contains a rule that helm refuses, too.
     #[error(".helmignore line {line}: {rule:?} is not a valid rule for helm: {why}")]
     Ignore {
         /// The line number, starting at 1.

@@ -32,7 +32,7 @@ pub enum PullFailure {
     /// The repository has no such chart or version.
     #[error("{0}; request one that exists")]
     NotFound(String),
-    /// The repository requires credentials, or other ones.
+    /// The repository requires a login.
     #[error(
         "the repository refuses access ({0}); pull the charts into a folder where you are logged in, and use that folder"
     )]

@@ -39,8 +39,9 @@ struct Shared {
     chart_states: Mutex<HashMap<ChartRequest, Arc<tokio::sync::Mutex<ChartState>>>>,
 }
 
-/// The state of one requested chart. The lock is held while the chart is obtained, so that each chart is pulled only
-/// once.
+/// What the store keeps in memory about one requested chart.
+///
+/// A task holds the lock of this state while it obtains the chart, so that concurrent tasks pull a chart only once.
 #[derive(Default)]
 struct ChartState {
     chart: Option<StoredChart>,
@@ -70,7 +71,7 @@ impl Store {
         &self.shared.source
     }
 
-    /// Returns the lock.
+    /// Returns the lock that the store compares charts with.
     pub fn lock(&self) -> &Lock {
         &self.shared.files.lock
     }
@@ -172,7 +173,7 @@ impl Store {
         if let Some(chart) = lookup.chart {
             return Ok(chart);
         }
-        // An error would mean that the semaphore is closed, which never happens.
+        // `acquire` fails only if the semaphore is closed, which never happens.
         let _permit = self.shared.pulls.acquire().await;
         let incoming = self.blocking(&name, |files| files.cache.incoming()).await?;
         let pulled = match self.shared.pull.pull(&request, incoming.path()).await {

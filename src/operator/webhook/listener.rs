@@ -88,7 +88,7 @@ async fn accept(
     }
 }
 
-/// The certificate as it was last read.
+/// The certificate of the webhook, as it was last read from its files.
 struct Certificate {
     files: CertificateFiles,
     /// The digest of the contents of both files.

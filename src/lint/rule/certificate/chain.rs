@@ -67,7 +67,7 @@ impl Chain {
     pub fn host_problem(&self, hosts: &[String]) -> Option<String> {
         let first = ParsedCertificate::try_from(&self.all[0]).ok()?;
         let is_valid_for = |host: &str| {
-            // A wildcard is checked with one example name.
+            // rustls accepts no wildcard here. For `*.example.org`, one name that the wildcard matches is checked.
             let host = host.strip_prefix("*.").map_or_else(|| host.to_owned(), |rest| format!("osdpl.{rest}"));
             ServerName::try_from(host).is_ok_and(|name| verify_server_name(&first, &name).is_ok())
         };

@@ -61,7 +61,7 @@ fn with(texts: &SecretTexts, key: &str, text: Option<&str>) -> SecretTexts {
 fn accepts_valid_certificates() {
     let root = authority("root");
     assert_eq!(problems(&secret(&params_for((2026, 2030)), &root)), Vec::<String>::new());
-    // Signed by an intermediate CA that is part of the chain.
+    // A certificate that is signed by an intermediate CA, which `tls.crt` contains.
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.distinguished_name.push(DnType::CommonName, "between");

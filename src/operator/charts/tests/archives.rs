@@ -34,7 +34,7 @@ fn bomb() -> Vec<u8> {
     archive.finish()
 }
 
-/// Headers and padding of empty entries count as well. Compressed, they take almost no space.
+/// Returns a small archive with too many entries. Entries without content take almost no space when compressed.
 fn bomb_of_headers() -> Vec<u8> {
     let mut archive = Tarball::with_chart();
     for _ in 0..=MAX_ENTRIES {
@@ -49,7 +49,7 @@ fn truncated() -> Vec<u8> {
     archive
 }
 
-/// The files are complete and only the end of the compressed stream is missing, which a tar reader does not notice.
+/// Returns an archive that lacks only the end of the compressed stream, which a tar reader does not notice.
 fn without_last() -> Vec<u8> {
     let mut archive = chart("1.0.0", "x");
     archive.pop();

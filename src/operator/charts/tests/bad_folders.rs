@@ -134,7 +134,7 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
 ];
 
 fn socket(fixture: &Fixture, name: &str) {
-    // The file of the socket remains after the listener is dropped.
+    // The listener creates a socket in the folder. Dropping the listener does not remove the socket.
     drop(std::os::unix::net::UnixListener::bind(fixture.path(name)).unwrap());
 }
 
