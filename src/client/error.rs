@@ -27,7 +27,7 @@ impl Error {
 pub fn explain(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.is_forbidden() && !is_namespace_terminating(status) => {
-            format!("{} (grant it with rbac.extraRules of the operator's chart)", status.message)
+            format!("{} (grant the permission with rbac.extraRules of the operator's chart)", status.message)
         }
         other => api_message(other),
     }

@@ -148,7 +148,7 @@ impl Default for Metrics {
         );
         let maintenance_failures = Counter::default();
         registry.register("maintenance_failures", "Failed steps of node maintenances", maintenance_failures.clone());
-        registry.register("releases_ready", "Releases in sync with everything available", ready_releases.clone());
+        registry.register("releases_ready", "Releases that are in sync and ready", ready_releases.clone());
         registry.register("releases_wanted", "Releases that are desired or still exist", wanted_releases.clone());
         let clouds = Arc::<Clouds>::default();
         registry.register_collector(Box::new(clouds.clone()));

@@ -102,7 +102,7 @@ fn rechecks_ready_nodes_and_reverts_on_changes() {
     assert_eq!(
         (unchanged.action, unchanged.requeue_at, &unchanged.status),
         (None, ready.requeue_at, &ready.status),
-        "nova was not queried"
+        "less than a minute after the last query, the decision uses no new report of nova"
     );
     assert!(fixture.snapshot().next_nova_check().is_some() && !fixture.snapshot().is_idle());
     fixture.now += SignedDuration::from_secs(1);
