@@ -149,7 +149,7 @@ impl Snapshot<'_> {
 
     /// Returns when to query nova next; `None` if it must be queried now.
     ///
-    /// Nova is queried rarely only while the node is ready to drain.
+    /// While the node is ready to drain, nova is queried once a minute. Before that, it is queried in every pass.
     pub(crate) fn next_nova_check(&self) -> Option<Timestamp> {
         let last_check: Timestamp = self.status.instances.as_ref()?.checked.as_ref()?.parse().ok()?;
         let until = last_check.checked_add(READY_CHECK_INTERVAL).ok()?;

@@ -28,7 +28,7 @@ fn warnings_of(value: Value) -> Vec<String> {
 }
 
 /// Returns the warnings about a spec for a catalogue with more files.
-#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+#[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!`")]
 fn warnings_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     let mut changes = vec![
         ("values/couplings.yaml", COUPLINGS),
@@ -52,7 +52,7 @@ fn warnings_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     found.iter().map(|finding| format!("{} {}: {}", finding.rule, finding.field(), finding.message)).collect()
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+#[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!`")]
 fn of_front(values: Value) -> Vec<String> {
     warnings_of(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}))
 }

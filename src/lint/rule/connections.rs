@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!`")]
     fn values(value: Value) -> Values {
         value.as_object().unwrap().clone()
     }

@@ -78,8 +78,8 @@ type Group = (String, (String, String), Effect, Nodes);
 
 /// Reports servers that have too few nodes.
 ///
-/// Returns nothing if the number of nodes is not known: nobody counted the nodes of the cluster, and the spec selects
-/// nodes by label instead of naming each.
+/// Returns nothing if the number of nodes is not known. It is known if the nodes of the cluster were counted, or if the
+/// spec names each node of a role.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut groups: BTreeMap<Group, Vec<(u64, String)>> = BTreeMap::new();
     for servers in cloud.values.iter().flat_map(|(release, values)| servers_without_nodes(cloud, release, values)) {

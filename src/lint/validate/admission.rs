@@ -42,9 +42,9 @@ impl ReviewInput<'_> {
     /// The API server has already checked the schema and the CEL rules. An object that is being deleted, or whose spec
     /// does not change, is allowed: new rules of an operator must not lock existing clouds.
     ///
-    /// If the catalogue may lack additions (not `is_complete`), an error about an existing cloud becomes a warning if
-    /// an addition could resolve it: if a name of the spec is unknown, errors of the catalogue, and always errors about
-    /// values. These warnings come first.
+    /// If the catalogue may lack additions (not `is_complete`), an error about an existing cloud becomes a warning if a
+    /// missing addition may be its cause. That may be so for every error about values. It may be so for errors of the
+    /// catalogue only if the spec contains a name that the catalogue lacks. These warnings come first.
     pub fn admission(&self, review: &Value, is_complete: bool) -> Value {
         let request = &review["request"];
         let found = self.findings(request);

@@ -12,7 +12,7 @@ const MARKER: &str = "---";
 
 /// One document of a file.
 pub struct Document {
-    /// The name of the file as the user wrote it.
+    /// The name of the file in messages.
     pub file: String,
     /// The number of lines of the file before the document.
     pub before: u64,

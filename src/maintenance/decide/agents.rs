@@ -8,7 +8,7 @@ use super::report::Progress;
 use super::{Action, Compute, Host, RequeueDelay, Snapshot, StepResult};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, MaintenanceStep, StepState};
 
-/// How long a maintenance waits for these before its status reports that a person is needed.
+/// How long a maintenance waits for the node, its pods and agents before its status reports that a person is needed.
 const BLOCKED_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// Waits until the node, its pods and its agents are up.

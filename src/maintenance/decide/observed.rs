@@ -48,7 +48,7 @@ pub(crate) enum Compute {
     /// The node is not a compute node.
     #[default]
     None,
-    /// The node is or may be a compute node, but nova or neutron did not say so, with the reason.
+    /// The node is or may be a compute node, but its host can't be read from nova and neutron, with the reason.
     Unknown(String),
     /// The node is a compute node.
     Known(Box<Host>),

@@ -13,7 +13,7 @@ pub(crate) struct FileStates(Vec<(PathBuf, State)>);
 type State = Option<(u64, u64, i64, i64, i64, i64)>;
 
 impl FileStates {
-    /// Records the state of `path`. The caller reads the file after that, so that it notices a change in between.
+    /// Records the state of `path`. The caller reads the file after that, so that no change is missed.
     pub fn record(&mut self, path: &Path) {
         self.0.push((path.to_owned(), state(path)));
     }

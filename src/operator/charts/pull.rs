@@ -57,10 +57,18 @@ pub struct NoPull;
 
 impl Pull for NoPull {
     fn pull<'a>(&'a self, _: &'a Request, _: &'a Path) -> BoxFuture<'a, Result<PathBuf, PullFailure>> {
-        Box::pin(async { Err(PullFailure::Program("osdpl takes charts only from a folder".to_owned())) })
+        Box::pin(async {
+            Err(PullFailure::Program(
+                "osdpl was started without helm, because it takes charts from a folder".to_owned(),
+            ))
+        })
     }
 
     fn newest<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<String, PullFailure>> {
-        Box::pin(async { Err(PullFailure::Program("osdpl takes charts only from a folder".to_owned())) })
+        Box::pin(async {
+            Err(PullFailure::Program(
+                "osdpl was started without helm, because it takes charts from a folder".to_owned(),
+            ))
+        })
     }
 }
