@@ -1,16 +1,16 @@
 //! osdpl: a Kubernetes operator that runs OpenStack from the upstream, unmodified OpenStack-Helm charts.
 //!
-//! This page is the map of the workspace. The binary parses the command line and exits; everything else is in crates
-//! below `src/`. Cargo enforces that a crate uses only the crates before it.
+//! This page is the map of the workspace. The binary only calls `osdpl-cli`; all code is in the crates below `src/`.
+//! A crate uses only crates above it in this table.
 //!
 //! | crate | contents | I/O |
 //! |---|---|---|
 //! | `osdpl-values` | trees of values and helm's merge, YAML, CEL expressions | no |
-//! | `osdpl-core` | the custom resources, the catalogue, the desired and the observed state, the plan of each release, the status | only the loader of the catalogue's files |
-//! | `osdpl-lint` | checks of a resource: refusals, and warnings about values that likely have no effect | no |
+//! | `osdpl-core` | the custom resources, the catalogue, the desired and the observed state, the plan of each release, the status | only to load the files of the catalogue |
+//! | `osdpl-lint` | checks of a resource: errors that refuse it, and warnings about values that likely have no effect | no |
 //! | `osdpl-decide` | the decision of a pass: from a snapshot of the cluster to a plan of every action | no |
 //! | `osdpl-client` | what all controllers share: errors of the API server, the run of a controller, an HTTP client | yes |
-//! | `osdpl-maintenance` | the controller of NodeMaintenance resources, and the client of the OpenStack APIs; its module `decide` is pure | yes |
+//! | `osdpl-maintenance` | the controller of NodeMaintenance resources, and the client of the OpenStack APIs | yes, except for the module `decide` |
 //! | `osdpl-operator` | watches, reads and writes of the API server, the helm runner, charts, the webhook, metrics | yes |
 //! | `osdpl-cli` | the subcommands, and the reference documentation of the catalogue | yes |
 //!
@@ -32,31 +32,39 @@
 //!   and the next pass has it.
 //! * `subscribe` hands the plan's requests to the watches and tasks, so that the next snapshot has the data.
 //! * `apply` executes the actions and starts helm; it never waits for helm. It hands the deletion of hosts in Nova and
-//!   Neutron to a task, because it takes many attempts; the next snapshot has the result. Within the passes of a cloud
-//!   nothing else writes, except for helm, the report and the hosts task; maintenance and the command line write on
-//!   their own.
-//! * `report` computes the status (`osdpl_core::status`) and writes it (`Context::publish`). A pass that failed has no
-//!   plan; if passes keep failing, the status reports the error instead (`controller::pass_failures`).
+//!   Neutron to a task, because the deletion takes many attempts; the next snapshot has the result.
+//! * `report` computes the status (`osdpl_core::status`) and writes it (`Context::publish`). A pass that fails does not
+//!   report; if passes keep failing, `controller::pass_failures` writes the error to the status.
 //!
-//! `osdpl plan` prints the same plan: it repeats `read` and `decide` until nothing is requested. The deletion of the
-//! resource is the same pass with nothing desired. The plan of a paused cloud has no actions, except for the finalizer
-//! and for adoptions that a person requested. The plan for a refused spec has no actions except for the finalizer and
-//! the Endpoints of external hosts; a deletion does not depend on the spec being valid.
+//! For a cloud, only `apply`, `report`, helm and the task for hosts write. The controller of NodeMaintenance resources
+//! and the commands of `osdpl` write outside of passes.
 //!
-//! A pass is short and level-triggered. The end of a helm process, a release record, a workload, a Secret, a node or
-//! the resource itself triggers the next one. Helm's release records are the journal: their labels name the inputs, the
-//! catalogue and the attempt of each revision, so that a restarted operator continues where the last one stopped.
+//! `osdpl plan` prints the plan of the next pass: it repeats `read` and `decide` until the plan requests nothing more.
+//!
+//! Some plans differ from that of a running cloud:
+//!
+//! * The resource is being deleted: nothing is desired, and `spec.deletionPolicy` decides what happens to the releases.
+//!   The rest of the spec need not be valid.
+//! * The cloud is paused: the plan has no actions, except for the finalizer and for adoptions that a person requested.
+//! * The spec is refused: the plan has no actions, except for the finalizer and the Endpoints of external hosts.
+//!
+//! A pass is short and level-triggered. The end of a helm process triggers the next pass, and so does a change of a
+//! release record, a workload, a Secret, a node or the resource itself. Helm's release records are the journal: their
+//! labels name the inputs, the catalogue and the attempt of each revision, so that a restarted operator continues where
+//! the last one stopped.
 //!
 //! # Where a change belongs
 //!
 //! * A service, preset, feature or OpenStack release: YAML in `values/` and `presets/`; no Rust. CONTRIBUTING lists the
-//!   files. A service whose chart grants rights also needs `deploy/osdpl/rbac/`.
-//! * A check of user input: the catalogue's own `checks:` if it concerns one service, preset or feature;
-//!   `values/rules.yaml` and `values/couplings.yaml` for values of releases, without Rust; CEL rules of the CRD
-//!   (`osdpl_core::api`) if the API server can check it; else `osdpl-lint`: a function called from `rule::check` and an
-//!   entry in `RULES`; checks of overrides in `lint/overrides`, of files in `lint/validate`.
-//! * A new fact from the cluster: a field of `Snapshot`, filled by `read` from a watch in `operator/tasks`, or from a
-//!   `Read` that `cluster/reads.rs` executes; and `controller::preview` for `osdpl plan`.
+//!   files. A service whose chart grants rights also needs a file in `deploy/osdpl/rbac/`.
+//! * A check of user input, in the first of these places that can express it:
+//!     * `checks:` in the catalogue's file of a service, preset or feature, if the check is about that one;
+//!     * `values/rules.yaml` and `values/couplings.yaml`, if the check compares values of releases;
+//!     * a CEL rule of the CRD (`osdpl_core::api`), if the API server can check it;
+//!     * `osdpl-lint`: a function that `rule::check` calls, and an entry in `rule::RULES`. Checks of overrides are in
+//!       its module `overrides`, checks of files in `validate`.
+//! * A new fact from the cluster: a field of `Snapshot`. `read` fills it from a watch in `operator/tasks`, or from a
+//!   `Read` that `operator/cluster/reads.rs` executes. `controller::preview` must fill it for `osdpl plan`, too.
 //! * A new step of a release: the state table in `osdpl_core::plan`. Any other new write: an `Action` in `osdpl-decide`
 //!   (with `Display`, `object` and `id`), executed in `Context::execute`, with rights in
 //!   `deploy/osdpl/templates/clusterrole.yaml`.
@@ -70,8 +78,8 @@
 //!
 //! | term | meaning |
 //! |---|---|
-//! | addition | a ConfigMap that adds services, presets or features to the catalogue |
 //! | action | one write; the plan adds its reason and whether it needs approval (`Planned`) |
+//! | addition | a ConfigMap that adds services, presets or features to the catalogue |
 //! | adoption | taking over a helm release that someone else installed, by labelling its record |
 //! | approval | the annotation with which a person agrees to a target hash |
 //! | attempt | one run of helm by one operator process; a label on the release record names it |
@@ -83,15 +91,19 @@
 //! | detach | removing osdpl's labels from all releases, so that the cloud continues without osdpl |
 //! | drift | a change that someone made to an object of a release outside of helm |
 //! | external service | a service that runs outside of the cluster, published under a Service of osdpl |
-//! | fact | information from outside that values depend on: credentials, Ceph, charts, Secrets |
+//! | fact | information from outside of spec and catalogue that values depend on: credentials, Ceph, charts, Secrets |
 //! | feature | a switch of the spec with a schema; it sets values in many releases |
 //! | finding | an error, warning or note about a resource, with its location and remedy |
 //! | fragment | a set of values in the catalogue with an optional condition |
 //! | group | `infra` or `openstack`; values can be set for all releases of a group |
 //! | inputs | the chart, values and flags of a release; their digest is a label on the record |
 //! | layer | one source of values; later layers override earlier ones |
+//! | lock | `values/lock.yaml`: the version of each chart, and its digest if known |
+//! | maintenance | taking one node out of the cloud and returning it, as a NodeMaintenance resource requests |
 //! | need | a component that must be available before a release is installed |
 //! | observed state | the release records, workloads, Jobs, root causes and helm processes of a pass |
+//! | override | a value that the user sets in the spec, in an object of `valuesFrom`, or for some nodes |
+//! | pass | one run of read, decide, apply and report for one OpenStackDeployment |
 //! | placeholder | a value that stands for a fact that is not available offline |
 //! | plan | every action of a pass, the step of each release, and requests for the next pass |
 //! | policy | what the spec and its annotations allow in a pass: approval, pause, adoption, deletion |

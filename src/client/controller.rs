@@ -7,16 +7,16 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use tokio_util::sync::CancellationToken;
 
-/// The result of a pass, or the reason why none was started.
+/// The result of a reconcile pass, or the reason why kube started none.
 type Outcome<K, E> = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
 
-/// The reason why resources can't be watched.
+/// The reason why kube can't watch the resources of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
-    /// Their CRD does not exist.
+    /// The CRD of the resources does not exist.
     Undefined,
     Forbidden,
-    /// One of them does not match the CRD of this version.
+    /// A stored resource does not match the CRD of this version of osdpl.
     Unreadable,
     Other,
 }
@@ -41,7 +41,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the remedy.
+    /// Returns what a person can do about it.
     fn remedy(self) -> &'static str {
         match self {
             Self::Undefined => "apply their CRD (osdpl crd)",
@@ -57,11 +57,11 @@ impl Refusal {
 
 /// Runs `passes` until `stop`, and logs each failure with the message `failed`. Returns when the last pass has ended.
 ///
-/// `on_listed` is called when the resources were listed once. It is also called when one of them can't be read, so that
-/// the pod becomes ready: otherwise its webhook could not validate the correction.
+/// Calls `on_listed` when the resources have been listed for the first time, and when a stored resource can't be read.
+/// In both cases the operator's pod becomes ready: only a ready pod gets requests for the webhook, which must validate
+/// the correction of that resource.
 ///
-/// kube starts no pass and does not stop before the resources were listed, so that `stop` ends the function by itself
-/// until then.
+/// Before the first list, kube starts no pass and does not react to `stop`. This function then returns by itself.
 pub async fn run_controller<K, E>(
     passes: impl Stream<Item = Outcome<K, E>>,
     failed: &str,
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use osdpl_core::api::OpenStackDeployment;
 
-    /// Runs until the API server has responded with `list`; returns whether `on_listed` was called.
+    /// Runs a controller until the fake API server has responded with `list`; returns whether `on_listed` was called.
     async fn is_listed(list: &'static (dyn Fn() -> Response<Body> + Sync)) -> bool {
         let (stop, was_listed) = (CancellationToken::new(), AtomicBool::new(false));
         let refused = stop.clone();
@@ -149,7 +149,7 @@ mod tests {
             stop.cancel();
         };
         let running = run_controller(passes, "pass failed", &store, on_listed, &stop);
-        tokio::time::timeout(Duration::from_mins(1), running).await.expect("it did not stop");
+        tokio::time::timeout(Duration::from_mins(1), running).await.expect("the controller did not stop");
         was_listed.load(Ordering::Relaxed)
     }
 

@@ -6,18 +6,18 @@ pub enum Error {
     /// The API server refused the request, or is unreachable.
     #[error("{what}: {}", explain(.error))]
     Api {
-        /// The request, with its object.
+        /// What the request does, such as `reading node n1`.
         what: String,
         /// The error of the Kubernetes client.
         error: Box<kube::Error>,
     },
-    /// An object has unexpected content.
+    /// An object has unexpected content, which the message describes.
     #[error("{0}")]
     Object(String),
 }
 
 impl Error {
-    /// Whether someone changed the object at the same time, so that it must be read again.
+    /// Whether someone changed the object after it was read, so that it must be read again.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_conflict()))
     }
@@ -27,7 +27,7 @@ impl Error {
 pub fn explain(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.is_forbidden() && !is_namespace_terminating(status) => {
-            format!("{} (grant it with rbac.extraRules of the operator's chart)", status.message)
+            format!("{} (grant the permission with rbac.extraRules of the operator's chart)", status.message)
         }
         other => api_message(other),
     }
@@ -41,7 +41,7 @@ pub fn api_message(error: &kube::Error) -> String {
     }
 }
 
-/// Whether the API server refuses new objects because their namespace is being deleted. No permission helps then.
+/// Whether the API server refuses a new object because its namespace is being deleted. No permission helps then.
 fn is_namespace_terminating(status: &kube::core::Status) -> bool {
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     causes.any(|cause| cause.reason == "NamespaceTerminating")
@@ -52,7 +52,7 @@ pub trait ErrorContext<T> {
     /// Converts the error; `what` describes the request, such as `reading node n1`.
     ///
     /// # Errors
-    /// The result is an error.
+    /// If the result is an error.
     fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
 

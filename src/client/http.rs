@@ -16,11 +16,12 @@ use tokio_rustls::rustls::{self, RootCertStore};
 
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 
-/// The maximum size of a response body: Keystone's catalogue has some hundred bytes per endpoint, Nova's list some
-/// thousand per instance of a page.
+/// The maximum size of a response body, far above the real sizes.
+///
+/// Keystone's catalogue has some hundred bytes per endpoint, and a page of Nova's list some thousand per instance.
 const MAX_BODY: usize = 4 << 20;
 
-/// The user agent.
+/// The value of the request header `User-Agent`.
 const AGENT: &str = concat!("osdpl/", env!("CARGO_PKG_VERSION"));
 
 /// The response header with the token (Identity API v3).
@@ -33,29 +34,29 @@ pub struct HttpConfig {
     pub address: Option<String>,
     /// The timeout for the connection and for the response.
     pub timeout: Duration,
-    /// Trusted certificates in PEM besides the system's.
+    /// The certificates, in PEM, that the client trusts in addition to those of the system.
     pub ca: Vec<u8>,
 }
 
 /// Request headers by name. The values may be secret.
 type Headers = [(&'static str, String)];
 
-/// An HTTP client.
+/// An HTTP client, which uses a new connection for each request.
 pub struct Http {
     config: HttpConfig,
-    /// The timeout for responses.
+    /// The time to wait for a response once the connection is established.
     response_timeout: Duration,
-    /// Created on first use, because the system's certificates take half a megabyte.
+    /// The connector for TLS, created on first use because the system's certificates take half a megabyte of memory.
     tls: OnceLock<Result<TlsConnector, String>>,
 }
 
 impl Http {
-    /// Returns a client.
+    /// Creates a client.
     pub fn new(config: HttpConfig) -> Self {
         Self { response_timeout: config.timeout, config, tls: OnceLock::new() }
     }
 
-    /// Returns a client that waits at least `response_timeout` for a response once it is connected.
+    /// Creates a client that waits at least `response_timeout` for a response once it is connected.
     pub fn with_response_timeout(config: HttpConfig, response_timeout: Duration) -> Self {
         Self { response_timeout: response_timeout.max(config.timeout), ..Self::new(config) }
     }
@@ -138,7 +139,7 @@ async fn exchange(
             token,
         })
     };
-    // The connection must be polled until the response is complete, and is then dropped.
+    // hyper transfers data only while the connection is polled.
     let (mut response, mut connection) = (std::pin::pin!(response), std::pin::pin!(connection));
     tokio::select! {
         response = &mut response => response,

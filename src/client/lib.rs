@@ -1,4 +1,4 @@
-//! The parts that all controllers share: errors of the API server, the run of a controller, and an HTTP client.
+//! What all controllers share: errors of the API server, the run of a controller, and an HTTP client.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

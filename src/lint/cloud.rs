@@ -1,4 +1,4 @@
-//! A cloud with all its layers, the input of the rules.
+//! A cloud with its resolved layers: the input of all rules.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use osdpl_core::desired::{Facts, ResolvedLayers, Selection, overridden_chart_ver
 use osdpl_core::observed::ClusterInfo;
 use osdpl_values::{Layer, Origin, Path, Values, trace};
 
-/// A resolved spec with its layers.
+/// A resolved spec of a cloud with its layers, which all rules check.
 pub(crate) struct Cloud<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
     pub catalog: &'a Catalog,
     pub selection: &'a Selection,
     facts: &'a Facts,
-    /// The layers of each release, from low to high; without releases of which a layer is unavailable.
+    /// The layers of each release, from low to high. Releases with an unavailable layer are in `partial` instead.
     pub layers: &'a BTreeMap<String, Vec<Layer>>,
-    /// The available layers of releases of which another layer is unavailable; each is checked by itself.
+    /// The available layers of each release that has an unavailable layer, such as a missing object of `valuesFrom`.
     pub partial: &'a BTreeMap<String, Vec<Layer>>,
     /// The final values of the releases in `layers`; they contain secrets.
     pub values: BTreeMap<&'a str, &'a Values>,
@@ -36,7 +36,7 @@ impl<'a> Cloud<'a> {
         Self { spec, catalog, selection, facts, layers: &layered.layers, partial: &layered.partial, values }
     }
 
-    /// Returns the cluster of the cloud, as far as it is known.
+    /// Returns what is known about the Kubernetes cluster of the cloud.
     pub fn cluster_info(&self) -> &ClusterInfo {
         &self.facts.cluster_info
     }
@@ -61,7 +61,9 @@ impl<'a> Cloud<'a> {
         self.origin(release, path).1
     }
 
-    /// Returns the location of a layer that is checked: a user's layer, or an addition to the catalogue.
+    /// Returns the location of a user's layer, or of a layer from an addition to the catalogue.
+    ///
+    /// Returns `None` for other layers: the rules about overrides do not check the catalogue's own.
     pub fn layer_location(&self, origin: &Origin) -> Option<Location> {
         if let Some(field) = user_field(origin) {
             return Some(Location::of_field(field));
@@ -70,23 +72,25 @@ impl<'a> Cloud<'a> {
         Some(Location { addition: Some(self.addition(origin)?), field: including_field(file) })
     }
 
-    /// Describes the location of a layer in an addition to the catalogue.
+    /// Describes where an addition to the catalogue contains a layer; `None` if the layer is from no addition.
     fn addition(&self, origin: &Origin) -> Option<String> {
         let Origin::File { file, field } = origin else { return None };
         Some(format!("{} ({field})", self.catalog.added.get(file)?))
     }
 
-    /// Describes a layer.
+    /// Describes a layer by its location in an addition to the catalogue, else by its origin.
     pub fn describe_layer(&self, origin: &Origin) -> String {
         self.addition(origin).unwrap_or_else(|| origin.to_string())
     }
 
-    /// Returns the location of the layer that sets a value of a release, if that layer is checked.
+    /// Returns the location of the layer that sets a value of a release, if it is the user's or an addition's.
     pub fn value_location(&self, release: &str, path: &Path) -> Option<Location> {
         self.origin(release, path).0.and_then(|origin| self.layer_location(origin))
     }
 
-    /// Returns the prefix for a message about a value of a release: its path, if the field is not specific enough.
+    /// Returns the prefix for a message about a value of a release.
+    ///
+    /// It contains the path, or is empty if the field of the finding names the path.
     pub fn message_prefix(&self, release: &str, path: &Path) -> String {
         match self.value_location(release, path) {
             Some(location) => location.child(path).message_prefix(release),
@@ -94,7 +98,8 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// Returns the field of the resource that causes a value of a release.
+    /// Returns the field of the resource that sets a value of a release, directly or by selecting a file of the
+    /// catalogue.
     pub fn field(&self, release: &str, path: &Path) -> String {
         let origin = self.origin(release, path).0;
         if let Some(field) = origin.and_then(user_field) {
@@ -119,7 +124,7 @@ impl<'a> Cloud<'a> {
     }
 }
 
-/// A location that is checked: a field of the resource, or a place in an addition to the catalogue.
+/// The location of a checked value: a field of the resource, or a path in an addition to the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Location {
     /// The location in an addition, such as `ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])`; `None`
@@ -127,7 +132,7 @@ pub(crate) struct Location {
     ///
     /// This is the first field, so that the user's own values sort before additions.
     addition: Option<String>,
-    /// The field of the resource, or the one that includes the addition.
+    /// The field of the resource. For an addition, the field that selects it, such as `spec.presets`.
     pub field: String,
 }
 
@@ -142,7 +147,7 @@ impl Location {
         self.addition.as_deref()
     }
 
-    /// Returns the location of a path below this one.
+    /// Returns the location of the value at a path below this location.
     #[must_use]
     pub fn child(&self, path: &Path) -> Self {
         match &self.addition {
@@ -160,13 +165,15 @@ impl Location {
         }
     }
 
-    /// Returns the prefix for a message about this location and these releases; empty for a field of the resource.
+    /// Returns the prefix for a message about this location; empty for a field of the resource.
+    ///
+    /// For an addition it names the location in the addition and these releases.
     pub fn message_prefix(&self, releases: &str) -> String {
         self.addition.as_ref().map(|addition| format!("{addition} of {releases}: ")).unwrap_or_default()
     }
 }
 
-/// Returns the field of the resource that includes a file of the catalogue; empty for files that all clouds include.
+/// Returns the field of the resource that selects a file of the catalogue; empty for files that every cloud uses.
 fn including_field(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
     match file.trim_start_matches("values/").split('/').next() {
@@ -178,13 +185,14 @@ fn including_field(file: &str) -> String {
     }
 }
 
-/// Returns the field of a user's layer; `None` for other layers.
+/// Returns the field of the resource that sets or references a user's layer; `None` for other layers.
 pub(crate) fn user_field(origin: &Origin) -> Option<String> {
     match origin {
         Origin::Field(field) if field.starts_with("spec.common") || field.starts_with("spec.services") => {
             Some(field.clone())
         }
-        // `Secret nova-values, key values.yaml (spec.services.nova.releases.nova.valuesFrom[0])`.
+        // The origin has the form `Secret nova-values, key values.yaml
+        // (spec.services.nova.releases.nova.valuesFrom[0])`.
         Origin::Object(object) => {
             let field = object.rsplit_once('(').map_or(object.as_str(), |(_, field)| field.trim_end_matches(')'));
             Some(field.to_owned())

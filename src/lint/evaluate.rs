@@ -16,22 +16,22 @@ use osdpl_core::desired::{self, Desired, Facts, Selection};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 
-/// A spec with its context.
+/// A spec to evaluate, with the catalogue and what is known about its resource.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     /// The resource's name.
     pub(crate) name: &'a str,
     /// The resource's namespace.
     pub(crate) namespace: &'a str,
-    /// The spec.
+    /// The spec to evaluate.
     pub(crate) spec: &'a OpenStackDeploymentSpec,
-    /// The catalogue.
+    /// The catalogue, with the additions that the cloud uses.
     pub(crate) catalog: &'a Catalog,
     /// The deployed OpenStack release, if it is known.
     pub(crate) deployed: Option<&'a str>,
     /// The annotation `kubectl.kubernetes.io/last-applied-configuration`, if there is one.
     pub(crate) last_applied: Option<&'a str>,
-    /// The current time; without it expiry is not checked.
+    /// The current time; without it the expiry of certificates is not checked.
     pub(crate) now: Option<Timestamp>,
 }
 
@@ -39,7 +39,7 @@ pub struct Input<'a> {
 pub struct Evaluation {
     /// The services, features and releases that the spec selects.
     pub selection: Selection,
-    /// The facts: from the manifests, else placeholders.
+    /// The facts that the evaluation used: from the manifests, and placeholders for those that the manifests lack.
     pub facts: Facts,
     /// Descriptions of the placeholders, one sentence each.
     pub placeholders: Vec<String>,
@@ -98,7 +98,7 @@ impl<'a> Input<'a> {
         let facts = Facts { cluster_info: cluster_info.clone(), ..facts };
         let (mut desired, problems) = self.resolve_with_problems(&selection, &facts);
         if !selection.is_refused() {
-            // In a cluster these problems block the releases until the objects exist.
+            // In a cluster, a missing object only blocks its releases until it exists. Offline it is a finding.
             desired.findings.extend(problems.iter().map(|problem| with_credential_field(self.spec, problem)));
         }
         let certificates = &selection.certificates;
@@ -112,7 +112,7 @@ impl<'a> Input<'a> {
         Evaluation { selection, facts, placeholders, desired }
     }
 
-    /// Returns the desired state, and why releases are blocked.
+    /// Returns the desired state with all findings, and the problems that block releases.
     fn resolve_with_problems(&self, selection: &Selection, facts: &Facts) -> (Desired, Vec<Finding>) {
         let Self { spec, catalog, now, .. } = *self;
         let mut layered = desired::resolve_with_layers(spec, catalog, selection, facts);
@@ -125,7 +125,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Moves a problem with a credential of the spec to the field that references its Secret.
+/// Changes the field of a problem with a credential to the field of the spec that references the credential's Secret.
 fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let credential = problem.field().strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
     let reference = credential.filter(|(service, name)| {

@@ -11,7 +11,9 @@ use osdpl_core::ceph::{self, DeclaredCeph};
 use osdpl_core::desired::{Blocked, ChartInfo, Facts, Selection, overridden_chart_version};
 use osdpl_core::placeholder;
 
-/// Returns the images of the locked charts, which `spec.images` rewrites; nothing for charts of another version.
+/// Returns the images of each release's chart, which `spec.images` rewrites, from the keys of the locked charts.
+///
+/// Releases for which the spec sets another chart version are left out, because their images are not known.
 fn charts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -31,8 +33,8 @@ fn charts(
 
 /// Returns the facts of a resource from the manifests that are applied together with it, else placeholders.
 ///
-/// `valuesFrom` and the description of Ceph are read from the manifests. Credentials and cephx keys stay placeholders:
-/// their Secrets are only checked for usability, and their content is not used.
+/// The manifests provide the objects of `valuesFrom` and the Secret that describes Ceph. Credentials and cephx keys
+/// stay placeholders: a Secret with credentials is only checked for the keys that the spec references.
 pub(crate) fn facts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -67,8 +69,10 @@ pub(crate) fn facts(
     facts
 }
 
-/// Returns the Ceph of the Secret that the spec references, or the placeholder with the address of the spec.
-/// `None` if the cloud uses no Ceph.
+/// Returns what the Secret that the spec references says about Ceph; `None` if the cloud uses no Ceph.
+///
+/// If the spec references no Secret, or the manifests lack it, returns a placeholder. Its object gateway has the public
+/// address that the spec sets.
 fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     let store = selection.object_store();
@@ -89,8 +93,9 @@ fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
     Some(declared)
 }
 
-/// Describes the placeholders that are shown as values, one sentence each. Credentials are not among them: they are
-/// redacted.
+/// Describes the placeholders that a user sees as values, one sentence each.
+///
+/// Credentials are not among them, because commands redact their values.
 pub(crate) fn describe_placeholders(selection: &Selection, manifests: &[Value]) -> Vec<String> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph");
     let Some(storage) = storage else { return Vec::new() };

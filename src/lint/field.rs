@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use osdpl_core::catalog::schema::field_path;
 
-/// Quotes the keys of a field that contain dots, according to the keys of `object`.
+/// Puts the keys of a field that contain dots in quotes. The keys of `object` tell where each key of the field ends.
 pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));
@@ -25,7 +25,7 @@ pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     found
 }
 
-/// Splits off the first key of a field: the longest one that exists.
+/// Splits a field after its first key: the longest beginning of the field that is a key of `value`.
 fn split_first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
     if let Some(end) = field.find(']').filter(|_| field.starts_with('[')) {
         return field.split_at(end + 1);
@@ -39,8 +39,9 @@ fn split_first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
     )
 }
 
-/// Returns the keys of a field: `spec.presets[0]`, `spec.services[nova]`, `spec.common.values.labels."a.b"`; numbers
-/// are indexes of lists.
+/// Splits a field such as `spec.presets[0]`, `spec.services[nova]` or `spec.common.values.labels."a.b"` into its keys.
+///
+/// A key that is a number is the index of a list.
 pub fn keys_of_field(field: &str) -> Vec<String> {
     let mut keys = Vec::new();
     let mut rest = field;

@@ -14,7 +14,7 @@ use osdpl_values::yaml;
 /// The values of `valuesFrom` sources by kind, name and key.
 type ValuesBySource = BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>;
 
-/// Returns the values of the spec's `valuesFrom`, as far as the manifests contain the objects.
+/// Returns the values of the objects in the spec's `valuesFrom`. Objects that the manifests lack are left out.
 pub(crate) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, manifests: &[Value]) -> ValuesBySource {
     let releases = spec.services.values().flat_map(|service| service.releases.values());
     let mut values_from = ValuesBySource::new();

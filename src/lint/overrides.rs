@@ -1,8 +1,8 @@
 //! Warnings about overrides that most likely do not have the intended effect.
 //!
-//! Pure module. These warnings never refuse a resource. Checked are the user's layers (`spec.common`, `spec.services`,
-//! objects of `valuesFrom`, and `spec.nodes.overrides`) and additions to the catalogue. Tests of the catalogue check
-//! that its own layers cause no warnings.
+//! Pure module. These warnings never refuse a resource. They are about the user's layers (`spec.common`,
+//! `spec.services`, objects of `valuesFrom`, and `spec.nodes.overrides`) and about additions to the catalogue, not
+//! about the catalogue's own layers.
 
 mod couplings;
 mod layer;
@@ -20,20 +20,20 @@ use warnings::Warnings;
 
 /// The kinds of warnings with their descriptions.
 pub(crate) const KINDS: [(&str, &str); 8] = [
-    ("no-effect", "An override changes something."),
+    ("no-effect", "An override changes the value that the chart or a lower layer sets."),
     ("preset-repeated", "An override does not repeat what a preset of the spec sets."),
     ("list-replaced", "A list that replaces another keeps all its entries: helm merges maps, never lists."),
     (TYPE_CHANGED, "An override has the type that the chart, or the layer below, has."),
     ("null-map", "A null or `unset` does not remove a map whose keys the chart's templates read."),
-    ("null-nothing", "A null or `unset` removes something that is there."),
+    ("null-nothing", "A null or `unset` removes a key that the chart or a lower layer has."),
     ("contradiction", "Values that several charts must agree on are equal."),
-    ("hidden-key", "A value does not hide the keys of a map below it."),
+    ("hidden-key", "A value does not replace a map of the chart or of a lower layer, which hides the map's keys."),
 ];
 
 /// Returns all warnings about the overrides of a cloud.
 pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut warnings = Warnings::default();
-    // The keys of a chart are only loaded if there are layers to check.
+    // Releases without a layer of the user or of an addition are skipped, which saves loading the keys of their charts.
     let has_checked_layer =
         |layers: &Vec<Layer>| layers.iter().any(|layer| cloud.layer_location(&layer.origin).is_some());
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(_, layers)| has_checked_layer(layers)) {
@@ -50,13 +50,13 @@ pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found
 }
 
-/// Checks the values for some nodes: each entry by itself on top of the layers for all nodes.
+/// Checks the entries of `spec.nodes.overrides` for a release, each by itself on top of the layers for all nodes.
 fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warnings: &mut Warnings) {
     let entries: Vec<Layer> = list_node_layers(cloud.spec, name).into_iter().map(|(_, layer)| layer).collect();
     if entries.is_empty() {
         return;
     }
-    // The layer of this origin contains all entries at once, in the form of the chart.
+    // Leaves out the layer that contains all entries of `spec.nodes.overrides` at once, in the form of the chart.
     let is_for_all_nodes = |layer: &&Layer| layer.origin != Origin::Field(OVERRIDES.into());
     let mut layers: Vec<Layer> = layers.iter().filter(is_for_all_nodes).cloned().collect();
     for entry in &entries {

@@ -1,6 +1,6 @@
-//! The rules about a cloud that go beyond the schema and the catalogue.
+//! The rules that a cloud must satisfy in addition to the schema of the CRD and the checks in the catalogue.
 //!
-//! Pure module. The operator, the webhook and every command apply them ([`check`]).
+//! Pure module. The operator, the webhook and every command apply the rules with [`check`].
 
 mod address;
 mod certificate;
@@ -32,7 +32,7 @@ use osdpl_core::finding::Finding;
 
 /// Returns the findings of all rules about a cloud, in addition to those of [`osdpl_core::desired::resolve`].
 ///
-/// Expiry is checked only if `now` is given.
+/// The expiry of certificates is checked only if `now` is given.
 pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let mut found = values::check(cloud);
     found.extend(certificate::check_values(cloud, now));
@@ -44,11 +44,12 @@ pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     found.extend(address::check(cloud));
     found.extend(controllers::check(cloud));
     found.extend(classes::check(cloud));
-    // One wrong map can cause many unknown keys: a shortened report begins with the other findings.
+    // One wrong map can cause many findings about unknown keys. They come last, so that a shortened report still shows
+    // the other findings.
     let unknown = unknown::check(cloud);
     let unknown_fields: BTreeSet<&str> = unknown.iter().map(Finding::field).collect();
     let mut warnings = overrides::check(cloud);
-    // An unknown key removes nothing anyway.
+    // A null under an unknown key has two findings. The one about the unknown key is enough.
     warnings.retain(|warning| warning.rule != "null-nothing" || !unknown_fields.contains(warning.field()));
     warnings.retain(|warning| !counts.iter().any(|count| count.covers(warning)));
     found.extend(warnings);
@@ -62,7 +63,7 @@ pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 const RULES: &[(&str, &str)] = &[
-    ("resource", "Files contain osdpl resources, each under one name."),
+    ("resource", "Files contain osdpl resources, and no file defines a resource twice."),
     ("yaml", "The file is YAML."),
     ("field", "Every field exists in the custom resource definition."),
     ("schema", "Values have the types, bounds, patterns and enumerations of the custom resource definition."),

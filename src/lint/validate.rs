@@ -1,8 +1,8 @@
 //! Validates resources in files: the schema and the CEL rules of the CRD as the API server applies them, the catalogue,
 //! and the rules ([`crate::rule`]).
 //!
-//! Pure module. `osdpl validate` checks all of this offline. The webhook checks what the API server has not checked
-//! already.
+//! Pure module. `osdpl validate` checks all of this offline. The webhook checks only the catalogue and the rules,
+//! because the API server has already checked the schema and the CEL rules.
 
 mod admission;
 mod crd;

@@ -6,8 +6,8 @@
 //!
 //! Each pass reads the state that it needs, and executes actions one after another, each after a new decision. Between
 //! passes only the refused migrations and the last failure of a maintenance are kept. Nova is queried while a
-//! maintenance waits for state that only nova has, and rarely while a compute node is ready to drain. Errors are
-//! logged, counted and written to the maintenance's status, and affect nothing else.
+//! maintenance waits for a change that only nova reports, and once a minute while a compute node is ready to drain.
+//! Errors are logged, counted and written to the status of the maintenance; other maintenances continue.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock for windows and for timestamps in the status")]
 
@@ -35,22 +35,22 @@ use crate::kubernetes::Cluster;
 use crate::{OpenStackClient, Operator};
 use execute::ExecuteError;
 
-/// The default requeue delay for state that no watch reports.
+/// The default delay until the next pass, while a maintenance waits for a change that no watch reports.
 pub const REQUEUE_DELAY: Duration = Duration::from_secs(10);
 
-/// The requeue delay while instances are migrating.
+/// The delay until the next pass while instances are migrating.
 const MIGRATION_REQUEUE: Duration = Duration::from_secs(2);
 
-/// The maximum backoff after failed actions.
+/// The maximum time until a failed action is tried again.
 const MAX_BACKOFF: Duration = Duration::from_mins(5);
 
-/// The restart delay after a panic.
+/// The time until the controller is restarted after a panic.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
 
 /// The maximum number of actions per pass.
 const MAX_ACTIONS: usize = 16;
 
-/// The context of the passes.
+/// What every pass of the controller uses.
 struct MaintenanceController {
     cluster: Cluster,
     operator: Arc<dyn Operator>,
@@ -58,32 +58,36 @@ struct MaintenanceController {
     /// Triggers the passes of all maintenances.
     trigger: Arc<Notify>,
     requeue_delay: Duration,
-    /// The lock runs one pass at a time, because limits depend on other maintenances.
+    /// What the controller keeps about each maintenance, by name.
+    ///
+    /// A pass holds the lock until it ends: passes run one at a time, because limits depend on other maintenances.
     states: Mutex<BTreeMap<String, State>>,
 }
 
-/// The state of one maintenance. Its loss only costs a retry.
+/// What the controller keeps about a maintenance between passes. If a restart loses it, a failed action is only tried
+/// again earlier.
 #[derive(Default)]
 struct State {
-    /// The instances that nova refuses to migrate, with its message.
+    /// The UUIDs of the instances that nova refuses to migrate, each with nova's message.
     refused_migrations: BTreeMap<String, String>,
-    /// The last failed action.
+    /// The last action, if it failed.
     failure: Option<Failure>,
 }
 
 /// A failed action.
 struct Failure {
-    /// The error.
+    /// The text of the error.
     message: String,
-    /// The end of the backoff, unless a person changes the resource.
+    /// When the action is tried again, unless a person changes the resource before.
     until: Timestamp,
-    /// The number of failures in a row.
+    /// How often the action has failed in a row.
     count: u32,
-    /// The input at the time of the failure.
+    /// What the person had set in the resource when the action failed.
     input: Input,
 }
 
-/// The parts of a resource that a person controls: generation, deletion, retry annotation.
+/// What a person changes in a resource: its generation, whether it is being deleted, and whether it has the annotation
+/// that requests a retry.
 type Input = (Option<i64>, bool, bool);
 
 fn input_of(maintenance: &NodeMaintenance) -> Input {
@@ -93,7 +97,8 @@ fn input_of(maintenance: &NodeMaintenance) -> Input {
 
 /// Runs the controller until `stop`, then completes the current pass.
 ///
-/// `requeue_delay` is the delay for state that no watch reports; see [`REQUEUE_DELAY`].
+/// `requeue_delay` is the time until the next pass of a maintenance that waits for a change that no watch reports. Its
+/// default is [`REQUEUE_DELAY`].
 pub async fn run(
     client: Client,
     operator: Arc<dyn Operator>,
@@ -110,7 +115,7 @@ pub async fn run(
         states: Mutex::default(),
     });
     while !stop.is_cancelled() {
-        // The panic hook has already printed the panic, whose text may contain secrets.
+        // Rust has printed the text of the panic. It is not logged again, because it may contain secrets.
         if AssertUnwindSafe(run_once(&this, stop.clone())).catch_unwind().await.is_err() {
             tracing::error!("the maintenance task panicked and is restarted");
             this.operator.count_failure();
@@ -141,7 +146,7 @@ fn requeue_failed(_: Arc<NodeMaintenance>, _: &Error, this: Arc<MaintenanceContr
     controller::Action::requeue(this.short_delay())
 }
 
-/// Reconciles one maintenance: executes as many actions as possible.
+/// Reconciles one maintenance: executes its actions until it must wait or is complete.
 async fn reconcile(
     maintenance: Arc<NodeMaintenance>,
     this: Arc<MaintenanceController>,
@@ -149,7 +154,8 @@ async fn reconcile(
     let name = maintenance.name_any();
     let mut states = this.states.lock().await;
     let setting = this.operator.setting();
-    // A change of the status by the pass itself must not trigger a retry.
+    // A failed action is not tried again before its backoff ends. The pass that failed wrote the status, which triggers
+    // this pass.
     let failure = states.get(&name).and_then(|state| state.failure.as_ref());
     if let Some(failure) =
         failure.filter(|failure| failure.input == input_of(&maintenance) && failure.until > Timestamp::now())
@@ -172,11 +178,11 @@ async fn reconcile(
         let Some(action) = decision.action.clone() else { return Ok(this.requeue_after(&decision)) };
         match this.execute(&current, &action, setting.as_deref(), &mut state.refused_migrations).await {
             Ok(()) => state.failure = None,
-            // Someone changed the object at the same time. The next iteration reads it again.
+            // Someone changed the object after it was read. The next iteration reads it again.
             Err(ExecuteError::Cluster(error)) if error.is_conflict() => continue,
             Err(error) => {
                 this.operator.count_failure();
-                tracing::warn!(maintenance = name, %error, "an action failed");
+                tracing::warn!(maintenance = name, %error, "an action of the maintenance failed and is tried again");
                 let failure = state.record_failure(error.to_string(), input_of(&current), this.requeue_delay);
                 decision.status.message.clone_from(&failure.message);
                 let until = failure.until;
@@ -200,7 +206,7 @@ fn time_until(time: Timestamp) -> Duration {
 }
 
 impl State {
-    /// Records a failed action and doubles the backoff.
+    /// Records a failed action. Each failure in a row doubles the time until the next attempt.
     fn record_failure(&mut self, message: String, input: Input, requeue_delay: Duration) -> &Failure {
         let count = self.failure.as_ref().map_or(0, |failure| failure.count) + 1;
         let pause = requeue_delay.saturating_mul(1 << count.min(8)).min(MAX_BACKOFF);
@@ -210,7 +216,9 @@ impl State {
 }
 
 impl MaintenanceController {
-    /// Decides the next action; `None` if everything is done and only a change can lead to another action.
+    /// Observes the cluster and decides what the maintenance does next.
+    ///
+    /// Returns `None` if nothing is left to do until a watch reports a change.
     async fn decide(
         &self,
         maintenance: &NodeMaintenance,
@@ -258,12 +266,15 @@ impl MaintenanceController {
         delay.into_iter().chain(until).min().map_or_else(controller::Action::await_change, controller::Action::requeue)
     }
 
-    /// The requeue delay while an operation is in progress.
+    /// Returns the delay until the next pass while instances are migrating.
     fn short_delay(&self) -> Duration {
         self.requeue_delay.min(MIGRATION_REQUEUE)
     }
 
-    /// Triggers passes when the operator reports a change or another maintenance has ended, with debouncing.
+    /// Returns a stream whose items trigger a pass of every maintenance.
+    ///
+    /// It has an item after the operator has reported a change, or a maintenance has ended. A short pause before each
+    /// item combines changes that follow each other.
     fn triggers(&self) -> impl Stream<Item = ()> + Send + 'static + use<> {
         let (trigger, pause) = (Arc::clone(&self.trigger), self.short_delay());
         futures::stream::unfold((trigger, self.operator.changes()), move |(trigger, mut changes)| async move {
@@ -277,7 +288,7 @@ impl MaintenanceController {
     }
 }
 
-/// Whether the maintenance has started, which our finalizer marks.
+/// Whether the maintenance has started: the resource has our finalizer.
 fn has_started(maintenance: &NodeMaintenance) -> bool {
     maintenance.finalizers().iter().any(|finalizer| finalizer == MAINTENANCE_FINALIZER)
 }

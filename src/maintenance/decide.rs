@@ -8,9 +8,9 @@
 //! observed         the observed state                     report     the status
 //! ```
 //!
-//! Pure module (no I/O). The next action follows from the observed state (the compute service with its
-//! `disabled_reason`, the instances on the host, our annotation on the node), so it continues after a restart. A
-//! compute service or node that someone else disabled or cordoned is left unchanged.
+//! Pure module (no I/O). The next action follows from the observed state: the compute service with its
+//! `disabled_reason`, the instances on the host, and our annotation on the node. A maintenance therefore continues
+//! after a restart of the operator. A compute service or node that someone else disabled or cordoned is left unchanged.
 
 mod agents;
 mod drain;
@@ -30,121 +30,126 @@ pub(crate) use turn::{UNREAD, is_open};
 use osdpl_core::api::{MaintenanceStep, NodeMaintenanceSpec, NodeMaintenanceStatus, StepState, maintenance_condition};
 use osdpl_core::maintenance::CloudSettings;
 
-/// Everything that a decision is made from.
+/// Everything that the decision about a maintenance is made from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Snapshot<'a> {
     /// The resource's name.
     pub name: &'a str,
-    /// The spec.
+    /// The spec of the resource.
     pub spec: &'a NodeMaintenanceSpec,
-    /// The current status.
+    /// The status before this decision.
     pub status: &'a NodeMaintenanceStatus,
-    /// The spec's generation.
+    /// The resource's `metadata.generation`.
     pub generation: Option<i64>,
-    /// Whether it has started, which our finalizer marks.
+    /// Whether the maintenance has started: the resource has our finalizer.
     pub started: bool,
-    /// Whether it is being deleted.
+    /// Whether the resource is being deleted.
     pub deleting: bool,
-    /// Whether failed steps are to be retried.
+    /// Whether a person has requested, with an annotation, to retry failed steps.
     pub retry: bool,
-    /// The settings of the cloud; `None` before they were read.
+    /// The cloud's settings for maintenance; `None` until the operator has read its OpenStackDeployment.
     pub setting: Option<&'a CloudSettings>,
-    /// The observed state.
+    /// What the controller has observed about the node and its surroundings.
     pub observed: &'a ObservedState,
     /// The current time.
     pub now: Timestamp,
 }
 
-/// The next action.
+/// What the maintenance of a node does next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Add the finalizer.
+    /// Add our finalizer to the resource, which starts the maintenance.
     AddFinalizer,
-    /// Disable the compute service.
+    /// Disable the compute service in nova, so that the scheduler places no new instances on the node.
     Disable {
-        /// Its UUID.
+        /// The UUID of the compute service in nova.
         id: String,
         /// The reason stored in nova, which contains our mark.
         reason: String,
     },
-    /// Live-migrate these instances.
+    /// Live-migrate the instances with these UUIDs.
     Migrate(Vec<String>),
     /// Remove the annotation that requested a retry.
     ClearRetry,
-    /// Cordon the node, with our mark.
+    /// Cordon the node, and annotate it with the name of the maintenance.
     Cordon,
-    /// Uncordon the node.
+    /// Uncordon the node, and remove our annotation.
     Uncordon,
-    /// Enable the compute service.
+    /// Enable the compute service in nova.
     Enable {
-        /// Its UUID.
+        /// The UUID of the compute service in nova.
         id: String,
     },
-    /// Remove the finalizer.
+    /// Remove our finalizer from the resource, because the maintenance has returned its node.
     RemoveFinalizer,
 }
 
-/// The requeue delay for state that no watch reports.
+/// How soon a maintenance is reconciled again while it waits for a change that no watch reports, such as one in nova.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RequeueDelay {
-    /// While an operation is in progress.
+    /// In two seconds or less, because a migration is in progress.
     Soon,
-    /// While waiting for something.
+    /// After the delay that was given to [`run`](crate::run).
     Later,
 }
 
-/// The next action and the status.
+/// The next action and the next status of a maintenance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
-    /// The action to execute now.
+    /// The action to execute now; `None` if the maintenance waits or is complete.
     pub action: Option<Action>,
-    /// The requeue delay, if it waits for state that no watch reports.
+    /// The delay until the next pass, if the maintenance waits for a change that no watch reports.
     pub requeue: Option<RequeueDelay>,
-    /// When to requeue for its window or a periodic check.
+    /// The time of the next pass, if the window then begins or ends, or nova must be queried again.
     pub requeue_at: Option<Timestamp>,
-    /// The next status.
+    /// The status to write before the action.
     pub status: NodeMaintenanceStatus,
 }
 
-/// How often nova is queried for a node that is ready to drain: someone may enable its compute service or force an
-/// instance onto it.
+/// How often nova is queried about a node that is ready to drain.
+///
+/// Someone may have enabled its compute service or forced an instance onto it.
 const READY_CHECK_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 
-/// The result of a step.
+/// The result of one step of a maintenance.
 #[derive(Debug)]
 enum StepResult {
-    /// It is done, with a message.
+    /// The step is done, with a message.
     Done(String),
-    /// It is not necessary or not possible, with the reason.
+    /// The step is not necessary or not possible, with the reason.
     Skipped(String),
-    /// It executes an action, with a message.
+    /// The step needs this action now, with a message.
     Act(Action, String),
-    /// It waits, with the reason; the flag states whether a person is needed.
+    /// The step waits, with the reason; the flag states whether a person is needed.
     Wait(String, RequeueDelay, bool),
 }
 
-/// Waits for a change, without a person.
+/// Returns the result of a step that waits for a change and needs no person.
 fn wait_for(message: String) -> StepResult {
     StepResult::Wait(message, RequeueDelay::Later, false)
 }
 
-/// Decides the next action.
+/// Decides what the maintenance of a node does next, and its status.
 pub(crate) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     if snapshot.is_returning() { restore::decide(snapshot) } else { drain::decide(snapshot) }
 }
 
 impl Snapshot<'_> {
-    /// Whether it returns the node: it is being deleted, or its window ended before the node was ready to drain.
+    /// Whether the maintenance returns its node, because it is being deleted or has expired.
+    ///
+    /// It has expired if its window ended before the node was ready to drain.
     pub(crate) fn is_returning(&self) -> bool {
         self.deleting || self.has_expired()
     }
 
-    /// Whether only the node must be checked, because everything is done and it is no compute node.
+    /// Whether a pass needs to check only the node: the node is ready to drain and is no compute node.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_settled() && !self.is_known_compute()
     }
 
-    /// When to query nova next, if the node is ready to drain and nova was queried recently.
+    /// Returns when to query nova next; `None` if it must be queried now.
+    ///
+    /// While the node is ready to drain, nova is queried once a minute. Before that, it is queried in every pass.
     pub(crate) fn next_nova_check(&self) -> Option<Timestamp> {
         let last_check: Timestamp = self.status.instances.as_ref()?.checked.as_ref()?.parse().ok()?;
         let until = last_check.checked_add(READY_CHECK_INTERVAL).ok()?;
@@ -156,18 +161,22 @@ impl Snapshot<'_> {
         known && !self.deleting && self.is_ready() && self.is_node_cordoned()
     }
 
-    /// Whether to query nova. A maintenance that has started and returns its node must always query nova, because only
-    /// nova knows whether we disabled the service.
+    /// Whether the decision may need a query of nova.
+    ///
+    /// Only a maintenance that never started and returns its node needs none. One that has started must ask nova
+    /// whether it disabled the compute service.
     pub(crate) fn needs_nova(&self) -> bool {
         !self.is_returning() || self.started
     }
 
-    /// Whether nova reported a compute service before. This counts even if nova is unreachable now.
+    /// Whether nova has reported a compute service for the node in an earlier pass. Nova may be unreachable now.
     pub(crate) fn is_known_compute(&self) -> bool {
         self.status.compute.is_some() || self.status.instances.is_some()
     }
 
-    /// Whether it may start, apart from conditions that depend on nova. Nova is only queried if it may.
+    /// Whether the maintenance may start, apart from conditions that depend on nova.
+    ///
+    /// Nova is queried only if this is true.
     pub(crate) fn may_start(&self) -> bool {
         !matches!(turn::check_turn(self), StepResult::Wait(..))
     }
@@ -177,7 +186,7 @@ impl Snapshot<'_> {
         late && !self.was_ready()
     }
 
-    /// Whether the node was ready to drain once. It may be partly drained since.
+    /// Whether the node was ready to drain at any time. Someone may have begun to drain it since then.
     fn was_ready(&self) -> bool {
         self.status.ready_since.is_some() || self.is_ready()
     }
@@ -202,20 +211,21 @@ impl Snapshot<'_> {
         matches!(self.state(step), Some(StepState::Active | StepState::Done))
     }
 
-    /// Whether this maintenance may have disabled the compute service, whatever its steps report now.
+    /// Whether this maintenance may have disabled the compute service, even if its status does not say so.
     fn may_have_disabled(&self) -> bool {
-        // The status is written before the maintenance starts, so a started one without steps has lost its status.
+        // The status is written before the finalizer, so that a maintenance with our finalizer but without steps has
+        // lost its status.
         let lost = self.started && self.status.steps.is_empty();
         self.status.compute.is_some() || self.was_started(MaintenanceStep::DisableCompute) || lost
     }
 
-    /// The reason to store in nova, which contains our mark.
+    /// Returns the reason that nova stores with the disabled compute service. It begins with our mark.
     fn disabled_reason(&self) -> String {
         let mark = format!("osdpl: maintenance {}", self.name);
         if self.spec.reason.is_empty() { mark } else { format!("{mark}: {}", self.spec.reason) }
     }
 
-    /// Whether a reason contains our mark.
+    /// Whether a `disabled_reason` in nova begins with the mark of this maintenance.
     fn is_ours(&self, reason: Option<&str>) -> bool {
         let rest = reason.and_then(|reason| reason.strip_prefix("osdpl: maintenance ")?.strip_prefix(self.name));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))

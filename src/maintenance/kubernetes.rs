@@ -1,4 +1,6 @@
-//! Requests to the API server. Nothing of it is watched, except for NodeMaintenances.
+//! Requests of the maintenance controller to the API server.
+//!
+//! Each pass reads the objects that it needs. The controller watches only the NodeMaintenances.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -18,7 +20,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Returns a client.
+    /// Wraps a Kubernetes client.
     pub(crate) fn new(client: Client) -> Self {
         Self { client }
     }
@@ -39,7 +41,7 @@ impl Cluster {
         self.maintenances().get_opt(name).await.with_context(|| format!("reading NodeMaintenance {name}"))
     }
 
-    /// Adds or removes our finalizer. Fails if someone changed the resource at the same time.
+    /// Adds or removes our finalizer. Fails if someone changed the resource since it was read.
     pub(crate) async fn set_finalizer(&self, maintenance: &NodeMaintenance, present: bool) -> Result<(), Error> {
         let mut finalizers = maintenance.finalizers().to_vec();
         finalizers.retain(|finalizer| finalizer != MAINTENANCE_FINALIZER);
@@ -53,7 +55,7 @@ impl Cluster {
         self.patch_metadata(maintenance, json!({"annotations": {RETRY: null}})).await
     }
 
-    /// Changes the metadata of a maintenance. A deleted one is ignored.
+    /// Changes the metadata of a maintenance. Does nothing if it was deleted.
     async fn patch_metadata(&self, maintenance: &NodeMaintenance, metadata: Value) -> Result<(), Error> {
         let name = maintenance.name_any();
         let patch = Patch::Merge(json!({ "metadata": metadata }));
@@ -63,7 +65,7 @@ impl Cluster {
         }
     }
 
-    /// Writes the status if it differs from the current one, and returns the resource after that.
+    /// Writes the status if it differs from the current one, and returns the resource with it.
     pub(crate) async fn publish_status(
         &self,
         maintenance: NodeMaintenance,
@@ -88,8 +90,9 @@ impl Cluster {
         api.get_opt(name).await.with_context(|| format!("reading node {name}"))
     }
 
-    /// Cordons a node for the maintenance `by`, or uncordons it. Fails if someone changed the node at the same time,
-    /// because they may have cordoned it.
+    /// Cordons a node for the maintenance `by`; uncordons it if `by` is `None`.
+    ///
+    /// Fails if someone changed the node since it was read, because they may have cordoned it.
     pub(crate) async fn set_cordon(&self, node: &Node, by: Option<&str>) -> Result<(), Error> {
         let api: Api<Node> = Api::all(self.client.clone());
         let name = node.name_any();
@@ -119,7 +122,7 @@ impl Cluster {
     pub(crate) async fn get_replicas(&self, namespace: &str, name: &str) -> Result<Option<i32>, Error> {
         let api: Api<StatefulSet> = Api::namespaced(self.client.clone(), namespace);
         let found = api.get_opt(name).await.with_context(|| format!("reading StatefulSet {namespace}/{name}"))?;
-        // The default of the API server is 1.
+        // Without `spec.replicas`, the API server assumes 1.
         Ok(found.map(|set| set.spec.and_then(|spec| spec.replicas).unwrap_or(1)))
     }
 

@@ -28,15 +28,15 @@ use osdpl_core::observed::Node;
 pub use controller::{REQUEUE_DELAY, run};
 pub use openstack::OpenStackClient;
 
-/// The parts of the operator that the controller uses.
+/// What the controller of NodeMaintenance resources needs from the operator.
 pub trait Operator: Send + Sync {
-    /// Waits until the first observation of the cluster is complete.
+    /// Waits until the operator has observed the whole cluster once.
     fn ready(&self) -> BoxFuture<'_, ()>;
 
-    /// Returns the settings of the cloud; `None` before they were read.
+    /// Returns the cloud's settings for maintenance; `None` until the operator has read its OpenStackDeployment.
     fn setting(&self) -> Option<Arc<CloudSettings>>;
 
-    /// Returns a stream of the changes of workloads, pods, nodes and the settings.
+    /// Returns a stream with an item for each change of workloads, pods, nodes or the settings.
     fn changes(&self) -> BoxStream<'static, ()>;
 
     /// Returns the nodes of the cluster by name; `None` if they may not be listed.

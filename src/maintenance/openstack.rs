@@ -1,4 +1,4 @@
-//! Client of the cloud's own APIs, as its administrator.
+//! A client of the cloud's OpenStack APIs, which logs in as the administrator of the cloud.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to renew tokens")]
 
@@ -15,11 +15,13 @@ use tokio::sync::Mutex;
 /// How long before its expiry a token is renewed, so that it is valid until the response arrives.
 const RENEW_BEFORE: Duration = Duration::from_mins(2);
 
-/// How long a token without expiry is used: Keystone's shortest lifetimes are some minutes.
+/// How long a token is used if Keystone's response does not say when it expires.
 const DEFAULT_LIFETIME: Duration = Duration::from_mins(5);
 
-/// The response timeout. A list of hundreds of instances, or a change that nova forwards to the compute host
-/// (`rpc_response_timeout` is 60 s), takes longer than a probe may.
+/// How long the client waits for a response.
+///
+/// It is longer than the timeout of probes, because a list of hundreds of instances takes long, and nova forwards some
+/// changes to the compute host (`rpc_response_timeout` is 60 s).
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// The HTTP status codes for an invalid token and for an unsupported version.
@@ -29,12 +31,12 @@ const NOT_ACCEPTABLE: u16 = 406;
 /// The request header with the token (Identity API v3).
 const TOKEN_HEADER: &str = "X-Auth-Token";
 
-/// The state between calls.
+/// A login at Keystone, which several calls use.
 struct Session {
     access: Access,
     token: Token,
     until: Timestamp,
-    /// Whether Nova supports the required version.
+    /// Whether Nova has confirmed that it supports the required version.
     version_checked: bool,
 }
 
@@ -46,7 +48,7 @@ pub struct OpenStackClient {
 }
 
 impl OpenStackClient {
-    /// Returns a client.
+    /// Creates a client that has not logged in yet.
     pub fn new(config: HttpConfig) -> Self {
         Self { http: Arc::new(Http::with_response_timeout(config, RESPONSE_TIMEOUT)), session: Arc::default() }
     }
@@ -54,12 +56,13 @@ impl OpenStackClient {
     /// Sends a request.
     ///
     /// # Errors
-    /// The API does not exist, is unreachable, is too old or refuses the request, or Keystone issues no token.
+    /// If the API does not exist, is unreachable, is too old or refuses the request, or if Keystone issues no token.
     pub async fn call<T>(&self, access: &Access, call: &Call<T>) -> Result<T, Error> {
         let url = access.url(call.api).ok_or(Error::Absent(call.api))?;
         let token = self.token(access, call.api).await?;
         match self.send(url, call, &headers(call.api, &token)).await {
-            // Keystone may have revoked the token, or Nova may have been replaced.
+            // Keystone may have revoked the token, or another version of Nova may have replaced the one that was
+            // checked. Log in again, and try once more.
             Err(Error::Refused { code: UNAUTHORIZED | NOT_ACCEPTABLE, .. }) => {
                 self.drop_session(&token).await;
                 let token = self.token(access, call.api).await?;
@@ -101,8 +104,8 @@ impl OpenStackClient {
 
     /// Deletes a host from Neutron and Nova, with the nova-compute `id`; returns the number of its Neutron agents.
     ///
-    /// Nova is last, so that a host that was only partly deleted is found again. Nova refuses while the host has
-    /// instances. Objects that do not exist count as deleted.
+    /// The compute service in Nova is deleted last, so that a host that was only partly deleted is found again. Nova
+    /// refuses this while the host has instances. Objects that do not exist count as deleted.
     ///
     /// # Errors
     /// See [`OpenStackClient::call`].
@@ -121,14 +124,14 @@ impl OpenStackClient {
         Ok(agents.len())
     }
 
-    /// Returns a valid token. For Nova it also checks the supported version.
+    /// Returns a valid token, and logs in if there is none. For Nova it also checks the supported versions once.
     async fn token(&self, access: &Access, api: Api) -> Result<Token, Error> {
         let mut session = self.session.lock().await;
         let is_valid = |session: &Session| session.access == *access && session.until > Timestamp::now();
         if !session.as_ref().is_some_and(is_valid) {
             *session = Some(self.log_in(access).await?);
         }
-        // It exists, because it was created above.
+        // There always is a session here, because the lines above create a missing one.
         let Some(session) = session.as_mut() else { return Err(Error::Absent(api)) };
         if api == Api::Compute && !session.version_checked {
             let versions = nova::versions();
@@ -177,7 +180,8 @@ impl OpenStackClient {
                 call.read(&body).map_err(|why| Error::InvalidResponse { what, why })
             }
             ProbeResponse::Status { code, text, body, .. } => {
-                // A proxy may return the request headers in its response.
+                // The body becomes part of an error message. A proxy may repeat the request headers with the token in
+                // it.
                 let secrets = headers.iter().filter(|(name, _)| *name == TOKEN_HEADER).map(|(_, secret)| secret);
                 let body_text = String::from_utf8_lossy(&body).into_owned();
                 let redacted = secrets.fold(body_text, |text, secret| text.replace(secret, "***"));

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! helm always receives an archive that the store itself wrote from content it has read, checked and digested. So helm
-//! cannot unpack anything else, even if two readers of tar or gzip disagree, or if the file changes in between. A chart
-//! that cannot be provided yields one [`Error`], with a reason for the condition of its release.
+//! cannot unpack other content, even if its readers of tar and gzip differ from those of osdpl, or if the original file
+//! changes after the check. A chart that cannot be provided yields one [`Error`], with a reason for the condition of
+//! its release.
 
 #![allow(clippy::disallowed_methods, reason = "the only module that reads and writes chart files")]
 

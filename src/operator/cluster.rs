@@ -46,7 +46,7 @@ pub use operator_pods::OperatorPods;
 pub(crate) use owned::is_older;
 pub use stored_secrets::stored_secrets;
 
-/// A client without methods that write.
+/// A client of the API server without methods that write.
 #[derive(Clone)]
 pub struct Reader {
     client: kube::Client,
@@ -58,22 +58,22 @@ impl Reader {
         Self { client }
     }
 
-    /// Starts the watches that feed passes; `trigger` is notified of every change.
+    /// Starts the watches on the objects that passes read; `trigger` is notified of every change.
     pub(crate) fn watch_inputs(&self, trigger: Arc<Notify>) -> ObjectWatches {
         ObjectWatches::new(self.client.clone(), trigger)
     }
 
-    /// Returns a controller of all resources.
+    /// Returns kube's controller of all `OpenStackDeployment`s, which is not running yet.
     pub(crate) fn controller(&self) -> Controller<OpenStackDeployment> {
         Controller::new(Api::all(self.client.clone()), watcher::Config::default())
     }
 }
 
-/// A client that reads and writes.
+/// A client of the API server that reads and writes.
 #[derive(Clone)]
 pub struct Cluster {
     reader: Reader,
-    /// The client for evictions, which does not retry "too many requests"; see [`Cluster::with_eviction_client`].
+    /// The Kubernetes client for evictions; see [`Cluster::with_eviction_client`].
     eviction_client: kube::Client,
     recorder: Recorder,
 }
@@ -87,21 +87,23 @@ impl std::ops::Deref for Cluster {
 }
 
 impl Cluster {
-    /// Creates a client that reads and writes.
+    /// Creates a client that reads and writes, and also uses `client` for evictions.
     pub fn new(client: kube::Client) -> Self {
         let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
         let (recorder, eviction_client) = (Recorder::new(client.clone(), reporter), client.clone());
         Self { reader: Reader::new(client), eviction_client, recorder }
     }
 
-    /// Uses this client for evictions. It must not retry "too many requests": that is how the API server reports a
-    /// disruption budget, and kube's default client would retry it for minutes.
+    /// Uses another Kubernetes client for evictions.
+    ///
+    /// It must not retry requests that fail with "too many requests": with this error the API server reports that a
+    /// PodDisruptionBudget forbids an eviction, and kube's default client would retry for minutes.
     #[must_use]
     pub fn with_eviction_client(self, client: kube::Client) -> Self {
         Self { eviction_client: client, ..self }
     }
 
-    /// The part that only reads.
+    /// Returns the client without methods that write.
     pub(crate) fn reader(&self) -> &Reader {
         &self.reader
     }

@@ -1,7 +1,7 @@
 //! The controller of `OpenStackDeployment`s. A pass reads, decides, applies and reports.
 //!
 //! ```text
-//! read           the snapshot that the decision is made from     memory    state between passes
+//! read           the snapshot that the decision is made from     memory    what a pass keeps for later ones
 //! apply          executes the actions of a plan                  outcomes  results of helm processes
 //! publish        writes the status and events                    secrets   what logs must not show
 //! pass_failures  reports errors of passes in the status          charts    the charts of releases
@@ -53,20 +53,20 @@ use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::scrub::Scrubber;
 use osdpl_decide::{Hold, Plan, decide, decide_superseded, find_older, is_finalized};
 
-/// The requeue delay of a pass that requested reads, or changed what it was decided from.
+/// The delay until the next pass, if a pass requested reads or changed objects that its plan was decided from.
 const NEXT_PASS: Duration = Duration::from_millis(5);
 
-/// The requeue delay after an error.
+/// The delay until the next pass after a pass failed.
 const ERROR_DELAY: Duration = Duration::from_secs(3);
 
-/// The minimum delay of a requeue at a given time.
+/// The minimum delay until a pass that is due at a given time.
 const MIN_DELAY: Duration = Duration::from_millis(50);
 
 /// The dependencies of passes, and the state that outlives a pass.
 pub struct Context {
     /// The client for reads and writes.
     pub cluster: Cluster,
-    /// The watches on workloads, records and nodes.
+    /// The background tasks, which watch workloads, release records and nodes.
     pub tasks: Tasks,
     /// The metrics.
     pub metrics: Metrics,
@@ -74,22 +74,25 @@ pub struct Context {
     runner: Runner,
     inputs: ObjectWatches,
     charts: ChartSource,
-    /// Sends the known secrets to the readers of logs.
+    /// Sends the known secrets to the tasks that read logs, so that they remove the secrets.
     scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
-    /// The state between passes; see [`Memory`] for what a restart loses. The lock makes passes sequential.
+    /// What passes keep for later ones; see [`Memory`] for what a restart loses. A pass holds the lock until it ends,
+    /// so that passes run one at a time.
     memory: Mutex<Memory>,
-    /// The cache of all resources: an older one takes precedence. It is set when the controller starts.
+    /// The watch's cache of all `OpenStackDeployment`s, of which the oldest takes precedence. It is set when the
+    /// controller starts.
     deployments: OnceLock<Store<OpenStackDeployment>>,
-    /// What the maintenance of nodes must know about the cloud, from the last plan, because the controller of
-    /// maintenances has no plan. After a restart maintenance waits for the first plan.
+    /// The cloud's settings for the maintenance of nodes, from the last plan.
+    ///
+    /// The controller of NodeMaintenances reads them from here, because it has no plan. After a restart it waits for
+    /// the first plan.
     setting: tokio::sync::watch::Sender<Option<Arc<CloudSettings>>>,
-    /// The resources whose last pass failed, because only lasting failures are reported. A restart loses
-    /// the time since when they fail.
+    /// The resources whose last pass failed, with the time of the first failure: the status reports only failures that
+    /// last. After a restart, this time begins anew.
     pass_failures: std::sync::Mutex<pass_failures::PassFailures>,
-    /// The uids of resources whose finalizer was removed, because the watch may still list them. A restart lists the
-    /// resources again.
+    /// The UIDs of resources whose finalizer this process has removed, because the watch may still list them with it.
     finalized: std::sync::Mutex<BTreeSet<String>>,
-    /// Triggers a pass.
+    /// Triggers a pass of every resource.
     trigger: Arc<Notify>,
 }
 
@@ -99,17 +102,17 @@ pub struct Parts {
     pub cluster: Cluster,
     /// The catalogue.
     pub catalog: CatalogHandle,
-    /// The watches on workloads, records and nodes.
+    /// The background tasks, which watch workloads, release records and nodes.
     pub tasks: Tasks,
     /// The runner of helm processes.
     pub runner: Runner,
-    /// The charts.
+    /// The source of the releases' charts.
     pub charts: ChartSource,
-    /// Sends the known secrets to the readers of logs.
+    /// Sends the known secrets to the tasks that read logs, so that they remove the secrets.
     pub scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
     /// The metrics.
     pub metrics: Metrics,
-    /// The secrets in the cluster at the start.
+    /// The secret texts that the cluster contains when the operator starts.
     pub secrets: BTreeSet<String>,
 }
 
@@ -139,7 +142,8 @@ impl Context {
 /// Runs passes until `stop`; returns when the last one has ended.
 pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: CancellationToken) {
     tokio::select! {
-        // The webhook needs the whole catalogue. The pod is not ready before, so that its Service sends no requests.
+        // The webhook needs the catalogue with all additions. Until they are read, the pod is not ready, and its
+        // Service sends it no requests.
         ((), ()) = async { tokio::join!(context.tasks.ready(), context.inputs.wait_for_additions()) } => {}
         () = stop.cancelled() => return,
     }
@@ -157,7 +161,7 @@ pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: Cancellation
         .reconcile_all_on(futures::stream::select(triggers, helm))
         .graceful_shutdown_on(stop.clone().cancelled_owned())
         .run(reconcile, requeue_after_error, context);
-    run_controller(passes, "pass failed", &store, || metrics.set_ready(), &stop).await;
+    run_controller(passes, "a reconcile pass failed", &store, || metrics.set_ready(), &stop).await;
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
@@ -169,7 +173,7 @@ fn requeue_after_error(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Cont
 /// Runs a pass for a resource, and reports a lasting failure in its status.
 ///
 /// # Errors
-/// When the API server refuses a request that the pass requires. All other problems are part of the status.
+/// If the API server refuses a request that the pass requires. The status reports all other problems.
 async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Context>) -> Result<Action, Error> {
     let result = Box::pin(pass(&deployment, &context)).await;
     context.report_pass_failure(&deployment, result.as_ref().err()).await;
@@ -194,7 +198,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
         return Ok(Action::await_change());
     }
     if !context.update_catalog(&deployment.namespace().unwrap_or_default(), &mut memory).await {
-        // The additions to the catalogue are not listed yet, which triggers a pass.
+        // The additions to the catalogue are not listed yet. The end of the list triggers a pass.
         return Ok(Action::await_change());
     }
     let snapshot = context.read(deployment, &mut memory).await?;
@@ -225,7 +229,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     Ok(requeue(requeue_at.into_iter().chain(memory.next_record_read(now())).min(), now()))
 }
 
-/// Requeues the resource at a time, if there is one.
+/// Returns kube's action that starts the next pass at this time; without a time, the next change starts it.
 fn requeue(at: Option<Timestamp>, now: Timestamp) -> Action {
     match at {
         Some(at) => Action::requeue(Duration::try_from(at.duration_since(now)).unwrap_or_default().max(MIN_DELAY)),
@@ -233,13 +237,13 @@ fn requeue(at: Option<Timestamp>, now: Timestamp) -> Action {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "the only clock of a pass")]
+#[allow(clippy::disallowed_methods, reason = "the one place where a pass reads the clock")]
 fn now() -> Timestamp {
     Timestamp::now()
 }
 
 impl Context {
-    /// Directs the watches and tasks to the plan's requests, and keeps its memory.
+    /// Hands the plan's requests to the watches and tasks, and stores what later passes need to know about the plan.
     fn subscribe(&self, plan: &Plan, memory: &mut Memory) {
         memory.keep(plan);
         self.inputs.subscribe(&plan.requests);
@@ -259,13 +263,13 @@ impl Context {
         }
     }
 
-    /// The older resource that takes precedence over this one.
+    /// Returns the older resource that takes precedence over this one; `None` if this one is the oldest.
     fn older_deployment(&self, deployment: &OpenStackDeployment) -> Option<String> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
         find_older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_finalized(other)), Some(deployment))
     }
 
-    /// Whether a resource is already finalized, even if the watch still lists it with the finalizer.
+    /// Whether our finalizer was removed from a resource, even if the watch still lists the resource with it.
     fn is_finalized(&self, deployment: &OpenStackDeployment) -> bool {
         let finalized = self.finalized.lock().unwrap_or_else(PoisonError::into_inner);
         is_finalized(deployment) || deployment.uid().is_some_and(|uid| finalized.contains(&uid))

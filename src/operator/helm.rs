@@ -1,8 +1,8 @@
 //! Runs the `helm` program. This is the only module that starts processes.
 //!
 //! helm is a separate process and never a library, so its memory is freed after each run. This module knows how to
-//! install, upgrade and uninstall one release, and how to interpret the result. The plan decides *whether* and *when*
-//! to do so.
+//! install, upgrade and uninstall one release, and how to interpret the result. The plan of a pass decides *whether*
+//! and *when* to do so.
 //!
 //! ```text
 //! program     finds helm, checks its version, sets its environment   kubeconfig  the cluster that helm uses
@@ -12,9 +12,12 @@
 //! pull        pulls charts for the chart store                       template    renders a chart
 //! ```
 //!
-//! The rules are based on helm v3.22.0 and v4.3.1. Two of them matter everywhere: an upgrade never uses `--wait` or
-//! `--atomic` (OpenStack-Helm's Jobs are post hooks that pods wait for, so helm would wait for ever), and values are
-//! passed only on stdin (argv is world-readable, and files remain on disk).
+//! The module is based on the behaviour of helm v3.22.0 and v4.3.1. Two rules matter everywhere:
+//!
+//! * An upgrade never uses `--wait` or `--atomic`. OpenStack-Helm's Jobs are post hooks that pods wait for, so that
+//!   helm would wait for ever.
+//! * The operator passes values to helm only on stdin. Every user of the machine can read a command line, and files
+//!   remain on disk.
 
 mod arguments;
 mod child;

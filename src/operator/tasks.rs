@@ -1,7 +1,7 @@
 //! Background tasks that run concurrently with the reconcile loop.
 //!
-//! Each task watches one aspect of the cluster, keeps the result in small values, and triggers a reconcile when these
-//! change. Reconcile reads them with [`Tasks::observe`] and never waits for the API server.
+//! Each task watches one aspect of the cluster, keeps the result in small values, and triggers a pass when these values
+//! change. A pass reads the values with [`Tasks::observe`], so that it never waits for the API server.
 //!
 //! ```text
 //! releases     helm's release records: the metadata of all, the body only when a record changes
@@ -56,15 +56,16 @@ use problems::Problems;
 /// The delay before a task that ended or panicked is restarted.
 const RESTART: Duration = Duration::from_secs(2);
 
-/// How long a node may be `NotReady` before it is reported.
+/// How long a node may be `NotReady` before the status of the cloud reports it.
 ///
-/// Kubernetes marks a node that stopped reporting after some 50 s (`node-monitor-grace-period`). A kubelet that
-/// restarts reports `NotReady` itself, and is mostly back before this period ends.
+/// A kubelet that restarts reports its node as `NotReady` and mostly is back before this period ends. If a kubelet
+/// stops reporting, Kubernetes itself waits some 50 s before it marks the node (`node-monitor-grace-period`).
 pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
-/// Returns whether the operator process with this identity is alive (the fence; see [`crate::helm`]).
+/// Returns whether the operator process with this identity is alive.
 ///
-/// The tasks call it from async code, so it must not block for long.
+/// A pending release record of a live process is not unlocked. The tasks call the function from async code, so it must
+/// not block for long.
 pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 
 /// The settings of the tasks.
@@ -72,14 +73,15 @@ pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 pub struct Options {
     /// The namespaces to watch.
     pub scope: Scope,
-    /// Whether the process that made a release record is alive.
+    /// Checks whether the operator process that made a release record is alive.
     pub liveness: LivenessCheck,
-    /// Kinds (plural names) that are not watched because the operator may not read them; what depends on them is not
-    /// reported.
+    /// The kinds, by plural name, that the operator may not read.
+    ///
+    /// They are not watched, and the status does not report problems of such objects.
     pub unreadable_kinds: BTreeSet<&'static str>,
-    /// Removes secrets from logs and from helm's messages; the latest value is used.
+    /// The latest scrubber, which removes secrets from logs and from helm's messages.
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
-    /// How long a node may be `NotReady` before it is reported; see [`NODE_GRACE`].
+    /// How long a node may be `NotReady` before the status reports it; see [`NODE_GRACE`].
     pub node_grace: Duration,
     /// How the services' APIs are probed; `None` disables the probes.
     pub probing: Option<Probing>,
@@ -105,7 +107,9 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Starts the tasks. `trigger` is notified when the result of [`Tasks::observe`] or [`Tasks::problems`] changes.
+    /// Starts the tasks.
+    ///
+    /// `trigger` is notified when the result of [`Tasks::observe`] or [`Tasks::describe_problems`] changes.
     pub fn spawn(client: &Client, options: &Options, trigger: &Arc<Notify>) -> Self {
         let problems = Problems::default();
         let mut spawner = Spawner::default();
@@ -143,24 +147,25 @@ impl Tasks {
         }
     }
 
-    /// Waits until the first full observation is complete.
+    /// Waits until the tasks have observed the whole cluster once.
     ///
-    /// Before that, [`Tasks::observe`] returns empty results, which must not be taken for an empty cluster. This waits
-    /// as long as the API server is unreachable or permissions are missing; [`Tasks::problems`] reports these.
+    /// Before that, [`Tasks::observe`] returns empty results, which must not be taken for an empty cluster. The wait
+    /// lasts as long as the API server is unreachable or permissions are missing; [`Tasks::describe_problems`] reports
+    /// these.
     pub async fn ready(&self) {
         let (mut releases, mut health, mut drift) = (self.releases.clone(), self.health.clone(), self.drift.clone());
-        // The senders live as long as the tasks, and the tasks live as long as `self`.
+        // Waiting fails only if a task drops its sender. The tasks live as long as `self`.
         let _ = releases.wait_for(Option::is_some).await;
         let _ = health.wait_for(Option::is_some).await;
         let _ = drift.wait_for(Option::is_some).await;
     }
 
-    /// Whether the first full observation is complete.
+    /// Whether the tasks have observed the whole cluster once.
     pub fn is_ready(&self) -> bool {
         self.releases.borrow().is_some() && self.health.borrow().is_some() && self.drift.borrow().is_some()
     }
 
-    /// Returns the current observation.
+    /// Returns what the tasks currently know about the cluster.
     pub fn observe(&self) -> Observation {
         Observation {
             releases: self.releases.borrow().clone().unwrap_or_default(),
@@ -178,7 +183,7 @@ impl Tasks {
         self.health_shared.explain_pod(namespace, name)
     }
 
-    /// Limits the drift watch to these releases. Until the first call, it covers all releases of this operator.
+    /// Limits the drift watch to these releases. Before the first call, it covers all releases of this operator.
     pub(crate) fn watch_drift_of(&self, releases: BTreeSet<ReleaseKey>) {
         replace(&self.drift_scope, Some(releases));
     }
@@ -190,7 +195,7 @@ impl Tasks {
 
     /// Replaces the query about Nova's hosts; `None` stops the queries.
     ///
-    /// The query reaches the task without removed nodes until [`Tasks::forget_hosts`] names them.
+    /// The task gets the query without the removed nodes, until [`Tasks::forget_hosts`] names these nodes.
     pub(crate) fn set_host_query(&self, query: Option<HostQuery>) {
         let forgotten = self.host_query.borrow().as_ref().map(|current| current.removed_nodes.clone());
         let query = query.map(|query| {
@@ -200,15 +205,16 @@ impl Tasks {
         replace(&self.host_query, query);
     }
 
-    /// Deletes the hosts of these nodes from Nova and Neutron, in the background, and retries as long as the query
-    /// names the nodes. The next response about hosts contains the result.
+    /// Lets the task delete the hosts of these nodes from Nova and Neutron.
+    ///
+    /// The task retries as long as the query names the nodes. Its next observation contains the result.
     pub(crate) fn forget_hosts(&self, nodes: &[String]) {
         let query = self.host_query.borrow().clone();
         let removed_nodes = nodes.iter().cloned().collect();
         replace(&self.host_query, query.map(|query| HostQuery { removed_nodes, ..query }));
     }
 
-    /// Replaces the set of `DaemonSet` components whose pods are watched during a rollout. An empty set costs nothing.
+    /// Replaces the set of DaemonSets whose pods are watched during a rollout. Without DaemonSets, nothing is watched.
     pub(crate) fn watch_rollouts(&self, targets: BTreeSet<DaemonSetGroup>) {
         replace(&self.rollout_targets, targets);
     }
@@ -222,8 +228,9 @@ impl Tasks {
         )
     }
 
-    /// Describes what keeps the tasks from seeing the cluster, one line each. Observations may be out of date
-    /// meanwhile.
+    /// Describes what keeps the tasks from observing the cluster, one line per problem.
+    ///
+    /// As long as there is a problem, observations may be out of date.
     pub fn describe_problems(&self) -> Vec<String> {
         self.problems.list()
     }
@@ -238,7 +245,7 @@ fn replace<T: PartialEq>(sender: &latest::Sender<T>, value: T) -> bool {
     })
 }
 
-/// Publishes the result of a task, and triggers a reconcile if it differs from the previous one.
+/// Publishes the result of a task, and triggers a pass if the result differs from the previous one.
 fn publish<T: PartialEq>(result: T, sender: &latest::Sender<T>, trigger: &Notify) {
     if replace(sender, result) {
         trigger.notify_one();
@@ -257,7 +264,7 @@ impl Spawner {
         let problems = problems.clone();
         self.0.spawn(async move {
             loop {
-                // The panic hook has printed the panic. Its text may contain secrets, so it is not repeated here.
+                // Rust has printed the text of the panic. It may contain secrets, so the status does not repeat it.
                 let outcome = AssertUnwindSafe(start()).catch_unwind().await;
                 let how = if outcome.is_err() { "panicked, see the log" } else { "ended" };
                 problems.report_event("running", name, format!("the task {how}; restarting it"));

@@ -22,7 +22,9 @@ use crate::helm::Counters;
 /// The prefix of every metric's name.
 const PREFIX: &str = "osdpl";
 
-/// The default of `RUST_LOG`. The client's own line for each failed request is off, as the operator logs these failures
+/// The default of `RUST_LOG`.
+///
+/// It turns off the log of the Kubernetes client about each failed request, because the operator logs these failures
 /// itself.
 const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
 
@@ -52,7 +54,7 @@ struct Inner {
     ready: AtomicBool,
 }
 
-/// The state of each cloud by name. Its metrics are computed when they are read.
+/// The state of each cloud by name. The metrics of clouds are computed when Prometheus reads them.
 #[derive(Debug, Default)]
 struct Clouds(Mutex<BTreeMap<String, CloudState>>);
 
@@ -115,18 +117,18 @@ fn encode_counters(
     Ok(())
 }
 
-/// The state of one cloud in numbers.
+/// What the metrics say about one cloud.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CloudState {
-    /// Whether it is Ready.
+    /// Whether the cloud is Ready.
     pub ready: bool,
-    /// Releases with a change that waits for approval.
+    /// The number of releases with a change that waits for approval.
     pub awaiting_approval: usize,
-    /// Running helm processes.
+    /// The number of running helm processes.
     pub running: usize,
-    /// Releases whose last operation failed.
+    /// The number of releases whose last operation failed.
     pub failing: usize,
-    /// Releases with objects that were edited or deleted by others than helm.
+    /// The number of releases with objects that were edited or deleted by others than helm.
     pub drifted: usize,
 }
 
@@ -146,7 +148,7 @@ impl Default for Metrics {
         );
         let maintenance_failures = Counter::default();
         registry.register("maintenance_failures", "Failed steps of node maintenances", maintenance_failures.clone());
-        registry.register("releases_ready", "Releases in sync with everything available", ready_releases.clone());
+        registry.register("releases_ready", "Releases that are in sync and ready", ready_releases.clone());
         registry.register("releases_wanted", "Releases that are desired or still exist", wanted_releases.clone());
         let clouds = Arc::<Clouds>::default();
         registry.register_collector(Box::new(clouds.clone()));
@@ -166,7 +168,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a reconcile pass, and measures its duration until the result is dropped.
+    /// Counts a reconcile pass, and measures its duration until the returned [`Pass`] is dropped.
     pub(crate) fn start_pass(&self) -> Pass {
         self.0.passes.inc();
         Pass { metrics: self.clone(), since: now() }
@@ -182,33 +184,33 @@ impl Metrics {
         self.0.maintenance_failures.inc();
     }
 
-    /// Sets the number of ready and of desired releases.
+    /// Sets the number of ready releases, and the number of releases that are desired or still exist.
     pub(crate) fn set_releases(&self, ready: usize, wanted: usize) {
         self.0.ready_releases.set(i64::try_from(ready).unwrap_or(i64::MAX));
         self.0.wanted_releases.set(i64::try_from(wanted).unwrap_or(i64::MAX));
     }
 
-    /// Sets the metrics of the resource with this name, on which alerts are based.
+    /// Sets the metrics of the cloud with this name. Users base alerts on them.
     pub(crate) fn set_cloud(&self, name: &str, state: CloudState) {
         self.0.clouds.states().insert(name.to_owned(), state);
     }
 
-    /// Marks the resource with this name as not Ready, and keeps its other metrics.
+    /// Marks the cloud with this name as not Ready in the metrics, and keeps its other metrics.
     pub(crate) fn set_not_ready(&self, name: &str) {
         self.0.clouds.states().entry(name.to_owned()).or_default().ready = false;
     }
 
-    /// Removes the metrics of a deleted resource.
+    /// Removes the metrics of a deleted cloud.
     pub(crate) fn remove_cloud(&self, name: &str) {
         self.0.clouds.states().remove(name);
     }
 
-    /// Marks the first full observation as complete.
+    /// Makes the probe `/readyz` succeed from now on.
     pub fn set_ready(&self) {
         self.0.ready.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the first full observation is complete.
+    /// Whether the probe `/readyz` succeeds.
     pub fn is_ready(&self) -> bool {
         self.0.ready.load(Ordering::Relaxed)
     }
@@ -226,7 +228,7 @@ impl Metrics {
     }
 }
 
-/// The measurement of a running pass.
+/// Measures the duration of a pass, from its creation until it is dropped.
 pub(crate) struct Pass {
     metrics: Metrics,
     since: Instant,

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::helm::Runner;
 use crate::telemetry::Metrics;
 
-/// Listens on the address. Called before anything else starts.
+/// Listens on the address. The operator calls this before it reads the catalogue or connects to the cluster.
 ///
 /// # Errors
 /// If the address cannot be listened on.
@@ -48,7 +48,7 @@ async fn readyz(State((metrics, _)): State<(Metrics, Runner)>) -> impl IntoRespo
     if metrics.is_ready() {
         (StatusCode::OK, "ok\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the first observation of the cluster is not complete\n")
+        (StatusCode::SERVICE_UNAVAILABLE, "the operator has not read the cluster completely yet\n")
     }
 }
 

@@ -29,7 +29,7 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::validate::{ReviewInput, Schemas, spec_to_check};
 
-/// The path of the webhook.
+/// The URL path of the webhook.
 pub const PATH: &str = "/validate";
 
 /// The paths of the certificate and its key, in PEM format.
@@ -37,14 +37,14 @@ pub const PATH: &str = "/validate";
 pub struct CertificateFiles {
     /// The certificate with its chain.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The private key of the certificate.
     pub key: PathBuf,
 }
 
-/// How long a review waits for the catalogue with its `ConfigMap`s.
+/// How long a review waits for the catalogue with its additions.
 ///
-/// Together with [`OBSERVATION_TIMEOUT`], it is less than the API server's timeout, which the chart sets as
-/// `webhook.timeoutSeconds`.
+/// The sum of this and [`OBSERVATION_TIMEOUT`] must be less than `webhook.timeoutSeconds` of the operator's chart,
+/// after which the API server gives up.
 const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A catalogue, and the findings about the additions to it.
@@ -53,23 +53,23 @@ pub type CatalogWithFindings = (Arc<Catalog>, Vec<Finding>);
 /// Returns the catalogue for resources of a namespace, once the additions in that namespace were read.
 pub type CatalogOf = Arc<dyn Fn(String) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
 
-/// How long a review waits for the observation of the cluster. Checks without an observation are skipped.
+/// How long a review waits for the observation of the cluster. Then it skips the checks that need one.
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Returns the operator's current knowledge of the cluster that a spec is for.
+/// Returns what the operator currently knows about the cluster that a spec is for.
 pub type ClusterInfoOf =
     Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
-/// The sources of the operator's knowledge, for reviews.
+/// The functions with which a review asks the operator for the catalogue and the cluster.
 #[derive(Clone)]
 pub struct Sources {
-    /// The catalogue.
+    /// Returns the catalogue for a namespace.
     pub catalog_of: CatalogOf,
-    /// The cluster.
+    /// Returns what is known about the cluster.
     pub cluster_info_of: ClusterInfoOf,
 }
 
-/// Responds to reviews.
+/// Responds to the API server's `AdmissionReview`s.
 struct Reviewer {
     known: Sources,
     schemas: Schemas,
@@ -78,7 +78,8 @@ struct Reviewer {
 /// Serves reviews until `stop`.
 ///
 /// # Errors
-/// Immediately if the certificate cannot be read or does not match its key; later if serving fails.
+/// The call fails if the certificate cannot be read or does not match its key. The returned future fails if serving
+/// fails.
 pub fn serve(
     listener: TcpListener,
     files: CertificateFiles,
@@ -86,7 +87,7 @@ pub fn serve(
     stop: CancellationToken,
 ) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<>> {
     let schemas = Schemas::new(catalog).map_err(|error: SchemaError| anyhow::anyhow!("{error}"))?;
-    let listener = TlsListener::new(listener, files).context("the webhook's certificate")?;
+    let listener = TlsListener::new(listener, files).context("the webhook can't use its certificate")?;
     let reviewer = Arc::new(Reviewer { known, schemas });
     let router = Router::new().route(PATH, post(review)).with_state(reviewer);
     let serving = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
@@ -105,10 +106,10 @@ impl Reviewer {
     /// Responds to a review.
     ///
     /// # Errors
-    /// Why it is not possible yet.
+    /// If the operator has not read the additions to the catalogue in time.
     async fn review(&self, review: &Value) -> Result<Value, &'static str> {
         let Sources { catalog_of, cluster_info_of } = &self.known;
-        // The resource may be the first one of its namespace, so no pass may have read the additions there.
+        // The resource may be the first one of its namespace. No pass has read the additions in that namespace then.
         let namespace = review["request"]["namespace"].as_str().unwrap_or_default().to_owned();
         let catalog = tokio::time::timeout(CATALOGUE_TIMEOUT, catalog_of(namespace)).await;
         let (catalog, findings) =
@@ -130,7 +131,7 @@ impl Reviewer {
     }
 }
 
-/// Returns the response with the findings about the catalogue before all other warnings, which may be caused by them.
+/// Adds the findings about the catalogue to a response, before its other warnings, which they may have caused.
 fn with_warnings(mut response: Value, findings: &[Finding]) -> Value {
     if !findings.is_empty() {
         let warnings = &mut response["response"]["warnings"];
@@ -203,7 +204,7 @@ mod tests {
     async fn does_not_wait_for_an_unknown_cluster() {
         let reviewer = reviewer(|| Box::pin(std::future::pending()));
         let text = warnings(&reviewer, Value::Null).await;
-        assert!(!text.contains("StorageClass") && !text.contains("are wanted"), "{text}");
+        assert!(!text.contains("StorageClass") && !text.contains("are configured"), "{text}");
     }
 
     #[tokio::test]

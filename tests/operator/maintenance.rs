@@ -139,7 +139,7 @@ async fn add_computes(nodes: &mut Nodes<'_>, server: &FakeApis, names: &[&str]) 
 async fn check_future_window(world: &World, server: &FakeApis, node: &str) {
     let reads = server.nova.reads();
     world.maintain("third", json!({"node": node, "window": {"start": "2999-01-01T00:00:00Z"}})).await;
-    world.until_message("third", "its window begins at 2999-01-01T00:00:00Z").await;
+    world.until_message("third", "waits until spec.window begins at 2999-01-01T00:00:00Z").await;
     assert_eq!(server.nova.reads(), reads, "only active maintenances query nova, until they are ready");
     world.delete_maintenance("third").await;
     world.until_maintenance_deleted("third").await;

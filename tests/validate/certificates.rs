@@ -65,7 +65,7 @@ fn checks_provided_internal_certificates() {
     assert!(found.len() == 1 && found[0].starts_with(&format!("{expected} {host}: ")), "{found:?}");
     let without_ca = secret("openstack", "keystone-api-tls", &right).replace("  ca.crt:", "  authority.crt:");
     let found = findings_of(features, &[without_ca]);
-    assert!(found.len() == 1 && found[0].contains("there is no ca.crt in it; add it"), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains("the entry ca.crt is missing; add it"), "{found:?}");
 }
 
 #[test]

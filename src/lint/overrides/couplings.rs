@@ -1,4 +1,6 @@
-//! Reports overrides that set a value in some charts only, although several must agree on it (`values/couplings.yaml`).
+//! Reports overrides that set a value in some charts only, although several charts must agree on it.
+//!
+//! `values/couplings.yaml` lists these values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +11,21 @@ use osdpl_core::catalog::{EqualSetting, entry_name};
 use osdpl_core::finding::Finding;
 use osdpl_values::{Layer, Path, Values, get, trace};
 
-/// A coupled value of a release.
+/// A value of a release that must be equal to values of other releases.
 struct CoupledValue {
     release: String,
     path: Path,
     value: Value,
-    /// The location of the layer that sets it, if that layer is checked.
+    /// The location of the value, if a layer of the user or of an addition sets it.
     location: Option<Location>,
-    /// The description of the layer that sets it.
+    /// The description of the layer that sets the value.
     source: String,
     is_secret: bool,
 }
 
 /// Returns all contradictions that overrides cause.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
-    // Without layers to check there are no contradictions.
+    // Only values of users and of additions are reported: without their layers there is nothing to compare.
     if !cloud.layers.values().flatten().any(|layer| cloud.layer_location(&layer.origin).is_some()) {
         return Vec::new();
     }
@@ -38,7 +40,10 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     cloud.catalog.cross_checks.couplings.iter().flat_map(check_coupling).collect()
 }
 
-/// Returns the server that a release is coupled with: its own if it has or is one, and otherwise the shared one.
+/// Returns the server whose values a release must agree with.
+///
+/// The server `rabbitmq-nova` belongs to `nova` alone: it is the server of `nova` and of itself. All other releases use
+/// the shared server `rabbitmq`.
 fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -> &'a str {
     let Some(shared) = &coupling.server else { return "" };
     let own = cloud.layers.keys().find(|other| {
@@ -48,13 +53,15 @@ fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -
     own.unwrap_or(shared)
 }
 
-/// Returns the coupled values of a server and its clients. If any is overridden, the chart defaults of the others are
-/// included.
+/// Returns the coupled values of a server and its clients.
+///
+/// If the user or an addition overrides one of them, the chart's default stands for each value that is not set.
 fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
     let mut values_set = Vec::new();
     let mut unset = Vec::new();
     for setting in &coupling.paths {
-        // A coupling that names the shared server applies to a release's own server, too.
+        // `values/couplings.yaml` names only the shared server. The coupling applies to servers of single releases,
+        // too.
         let with_own_server =
             |release: &str| if coupling.server.as_deref() == Some(release) { server } else { release }.to_owned();
         let coupled_release = setting.release.as_deref().map(with_own_server);
@@ -109,7 +116,7 @@ fn coupled_value(
     })
 }
 
-/// Expands a pattern to the paths in these values; a pattern without `*` is a path.
+/// Returns the paths in these values that match a pattern with one `*`; a pattern without `*` is itself the path.
 fn expand(pattern: &Path, values: &Values) -> Vec<Path> {
     let Some(star) = pattern.keys().iter().position(|key| key == "*") else { return vec![pattern.clone()] };
     let above: Path = pattern.keys()[..star].iter().cloned().collect();
@@ -118,7 +125,7 @@ fn expand(pattern: &Path, values: &Values) -> Vec<Path> {
     keys.map(path).filter(|path| get(values, path).is_some()).collect()
 }
 
-/// Returns overrides that contradict another value, each with one such value.
+/// Returns a finding for each override that contradicts the expected value, or another value of the coupling.
 fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected: Option<&Value>) -> Vec<Finding> {
     let mut found: BTreeMap<(&Location, &str), Finding> = BTreeMap::new();
     for own in values_set {
@@ -128,7 +135,8 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
             Some(expected) if *expected != own.value => format!("is {} where the cloud has {expected}", describe(own)),
             Some(_) => continue,
             None => {
-                // If all values are overrides, only the first is reported, and the user's before an addition's.
+                // Of two overrides that contradict each other, only the one with the lower location is reported.
+                // Locations of the user's values are lower than those of additions.
                 let is_contradicted = |other: &&CoupledValue| {
                     other.value != own.value && other.location.as_ref().is_none_or(|other| other >= location)
                 };
@@ -140,7 +148,7 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
         let prefix = location.message_prefix(&own.release);
         let message =
             format!("{prefix}{} {contradiction}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
-        // One location in an addition may set values of several releases.
+        // The key contains the release, because one location in an addition may set values of several releases.
         let release = location.addition().map_or("", |_| own.release.as_str());
         found
             .entry((location, release))

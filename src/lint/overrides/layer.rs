@@ -19,13 +19,13 @@ pub(super) struct Release<'a> {
     pub name: &'a str,
     /// The layers, from low to high.
     pub layers: &'a [Layer],
-    /// The keys of its chart, if they are known.
+    /// The keys of the release's chart, if they are known.
     pub chart_keys: Option<&'a KeyTree>,
     /// The cloud of the release.
     pub cloud: &'a Cloud<'a>,
 }
 
-/// Checks every layer of the user and of additions to the catalogue.
+/// Checks every layer of a release that is the user's or from an addition to the catalogue.
 pub(super) fn check(release: &Release<'_>, warnings: &mut Warnings) {
     let mut below = Values::new();
     for (index, layer) in release.layers.iter().enumerate() {
@@ -36,7 +36,9 @@ pub(super) fn check(release: &Release<'_>, warnings: &mut Warnings) {
     }
 }
 
-/// Checks only the last layer, which is for some nodes; `node_layers` are all layers for some nodes.
+/// Checks only the last layer of a release, which is one entry of `spec.nodes.overrides`.
+///
+/// `node_layers` are the layers of all entries.
 pub(super) fn check_node_layer(release: &Release<'_>, node_layers: &[Layer], warnings: &mut Warnings) {
     let Some((layer, lower)) = release.layers.split_last() else { return };
     let location = Location::of_field(layer.origin.to_string());
@@ -44,13 +46,13 @@ pub(super) fn check_node_layer(release: &Release<'_>, node_layers: &[Layer], war
     LayerCheck { release, index: lower.len(), layer, below: &below, location, node_layers }.check(warnings);
 }
 
-/// Returns the paths of all parent maps.
+/// Returns the paths of all maps that contain a path.
 fn parents(path: &Path) -> impl Iterator<Item = Path> {
     let keys = path.keys();
     (1..keys.len()).map(|length| keys[..length].iter().cloned().collect())
 }
 
-/// A layer to check, with its context.
+/// The check of one layer of a release.
 struct LayerCheck<'a> {
     release: &'a Release<'a>,
     index: usize,
@@ -59,7 +61,9 @@ struct LayerCheck<'a> {
     below: &'a Values,
     /// The location of the layer.
     location: Location,
-    /// All layers for some nodes, if this is one of them: on a node that several match, only one applies.
+    /// The layers of all entries of `spec.nodes.overrides`, if `layer` is one of them; else empty.
+    ///
+    /// If several entries match a node, only one of them applies to it.
     node_layers: &'a [Layer],
 }
 
@@ -80,7 +84,7 @@ impl LayerCheck<'_> {
             add(self.location.child(&path), &path, warning.filter(|warning| self.should_report(warning, &path)));
         }
         for (index, path) in &self.layer.unset {
-            // If it removes a value of this layer, that value is reported instead.
+            // If the entry of `unset` removes a value of the same layer, the finding about that value is enough.
             let is_own = get(&self.layer.values, path).is_some();
             let warning = self.check_value(path, &Value::Null);
             let warning = warning.filter(|warning| !(is_own && warning.kind == "null-nothing"));
@@ -91,8 +95,9 @@ impl LayerCheck<'_> {
 
     /// Whether to report a warning.
     ///
-    /// An addition without effect may have an effect in other clouds. An entry for some nodes without effect may
-    /// replace another entry.
+    /// Some warnings about values without effect are left out. A value of an addition to the catalogue may have an
+    /// effect in other clouds. An entry of `spec.nodes.overrides` may keep another entry, with another value, from a
+    /// node.
     fn should_report(&self, warning: &Warning, path: &Path) -> bool {
         let own = get(&self.layer.values, path);
         let agrees =
@@ -100,7 +105,10 @@ impl LayerCheck<'_> {
         !warning.is_without_effect() || self.location.addition().is_none() && self.node_layers.iter().all(agrees)
     }
 
-    /// Whether the release's chart or a layer below knows the path: common values are not intended for every release.
+    /// Whether the value at a path is intended for the release, because its chart or a lower layer knows the path.
+    ///
+    /// `spec.common` sets values for every release, but only some charts use them. For other layers the first key of
+    /// the path is enough.
     fn is_for_release(&self, path: &Path) -> bool {
         let Release { chart_keys, cloud, .. } = self.release;
         if self.location.addition().is_none() && self.location.field.starts_with("spec.common") {
@@ -178,9 +186,9 @@ impl LayerCheck<'_> {
         parents(path).all(is_kept).then(|| Warning { kind: "no-effect", message: message.into() })
     }
 
-    /// Reports a value that replaces a credential in one place, while other values use it as well.
+    /// Reports a value that replaces a credential at one path, while other values still contain the original one.
     fn credential(&self, path: &Path, value: &Value) -> Option<Warning> {
-        // A URL is about another server as a whole.
+        // A URL replaces the whole connection to a server, not only the credential in it.
         let text = value.as_str().filter(|text| !text.is_empty() && !text.contains("://"))?;
         let trace = trace(&self.release.layers[..self.index], path).into_iter().next()?;
         let replaced = trace.value.as_ref()?.as_str().filter(|replaced| *replaced != text)?;
@@ -190,8 +198,8 @@ impl LayerCheck<'_> {
         let (service, name) = self.release.cloud.credential(replaced)?;
         let other = self.other_use(replaced, path)?;
         let message = format!(
-            "replaces the credential {name} of {service} only here, and {other} still uses the original one; set a Secret with it in \
-             `spec.services.{service}.credentials.{name}`, or remove it"
+            "replaces the credential {name} of {service} only here, and {other} still uses the original one; put the new one \
+             into a Secret that `spec.services.{service}.credentials.{name}` references, or remove this value"
         );
         Some(Warning { kind: "contradiction", message })
     }
@@ -213,7 +221,9 @@ impl LayerCheck<'_> {
         types::check_type(path, value, self.replaced_value(path, value), self.release.chart_keys)
     }
 
-    /// Returns the value that is replaced; `None` if that was an override of the wrong type, and the new value has the
+    /// Returns the value of the lower layers that a value replaces.
+    ///
+    /// Returns `None` if the lower value is an override of the wrong type, and the new value corrects that: it has the
     /// type of the chart's default.
     fn replaced_value(&self, path: &Path, value: &Value) -> Option<&Value> {
         let Release { chart_keys, cloud, .. } = self.release;
@@ -233,7 +243,7 @@ impl LayerCheck<'_> {
         {
             return Some(warning);
         }
-        // An unknown top-level key is reported as such elsewhere.
+        // The rule `unknown-key` reports unknown top-level keys; `is_for_release` drops this warning about them.
         let removes_nothing =
             value.is_null() && get(self.below, path).is_none() && chart_keys.find(path.keys()).is_none();
         let message =
@@ -241,7 +251,7 @@ impl LayerCheck<'_> {
         removes_nothing.then(|| Warning { kind: "null-nothing", message: message.into() })
     }
 
-    /// Reports a value that has another type, or that hides or drops something.
+    /// Reports a value that changes a type, hides the keys of a map, or drops entries of a list.
     fn changed(&self, path: &Path, value: &Value) -> Option<Warning> {
         if value.is_null() {
             return None;
@@ -255,7 +265,7 @@ impl LayerCheck<'_> {
 
     /// Reports a list that replaces one of a layer below or of the chart and drops entries.
     fn replaced_list(&self, path: &Path, replaced: Option<&Value>, list: &[Value]) -> Option<Warning> {
-        // Access modes are alternatives, not entries to merge.
+        // A list of access modes replaces another one on purpose: the modes are alternatives.
         if path.keys().last().is_some_and(|key| key == ACCESS_MODES) {
             return None;
         }

@@ -18,7 +18,7 @@ const PRESET: &str = "preset: small\ndescription: A small cloud.\nservices: [sto
 const FRONT: &str = "conf: {region: string, password: string, colour: string, workers: number, replicas: number, debug: boolean, opts: {a: string, b: string}, \
                      hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\nports: {api: 80}\n";
 
-/// A preset that was added to the catalogue, and its location.
+/// The file of a preset that an addition puts into the catalogue; [`ADDED_AT`] is its location in the addition.
 const ADDED: &str = "presets/mine.yaml";
 const ADDED_AT: &str = "ConfigMap openstack/mine, key presets.mine.yaml";
 
@@ -28,7 +28,7 @@ fn warnings_of(value: Value) -> Vec<String> {
 }
 
 /// Returns the warnings about a spec for a catalogue with more files.
-#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+#[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!`")]
 fn warnings_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     let mut changes = vec![
         ("values/couplings.yaml", COUPLINGS),
@@ -52,7 +52,7 @@ fn warnings_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     found.iter().map(|finding| format!("{} {}: {}", finding.rule, finding.field(), finding.message)).collect()
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+#[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!`")]
 fn of_front(values: Value) -> Vec<String> {
     warnings_of(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}))
 }
@@ -95,7 +95,7 @@ fn reports_values_overridden_by_a_later_layer() {
         ]
     );
     let everywhere = json!({"values": {"auth": {"x": 1}}});
-    assert_eq!(both(everywhere), Vec::<String>::new(), "two releases get it");
+    assert_eq!(both(everywhere), Vec::<String>::new(), "no later layer overrides auth.x");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn reports_values_equal_to_chart_defaults() {
     assert_eq!(of_front(json!({"conf": {"debug": false, "colour": "red"}})), [same("conf.colour"), same("conf.debug")]);
     let others = json!({"conf": {"debug": true, "colour": "blue", "workers": 5}, "log": {"level": "debug"}});
     assert_eq!(of_front(others), Vec::<String>::new());
-    assert_eq!(of_front(json!({"conf": {"workers": 4}})).len(), 1, "the preset sets 4 as well and is named");
+    assert_eq!(of_front(json!({"conf": {"workers": 4}})).len(), 1, "one warning names the preset, which sets 4 too");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn reports_changed_types_and_hidden_keys() {
         assert_eq!(of_front(values), [format!("{kind} {OWN}.{expected}")]);
     }
     let valid = json!({"ports": {"api": "25%"}, "conf": {"debug": "True", "workers": "8", "colour": {"type": "multistring", "values": ["a"]}}});
-    assert_eq!(of_front(valid), Vec::<String>::new(), "settings of files end up as text");
+    assert_eq!(of_front(valid), Vec::<String>::new(), "in configuration files every value becomes text");
     assert_eq!(of_front(json!({"ports": {"api": ""}})), Vec::<String>::new(), "an empty text means unset");
 }
 
@@ -216,13 +216,13 @@ fn reports_credentials_replaced_in_one_chart() {
     assert_eq!(
         found,
         [format!(
-            "contradiction {OWN}.conf.password: replaces the credential user of front only here, and store (front.user) still uses the original one; set a \
-             Secret with it in `spec.services.front.credentials.user`, or remove it"
+            "contradiction {OWN}.conf.password: replaces the credential user of front only here, and store (front.user) still uses the original one; put \
+             the new one into a Secret that `spec.services.front.credentials.user` references, or remove this value"
         )]
     );
     assert_eq!(of_front(json!({"conf": {"password": "mysql://u:p@db.example.org/x"}})), Vec::<String>::new());
     let alone = json!({"services": {"store": {"releases": {"store": {"values": {"auth": {"admin": "an0ther"}}}}}}});
-    assert_eq!(warnings_of(alone), Vec::<String>::new(), "no other chart uses this credential");
+    assert_eq!(warnings_of(alone), Vec::<String>::new(), "no other release uses this credential");
 }
 
 #[test]

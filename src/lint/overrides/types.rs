@@ -8,7 +8,7 @@ use osdpl_values::Path;
 
 /// The kind of warning about a value whose type differs from that of the value it replaces.
 pub(crate) const TYPE_CHANGED: &str = "type-changed";
-/// The number of names in a message.
+/// The maximum number of names in a message.
 const NAMED: usize = 5;
 
 /// Reports a value of another type than the one it replaces, which is the chart's default if `replaced` is `None`.
@@ -79,8 +79,10 @@ fn is_word(value: &Value) -> bool {
     })
 }
 
-/// Whether a value of one type cannot replace the other. In configuration files booleans, numbers and strings all
-/// become text.
+/// Whether a value of the type `after` must not replace one of the type `before`.
+///
+/// In configuration files (`is_file`) booleans, numbers and strings all become text, so that they can replace each
+/// other.
 fn differ(before: KeyType, after: KeyType, is_file: bool) -> bool {
     use KeyType::{Boolean, List, Map, Null, Number, String};
     match (before, after) {
@@ -98,7 +100,7 @@ fn is_multi_option(value: &Value) -> bool {
     value.get("type").is_some() && value.get("values").is_some()
 }
 
-/// Joins the first few names.
+/// Joins the first names for a message, and says how many it leaves out.
 pub(super) fn join_first(names: &[String]) -> String {
     let more = names.len().saturating_sub(NAMED);
     let first = names[..names.len() - more].join(", ");

@@ -7,7 +7,7 @@ use osdpl_core::finding::Finding;
 
 /// The kinds of warnings about values without effect.
 ///
-/// They are not reported if the value has an effect in any release.
+/// Such a warning is dropped if the value has an effect in at least one release.
 const WITHOUT_EFFECT: [&str; 3] = ["no-effect", "preset-repeated", "null-nothing"];
 
 /// A warning about one value of one release.
@@ -17,26 +17,26 @@ pub(super) struct Warning {
 }
 
 impl Warning {
-    /// Whether the value has no effect.
+    /// Whether the warning says that the value has no effect.
     pub fn is_without_effect(&self) -> bool {
         WITHOUT_EFFECT.contains(&self.kind)
     }
 }
 
-/// The warnings by location.
+/// The warnings about values, by the location of the value.
 #[derive(Default)]
 pub(super) struct Warnings(BTreeMap<Location, Entry>);
 
 #[derive(Default)]
 struct Entry {
-    /// The releases that the value is for.
+    /// The releases that get the value.
     releases: BTreeSet<String>,
-    /// The first message and the releases by kind.
+    /// The kinds of warnings, each with the first message and the releases that have the warning.
     by_kind: BTreeMap<&'static str, (String, Vec<String>)>,
 }
 
 impl Warnings {
-    /// Adds the result of checking a value of a release that the value is for.
+    /// Adds the result of checking a value for one of the releases that get it; `warning` is `None` if it is correct.
     pub fn add(&mut self, location: Location, release: &str, warning: Option<Warning>) {
         let entry = self.0.entry(location).or_default();
         entry.releases.insert(release.to_owned());

@@ -14,13 +14,14 @@ use osdpl_core::observed::{ClusterInfo, Range};
 use osdpl_values::Values;
 use osdpl_values::expr::network::{self, IpNet, overlap};
 
-/// Keys below which networks may overlap: they list permitted clients and do not assign addresses.
+/// Keys of features below which networks may overlap, because these networks list permitted clients and assign no
+/// addresses.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
 
 /// Checks that a text is a network with its prefix length.
 ///
 /// # Errors
-/// Describes what is wrong and which form is expected.
+/// If the text is not such a network. The message says what is wrong with it and gives an example of a valid one.
 pub fn check_network(text: &str) -> Result<(), String> {
     if network::parse(text).is_some() {
         return Ok(());
@@ -44,27 +45,28 @@ pub fn names_networks(spec: &OpenStackDeploymentSpec) -> bool {
 struct Text<'a> {
     field: String,
     value: &'a str,
-    /// Whether it is below one of [`ALLOWED`].
+    /// Whether the field is below one of the keys in [`ALLOWED`].
     is_allowed: bool,
 }
 
-/// Returns the networks of the features with their fields.
+/// Returns the field, the text and the parsed form of each network in the features, except those below [`ALLOWED`].
 fn networks(features: &Values) -> Vec<(String, String, IpNet)> {
     let assigned = texts(features).into_iter().filter(|text| !text.is_allowed);
     assigned.filter_map(|Text { field, value, .. }| Some((field, value.to_owned(), network::parse(value)?))).collect()
 }
 
-/// Returns every string of the features.
+/// Returns every string in the features with its field.
 fn texts(features: &Values) -> Vec<Text<'_>> {
     let mut found = Vec::new();
     walk_map(features, "spec.features", false, &mut found);
     found
 }
 
-/// Reports networks of the features that overlap each other, or the cluster's own pod and Service networks.
+/// Reports invalid networks and addresses in the features, and networks that overlap each other or the cluster's own
+/// pod and Service networks.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = invalid_texts(&cloud.spec.features);
-    // The feature's own check has the better message.
+    // If another finding is about the same field, such as that of a feature's own check, its message is more precise.
     found.retain(|finding| !cloud.selection.findings.iter().any(|known| known.field() == finding.field()));
     found.retain(|finding| !is_free_form(finding.field(), cloud.catalog));
     found.extend(overlaps(&cloud.selection.features, &cloud.spec.features, cloud.cluster_info()));
@@ -74,7 +76,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Whether a field belongs to a map that takes any text, such as the options of a driver.
 ///
-/// Something that looks like an address may be a version there. The fields of unknown features count as free-form, too.
+/// In such a map a text that looks like an address may be a version number. Fields of unknown features count as
+/// free-form, too: another finding reports the unknown feature.
 fn is_free_form(field: &str, catalog: &Catalog) -> bool {
     let keys = keys_of_field(field);
     let Some((feature, below)) = keys.get(2..).and_then(<[String]>::split_first) else { return false };
@@ -116,7 +119,8 @@ fn cluster_networks(cluster_info: &ClusterInfo) -> Vec<(IpNet, &Range)> {
 
 /// Describes one of the cluster's own networks.
 ///
-/// Where each node has its own pod range, none is named: the message would change whenever a node is added or removed.
+/// If each node has its own pod network, the text names none of them: it would change whenever a node is added or
+/// removed.
 fn describe(range: &Range, cluster_info: &ClusterInfo) -> String {
     if range.is_of_pods && cluster_info.networks.iter().filter(|other| other.is_of_pods).count() > 1 {
         return "a network of the cluster's pods".into();
@@ -124,8 +128,9 @@ fn describe(range: &Range, cluster_info: &ClusterInfo) -> String {
     format!("{} of {}", range.cidr, range.description)
 }
 
-/// Reports texts that look like a network or an address but are not valid: schema patterns can't check the range 0 to
-/// 255.
+/// Reports texts that look like a network or an address but are not valid.
+///
+/// The patterns in the schemas of features do not refuse an address such as 10.0.0.999.
 fn invalid_texts(written: &Values) -> Vec<Finding> {
     let findings = texts(written).into_iter().filter_map(|Text { field, value: text, .. }| {
         let (part, problem) = text.split(',').find_map(|part| Some((part.trim(), problem(part.trim())?)))?;
@@ -144,7 +149,8 @@ fn problem(text: &str) -> Option<String> {
         Some(prefix) if !prefix.is_empty() && prefix.chars().all(|c| c.is_ascii_digit()) && (is_v4 || is_v6) => {
             check_network(text).err()
         }
-        // Without a prefix, only three dots or `::` mark an address: versions have dots too, MAC addresses colons.
+        // Without a prefix length, only three dots or `::` mark an address: versions contain dots too, and MAC
+        // addresses contain colons.
         None if is_v4 && address.matches('.').count() == 3 || is_v6 && address.contains("::") => {
             let expected = "this is not an IP address; expected one such as 192.0.2.10 or 2001:db8::10";
             address.parse::<IpAddr>().is_err().then(|| expected.to_owned())
@@ -155,11 +161,12 @@ fn problem(text: &str) -> Option<String> {
 
 /// Reports overlapping networks.
 ///
-/// An overlap is an error only if the user wrote both networks in this spec. Clouds may have run for years with a
-/// network of a preset or of the cluster that overlaps: pods need not reach what is behind a tunnel.
+/// An overlap is an error only if the user wrote both networks in this spec. An overlap with a network of a preset or
+/// of the cluster is a warning: a cloud may have run with it for years, if its pods need no address of the overlapped
+/// network.
 fn overlaps(features: &Values, written: &Values, cluster_info: &ClusterInfo) -> Vec<Finding> {
     let (mut networks, written) = (networks(features), networks(written));
-    // Networks of refused features are not selected, but are checked as well.
+    // A refused feature is missing in `features`. Its networks are checked as the user wrote them.
     let refused = written.iter().filter(|(own, ..)| !networks.iter().any(|(field, ..)| field == own)).cloned();
     let refused: Vec<_> = refused.collect();
     networks.extend(refused);

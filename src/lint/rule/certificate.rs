@@ -21,21 +21,21 @@ const IN_VALUES: [&str; 3] = ["crt", "key", "ca"];
 /// The text entries of a Secret by key.
 pub type SecretTexts = BTreeMap<String, String>;
 
-/// The result of checking a certificate, independent of the time.
+/// What the check of a certificate found, from which [`Self::problems`] derives the problems at a given time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateCheck {
-    /// The problems that do not depend on the time.
+    /// The problems other than expiry, such as a key that does not match.
     problems: Vec<String>,
-    /// Each start of a validity period, with the Secret key of the certificate.
+    /// The starts of the validity periods of the certificate and its CA, each with the Secret's entry that contains it.
     from: Vec<(Timestamp, String)>,
-    /// Each end of a validity period, with the Secret key of the certificate.
+    /// The ends of the validity periods of the certificate and its CA, each with the Secret's entry that contains it.
     until: Vec<(Timestamp, String)>,
 }
 
 impl CertificateCheck {
     /// Returns the problems at this time. Never contains private key data.
     ///
-    /// The messages do not depend on `now`, so that the passing of time does not report a known problem again.
+    /// The text of a message does not contain `now`: a problem that lasts keeps its text and is not reported again.
     pub fn problems(&self, now: Timestamp) -> Vec<String> {
         let not_yet_valid = self.from.iter().filter(|(from, _)| now < *from);
         let not_yet_valid = not_yet_valid.map(|(from, key)| {
@@ -52,12 +52,12 @@ impl CertificateCheck {
         self.problems.iter().cloned().chain(not_yet_valid).chain(expired).collect()
     }
 
-    /// Returns the problems at this time; without `now`, only those that do not depend on it.
+    /// Returns the problems at the time `now`; without it, only the problems other than expiry.
     fn problems_at(&self, now: Option<Timestamp>) -> Vec<String> {
         now.map_or_else(|| self.problems.clone(), |now| self.problems(now))
     }
 
-    /// Returns when the result of [`Self::problems`] changes next.
+    /// Returns the first time after `now` at which the result of [`Self::problems`] changes; `None` if it never does.
     pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
         let second = SignedDuration::from_secs(1);
         let ends = self.until.iter().filter_map(|(until, _)| until.checked_add(second).ok());
@@ -65,9 +65,9 @@ impl CertificateCheck {
     }
 }
 
-/// Checks the certificates whose Secrets are in the manifests of a resource of this namespace.
+/// Checks the certificates whose Secrets are among the manifests that are applied together with a cloud.
 ///
-/// Expiry is checked only if `now` is given.
+/// `namespace` is that of the cloud, which manifests without a namespace get. Expiry is checked only if `now` is given.
 pub(crate) fn check_secrets(
     certificates: &[Certificate],
     namespace: &str,
@@ -91,7 +91,8 @@ pub(crate) fn check_secrets(
     found
 }
 
-/// Checks the certificates in values, where upstream's charts have those of an endpoint. Never reports their content.
+/// Checks the certificates that the values of releases contain, in `tls` of an endpoint's `host_fqdn_override`, where
+/// upstream's charts read them. The findings never contain a certificate or key.
 pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSet<Finding> {
     let mut found = BTreeSet::new();
     for (release, values) in &cloud.values {
@@ -109,7 +110,7 @@ pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSe
     found
 }
 
-/// Checks the certificate of one host name of an endpoint, at this path.
+/// Checks the certificate of one host name of an endpoint. `path` is the path of `entry` in the values of the release.
 fn check_endpoint(
     cloud: &Cloud<'_>,
     release: &str,
@@ -121,7 +122,7 @@ fn check_endpoint(
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     let texts: SecretTexts = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect();
     let existing = |key: &str| texts.contains_key(key).then(|| key.to_owned());
-    // The charts create a Secret only if both the certificate and the key are set.
+    // The charts create the TLS Secret only if the values set both, so that one without the other is a problem.
     let (certificate, key) = (existing(IN_VALUES[0]), existing(IN_VALUES[1]));
     let Some(first) = certificate.as_ref().or(key.as_ref()) else { return Vec::new() };
     let tls_path = path.child("tls").child(first);
@@ -164,14 +165,14 @@ pub fn check_certificate(certificate: &Certificate, texts: &SecretTexts) -> Cert
         let key = key.as_ref()?;
         let read = texts
             .get(key)
-            .ok_or_else(|| format!("there is no {key} in it; add it"))
+            .ok_or_else(|| format!("the entry {key} is missing; add it"))
             .and_then(|text| chain::read(key, text));
         read.map_err(|problem| check.problems.push(problem)).ok()
     };
     let (authorities, chain) = (read(&keys.authority), read(&keys.certificate));
     if let (Some(key), Some(chain)) = (&keys.key, &chain) {
         match texts.get(key) {
-            None => check.problems.push(format!("there is no {key} in it; add it")),
+            None => check.problems.push(format!("the entry {key} is missing; add it")),
             Some(text) => check.problems.extend(chain.key_problem(key, text)),
         }
     }
@@ -179,7 +180,7 @@ pub fn check_certificate(certificate: &Certificate, texts: &SecretTexts) -> Cert
         check.problems.extend(chain.host_problem(&certificate.hosts));
         check.problems.extend(authorities.as_ref().and_then(|authorities| chain.trust_problem(authorities)));
     }
-    // One valid CA is enough, for example while an old one and its successor are both listed.
+    // One valid CA is enough: while a CA is replaced, the Secret contains the old one and its successor.
     let validities = authorities.iter().map(|authorities| (authorities.latest_validity(), &authorities.name));
     let validities = validities.chain(chain.iter().map(|chain| (chain.validity(authorities.as_ref()), &chain.name)));
     for ((from, until), name) in validities {

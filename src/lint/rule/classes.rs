@@ -11,15 +11,15 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::Class;
 use osdpl_values::{Values, get, leaves_with_key};
 
-/// The keys of charts whose value is a class.
+/// The keys in the values of upstream's charts whose value is the name of a StorageClass.
 const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
-/// Upstream's class, used if `spec.storageClass` is unset.
+/// The StorageClass in the default values of upstream's charts, used if `spec.storageClass` is unset.
 const DEFAULT: &str = "general";
-/// The value with which upstream's charts leave the class to the cluster: `{{ if ne .Values.volume.class_name "default"
-/// }}`.
+/// The value with which upstream's charts set no class, so that the cluster chooses its default StorageClass:
+/// `{{ if ne .Values.volume.class_name "default" }}`.
 const LEFT_TO_CLUSTER: &str = "default";
 
-/// Checks the classes of a cloud; returns nothing if those of the cluster are not known.
+/// Checks the StorageClasses that a cloud requests; returns nothing if the classes of the cluster are not known.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let Some(classes) = &cloud.cluster_info().classes else { return Vec::new() };
     let missing = requested(cloud)
@@ -28,14 +28,14 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     missing.chain(unshared(cloud, classes)).collect()
 }
 
-/// A requested class.
+/// The name of a StorageClass that a spec requests.
 struct Request {
     name: String,
-    /// Whether the name comes from a Secret.
+    /// Whether the name comes from a Secret, so that no message may contain it.
     is_secret: bool,
 }
 
-/// Returns the requested classes by field: the spec's, if a release uses it, and those in the user's values.
+/// Returns the requested classes by field: `spec.storageClass`, if a release uses it, and those in the user's values.
 fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     let mut requested = BTreeMap::new();
     let is_local = cloud.selection.features.get("storage").is_some_and(|storage| storage["backend"] == "local");
@@ -58,7 +58,7 @@ fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     requested
 }
 
-/// Whether the values of any release use the class of the spec, other than in the user's own layers.
+/// Whether a layer that is not the user's sets this class, which is that of the spec, for any release.
 fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {
     cloud.values.iter().any(|(release, values)| {
         let mut uses =
@@ -89,18 +89,19 @@ fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> O
     ))
 }
 
-/// Whether a release creates the claim and shares it.
+/// Whether a release creates this claim, and pods on several nodes mount its volume.
 fn is_shared(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
     if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
         return false;
     }
     let Some(when) = &shared.when else { return true };
     let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
-    // Where it reads unset values, the chart's defaults apply: they do not share.
+    // A condition that reads an unset value can't be evaluated. The chart's default holds, which does not share the
+    // claim.
     when.evaluate_condition(&scope).unwrap_or_default()
 }
 
-/// Reports claims that pods on several nodes share, of a class whose volumes only one node can mount.
+/// Reports claims that pods on several nodes share, although only one node can mount a volume of the claim's class.
 fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Item = Finding> + 'a {
     let tables = &cloud.catalog.cross_checks;
     tables.shared.iter().filter_map(move |shared| {

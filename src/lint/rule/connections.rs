@@ -10,9 +10,9 @@ use osdpl_core::catalog::ConnectionPool;
 use osdpl_core::finding::Finding;
 use osdpl_values::{Path, Values, get, leaves};
 
-/// Upstream's default limit (`conf.database.my` of the chart mariadb).
+/// The limit of connections in the default values of upstream's chart mariadb (`conf.database.my`).
 const DEFAULT_LIMIT: u64 = 8192;
-/// The option's name in MariaDB's configuration.
+/// The option in MariaDB's configuration that limits the connections.
 const OPTION: &str = "max_connections";
 /// The defaults of a pool in oslo.db (`oslo_db/options.py`).
 const POOL_DEFAULTS: [(&str, u64); 2] = [("max_pool_size", 5), ("max_overflow", 50)];
@@ -36,8 +36,9 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
     })
 }
 
-/// Returns the maximum number of connections of each release: at least one per process if the values do not set the
-/// pool sizes.
+/// Returns the maximum number of connections of each release.
+///
+/// A pool counts as one connection if the values do not set its size.
 pub fn count_connections<'a>(pools: &'a [ConnectionPool], values: &BTreeMap<&str, &Values>) -> BTreeMap<&'a str, u64> {
     let mut requested = BTreeMap::new();
     for pool in pools {
@@ -73,7 +74,9 @@ fn number_after(text: &str, word: &str) -> Option<u64> {
     rest.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// Returns `max_connections` of the MariaDB configuration and the path of its file; the last line that sets it wins.
+/// Returns `max_connections` in MariaDB's configuration, and the path of the configuration file in the values.
+///
+/// If several lines set the option, the last one counts.
 fn limit(values: &Values) -> Option<(Path, u64)> {
     let find_limit = |(path, value): (Path, &Value)| {
         let text = value.as_str()?;
@@ -91,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!`")]
     fn values(value: Value) -> Values {
         value.as_object().unwrap().clone()
     }
@@ -125,7 +128,7 @@ mod tests {
         assert_eq!(
             requested(json!({"conf": {"nova": {"database": {}}}, "pod": pods})),
             Some(3 * 3 * 4),
-            "at least one per process"
+            "without sizes, each pool counts as one connection"
         );
         assert_eq!(requested(json!({})), Some(3 * 4));
         let both = json!({"conf": {"workers": 9, "uwsgi": {"processes": 400}}});

@@ -1,5 +1,7 @@
-//! Checks that there are enough nodes for the servers: with required anti-affinity some stay pending, otherwise they
-//! share nodes.
+//! Checks that each service has as many nodes as servers.
+//!
+//! With fewer nodes, some servers stay pending if the values require anti-affinity. If they do not, servers share a
+//! node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +23,7 @@ const ENABLED: &str = "enabled";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 /// The field that assigns labels to nodes.
 const ROLES_FIELD: &str = "spec.nodes.roles";
-/// The number of servers that a message names.
+/// The maximum number of servers that a message names.
 const SHOWN: usize = 3;
 
 /// The effect of having more servers than nodes.
@@ -33,11 +35,11 @@ enum Effect {
     SomeWait,
     /// Some servers share a node, and losing it loses the majority.
     MajorityAtRisk,
-    /// Some servers share a node, without gain in availability.
+    /// Some servers share a node, so that the additional ones do not improve availability.
     NoGain,
 }
 
-/// The number of nodes for servers.
+/// The number of nodes on which servers may run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Nodes {
     count: usize,
@@ -45,7 +47,7 @@ struct Nodes {
     is_from_spec: bool,
 }
 
-/// Servers as configured in the values of a release.
+/// The servers that one number below `pod.replicas` of a release configures.
 struct Servers {
     field: String,
     label: (String, String),
@@ -57,7 +59,7 @@ struct Servers {
 
 /// Returns the labels whose nodes are counted for a spec: the charts' node selectors, and the labels of roles.
 ///
-/// Other labels in values are not checked.
+/// Pods that select nodes by another label are not checked.
 pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(String, String)> {
     let keys = catalog
         .cross_checks
@@ -74,7 +76,10 @@ pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSe
 /// The key by which servers share one message: field, label, effect and number of nodes.
 type Group = (String, (String, String), Effect, Nodes);
 
-/// Reports servers that have too few nodes; nothing if the nodes are neither counted nor named one by one in the spec.
+/// Reports servers that have too few nodes.
+///
+/// Returns nothing if the number of nodes is not known. It is known if the nodes of the cluster were counted, or if the
+/// spec names each node of a role.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut groups: BTreeMap<Group, Vec<(u64, String)>> = BTreeMap::new();
     for servers in cloud.values.iter().flat_map(|(release, values)| servers_without_nodes(cloud, release, values)) {
@@ -130,7 +135,9 @@ fn servers_without_nodes(cloud: &Cloud<'_>, release: &str, values: &Values) -> V
     found.collect()
 }
 
-/// Returns the servers at this path if they have too few nodes. `known` is their entry in the catalogue.
+/// Returns the servers that the number at `path` configures, if they have too few nodes.
+///
+/// `known` is their entry in the catalogue.
 fn servers(
     cloud: &Cloud<'_>,
     (release, values): (&str, &Values),
@@ -184,7 +191,7 @@ fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
     Some(Nodes { count: names.len(), is_from_spec: true })
 }
 
-/// Whether the pods require nodes without pods of the same kind.
+/// Whether the values require that no two pods with this name in `pod.replicas` share a node.
 fn is_required(values: &Values, name: &str) -> bool {
     let kinds: Path = ["pod", "affinity", "anti", "type"].into_iter().collect();
     let kinds = get(values, &kinds);

@@ -6,8 +6,9 @@ use crate::cloud::Cloud;
 use osdpl_core::finding::Finding;
 use osdpl_values::{Path, leaves_with_key};
 
-/// The fields of a schedule with their bounds and names for numbers (robfig/cron's standard parser, which Kubernetes
-/// uses).
+/// The five fields of a schedule: name, lowest number, highest number, and words that stand for numbers.
+///
+/// They are those of robfig/cron's standard parser, which Kubernetes uses.
 const FIELDS: [(&str, u32, u32, &[&str]); 5] = [
     ("minute", 0, 59, &[]),
     ("hour", 0, 23, &[]),
@@ -15,7 +16,7 @@ const FIELDS: [(&str, u32, u32, &[&str]); 5] = [
     ("month", 1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
     ("day of the week", 0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
-/// Names for a whole schedule.
+/// Names that stand for a whole schedule.
 const NAMED: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 /// Keys whose value is a schedule: `jobs.*.cron` of the charts, `schedule` of features.
 const KEYS: [&str; 3] = ["cron", "schedule", "crontab"];
@@ -28,7 +29,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
             Some((format!("spec.features.{path}"), value, describe_problem(&path, value, false)?))
         })
         .collect();
-    // The schema's finding already describes a valid value.
+    // If the schema of a feature already refuses the field, that finding says what is valid.
     let is_refused = |field: &String| cloud.selection.findings.iter().any(|finding| finding.location.field == *field);
     let reported = of_features.iter().filter(|(field, ..)| !is_refused(field));
     let mut found: Vec<(String, String)> =
@@ -37,7 +38,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
         for (path, value) in leaves_with_key(values, |key| KEYS.contains(&key)) {
             let Some(problem) = describe_problem(&path, value, cloud.is_secret(name, &path)) else { continue };
             let field = cloud.field(name, &path);
-            // A value of a feature is reported at the feature, and a value common to several releases is reported once.
+            // A schedule that a feature sets in releases is reported once, at the field of the feature. A schedule
+            // common to several releases is reported once, too.
             let is_of_feature = |(feature_field, text, _): &(String, &Value, String)| {
                 *text == value && feature_field.strip_prefix(field.as_str()).is_some_and(|below| below.starts_with('.'))
             };
@@ -50,7 +52,9 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found.into_iter().map(|(field, problem)| Finding::error("cron", field, problem)).collect()
 }
 
-/// Returns the message for a value that is not a schedule. Settings of configuration files are not checked.
+/// Returns the message for a value that is not a schedule.
+///
+/// Values below `conf` are not checked: they are settings of configuration files.
 fn describe_problem(path: &Path, value: &Value, is_secret: bool) -> Option<String> {
     let text = value.as_str().filter(|_| path.keys()[0] != "conf")?;
     let problem = schedule_problem(text)?;
@@ -91,7 +95,7 @@ fn range_problem(range: &str, (name, least, most, names): (&str, u32, u32, &[&st
     }
     let number = |text: &str| {
         let position = names.iter().position(|known| known.eq_ignore_ascii_case(text));
-        // The first month is 1, the first day is 0.
+        // Names count from the lowest number of the field: `jan` is month 1, `sun` is day 0.
         position
             .and_then(|index| u32::try_from(index).ok())
             .map(|index| index + least)

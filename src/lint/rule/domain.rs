@@ -1,4 +1,4 @@
-//! Checks that names can be published in the public domain.
+//! Checks that DNS can publish the names of a cloud in its `spec.publicDomain`.
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::finding::Finding;
@@ -6,10 +6,10 @@ use osdpl_core::finding::Finding;
 /// Top-level names that resolvers do not look up in DNS: RFC 6761, 6762 and 7686.
 const PRIVATE: [&str; 4] = ["local", "localhost", "invalid", "onion"];
 
-/// Checks `spec.publicDomain` beyond its characters.
+/// Checks `spec.publicDomain`, except for its characters, which a CEL rule of the CRD checks.
 pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
     let Some(domain) = &spec.public_domain else { return Vec::new() };
-    // A CEL rule already reports invalid characters.
+    // The CEL rule reports invalid characters.
     if !domain.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter)) {
         return Vec::new();
     }
@@ -47,7 +47,7 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
 /// Whether the last label is a number, so that browsers treat the name as an IPv4 address (the URL standard, "ends in a
 /// number").
 ///
-/// A real address is excluded: it is reported as not being a domain at all.
+/// Returns false for a complete IPv4 address: a CEL rule of the CRD refuses it.
 fn ends_in_number(labels: &[&str]) -> bool {
     let is_number = |end: &&str| !end.is_empty() && end.chars().all(|letter| letter.is_ascii_digit());
     labels.last().is_some_and(is_number) && labels.join(".").parse::<std::net::Ipv4Addr>().is_err()

@@ -11,12 +11,12 @@ use osdpl_core::finding::Finding;
 use osdpl_values::{Values, get};
 
 const FIELD: &str = "spec.openstackRelease";
-/// The number of image tags that one warning names.
+/// The maximum number of image tags that one warning names.
 const NAMED: usize = 5;
 
 /// Checks a spec whose OpenStack release differs from the deployed one.
 ///
-/// Database migrations only go forward, and ordered upgrades are not implemented yet.
+/// Every move is refused: databases can't be downgraded, and osdpl does not implement ordered upgrades yet.
 pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {
     let target = &spec.openstack_release;
     let Some(release) = catalog.openstack.get(target).filter(|_| deployed != target) else { return Vec::new() };
@@ -42,7 +42,9 @@ pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec,
     found
 }
 
-/// Warns about images pinned in the objects of `valuesFrom`, if their content is known.
+/// Warns about images that the objects of `valuesFrom` pin while the OpenStack release moves.
+///
+/// Objects whose content is not known are not checked.
 pub(crate) fn pinned_in_values_from(
     deployed: &str,
     spec: &OpenStackDeploymentSpec,
@@ -77,7 +79,8 @@ fn pinned_warning(field: String, which: &str, (deployed, target): (&str, &str)) 
     Finding::warning("image-pinned", field, message)
 }
 
-/// Returns the tags whose image names do not contain the target release.
+/// Returns the keys of `images.tags` whose images do not contain the target release in their name, joined for a
+/// message.
 fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     let tags = get(values, &["images", "tags"].into_iter().collect())?.as_object()?;
     let is_outdated = |image: &Value| image.as_str().is_some_and(|image| !image.contains(target));
@@ -91,7 +94,7 @@ fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     }
 }
 
-/// Returns the fields of the spec that pin images of other releases, with the tags.
+/// Returns the fields of the spec that pin images of other OpenStack releases, with the keys of these images.
 fn pinned(spec: &OpenStackDeploymentSpec) -> impl Iterator<Item = (String, String)> {
     let common = [
         ("spec.common", &spec.common.all.values),

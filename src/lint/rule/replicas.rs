@@ -10,9 +10,9 @@ use osdpl_values::{Path, Values, get, leaves};
 
 /// An invalid number of pods.
 pub(super) struct Count {
-    /// The prefix of the message, if the field is not specific enough.
+    /// The prefix of the message: the path and the release, or empty if the field of the finding names the path.
     prefix: String,
-    /// The finding.
+    /// The finding about the invalid number.
     pub finding: Finding,
 }
 
@@ -51,7 +51,10 @@ fn invalid_counts(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Coun
     leaves(counts).into_iter().filter_map(invalid_count).collect()
 }
 
-/// A null removes the chart's default, and a text is rendered as it is.
+/// Whether a value is a valid number of pods.
+///
+/// Null is valid, because it removes the chart's default. A text is valid if it is a number, because charts render it
+/// as it is.
 fn is_count(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -8,7 +8,7 @@ use osdpl_core::desired::{self, is_reported_per_release, list_node_layers};
 use osdpl_core::finding::Finding;
 use osdpl_values::{Layer, Path};
 
-/// Returns all unknown keys, including those in `unset`.
+/// Returns a finding for each unknown key in values and in `unset`.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut reported = BTreeSet::new();
@@ -19,7 +19,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
         let of_nodes = of_nodes.iter().map(|(_, layer)| (Location::of_field(layer.origin.to_string()), layer));
         let own = layers.iter().filter_map(|layer| Some((cloud.layer_location(&layer.origin)?, layer)));
         for (location, layer) in own.chain(of_nodes) {
-            // One finding covers all charts that get the value.
+            // A key common to several charts is reported once.
             let is_reported =
                 |path: &Path| !is_reported_per_release(layer) && reported.contains(&field(&location, layer, path));
             for (path, finding) in desired::find_unknown_keys(layer, chart, cloud.catalog, is_reported) {
@@ -35,8 +35,10 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found
 }
 
-/// Returns the finding for an unknown key: at the user's own field, or at the one that includes the addition to the
-/// catalogue.
+/// Returns the finding for an unknown key.
+///
+/// Its field is that of the user's value. For a value of an addition to the catalogue, it is the field of the spec that
+/// selects the addition.
 fn unknown_key(location: &Location, layer: &Layer, path: &Path, finding: Finding) -> Finding {
     if let Some(addition) = location.addition() {
         return Finding::warning("unknown-key", location.field.clone(), format!("{addition}: {}", finding.message));
@@ -44,7 +46,7 @@ fn unknown_key(location: &Location, layer: &Layer, path: &Path, finding: Finding
     Finding { rule: "unknown-key", ..finding.at_field(field(location, layer, path)) }
 }
 
-/// Returns the field of a key: in `values`, or in `unset`.
+/// Returns the field of a key: the entry of `unset` that removes the key, or the key in `values`.
 fn field(location: &Location, layer: &Layer, path: &Path) -> String {
     let unset = layer.unset.iter().find(|(_, unset)| unset == path);
     unset.map_or_else(|| location.child(path), |(index, _)| location.unset_entry(*index, path)).field
@@ -72,6 +74,6 @@ mod tests {
         let found =
             desired.findings.iter().filter(|finding| finding.location.field.starts_with("spec.common.values.nothing"));
         assert_eq!(found.count(), 20, "{:?}", desired.findings);
-        assert_eq!(SEARCHES.get() - before, 20, "one per finding");
+        assert_eq!(SEARCHES.get() - before, 20, "one search for similar names per finding");
     }
 }

@@ -11,7 +11,7 @@ use osdpl_core::finding::Finding;
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, get};
 
-/// Returns the violated rules of a cloud.
+/// Returns the findings about values that violate a rule, and about even numbers of servers.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let rules = &cloud.catalog.cross_checks.rules;
     let scope = scope(cloud, rules.iter().flat_map(|rule| &rule.releases).map(String::as_str));
@@ -29,7 +29,7 @@ pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a
     cloud.selection.scope.nested(variables)
 }
 
-/// Reports servers of a release that decide by majority and have an even number.
+/// Reports an even number of servers of a release, if these servers decide by majority.
 fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
     let Some((_, entry)) = cloud.catalog.release(release) else { return Vec::new() };
     let of_chart = cloud.catalog.cross_checks.separate_servers.iter().filter(|servers| servers.chart == entry.chart);
@@ -42,7 +42,7 @@ fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
 }
 
 fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Finding> {
-    // If a value is unset, the chart's default holds, which is not known here.
+    // A condition that reads an unset value can't be evaluated, because the chart's default is not known here.
     if !rule.when.evaluate_condition(scope).unwrap_or_default() {
         return None;
     }

@@ -8,13 +8,15 @@ use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{find_excluded_presets, has_unknown_names};
 use osdpl_core::finding::{CATALOGUE, Finding};
 
-/// The number of warnings in a response; the API server truncates all of them at 4096 characters in total.
+/// The maximum number of warnings in a response. The API server cuts off warnings after 4096 characters in total.
 const MAX_WARNINGS: usize = 8;
 
-/// The rule about values: additions to the catalogue may set them, even if the spec does not name the addition.
+/// The name of the rule about values. An addition to the catalogue may correct them, even if the spec does not name it.
 const VALUES: &str = "values";
 
-/// The spec of a review; `None` if the review is allowed without validation, or if the spec can't be parsed.
+/// Returns the spec in an `AdmissionReview`.
+///
+/// Returns `None` if the review is allowed without validation, or if the spec can't be parsed.
 pub fn spec_to_check(review: &Value) -> Option<OpenStackDeploymentSpec> {
     let request = &review["request"];
     is_validated(request).then(|| serde_json::from_value(request["object"]["spec"].clone()).ok()).flatten()
@@ -25,7 +27,9 @@ fn is_validated(request: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_null() && (old.is_null() || object["spec"] != old["spec"])
 }
 
-/// Returns the fields of presets that exclude others, which no addition to the catalogue can resolve.
+/// Returns the fields of presets that can't be combined with an earlier preset of the spec.
+///
+/// No addition to the catalogue can resolve that.
 fn excluded_presets(presets: &Value, catalog: &Catalog) -> Vec<String> {
     let presets: Vec<String> = serde_json::from_value(presets.clone()).unwrap_or_default();
     let later = find_excluded_presets(&presets, catalog).into_iter().map(|(later, ..)| later);
@@ -38,9 +42,9 @@ impl ReviewInput<'_> {
     /// The API server has already checked the schema and the CEL rules. An object that is being deleted, or whose spec
     /// does not change, is allowed: new rules of an operator must not lock existing clouds.
     ///
-    /// If the catalogue may be incomplete (not `is_complete`), existing clouds are not refused for unknown names, for
-    /// consequences of those, or for values of the catalogue. Such errors become the first warnings. If the catalogue
-    /// contains all names of the spec, its errors stay errors: no addition can resolve them.
+    /// If the catalogue may lack additions (not `is_complete`), an error about an existing cloud becomes a warning if a
+    /// missing addition may be its cause. That may be so for every error about values. It may be so for errors of the
+    /// catalogue only if the spec contains a name that the catalogue lacks. These warnings come first.
     pub fn admission(&self, review: &Value, is_complete: bool) -> Value {
         let request = &review["request"];
         let found = self.findings(request);

@@ -13,16 +13,16 @@ use osdpl_core::finding::Finding;
 use osdpl_values::normalize_numbers;
 use osdpl_values::yaml::redact_literals;
 
-/// The fields of a spec that select releases: without them nothing is known about the other fields.
+/// The fields of a spec that select releases. If one of them can't be parsed, the other fields can't be checked.
 const SELECTING: [&str; 4] = [RELEASE, "presets", "features", "services"];
-/// The fields of a spec that findings about other fields do not depend on.
+/// The fields of a spec that no finding about another field depends on.
 const INDEPENDENT: [&str; 7] = ["approval", "charts", "deletionPolicy", "drift", "images", "nodes", "paused"];
-/// The field without which no other field can be parsed.
+/// The required field of a spec, without which no other field can be parsed.
 const RELEASE: &str = "openstackRelease";
 
 /// The fields of a spec that can be parsed.
 pub(super) struct ValidFields {
-    /// The spec without the other fields.
+    /// The spec without the fields that can't be parsed.
     pub(super) spec: OpenStackDeploymentSpec,
     /// Whether no finding about these fields depends on a field that can't be parsed.
     pub(super) is_complete: bool,
@@ -67,14 +67,15 @@ impl Schemas {
         }
         let mut object = object.clone();
         let nulls = nulls::remove_nulls(schema, &mut object);
-        // The operator writes `status`.
+        // Of a resource only `spec` is checked: the user writes it, and the operator writes `status`.
         let mut violations = schema::check(&schema["properties"]["spec"], &object["spec"], "spec");
         violations.retain(|violation| !found.iter().any(|known| fields::is_explained_by(violation, known)));
         found.extend(violations.into_iter().map(|violation| self.with_releases(violation)));
         let is_reported = |found: &[Finding], field: &str| found.iter().any(|known| known.field() == field);
         let nulls: Vec<Finding> = nulls.into_iter().filter(|null| !is_reported(&found, null.field())).collect();
         found.extend(nulls);
-        // A rule that can't be evaluated, or fails for a field that violates the schema, only follows from that.
+        // Drops errors of CEL rules that only follow from a violation of the schema: rules that can't be evaluated, and
+        // rules about a field that a finding reports already.
         let violates_schema = found.iter().any(|finding| finding.rule == "schema");
         let errors = Validator::new().validate(schema, &object, None).err().into_iter().flatten();
         let failed = errors.filter(|error| error.kind == ErrorKind::ValidationFailure || !violates_schema);
@@ -107,7 +108,7 @@ impl Schemas {
         Some(ValidFields { spec: parse_spec(spec.into()).ok()?, is_complete })
     }
 
-    /// Adds the available OpenStack releases to a finding about a missing release, or about a number that is none.
+    /// Adds the available OpenStack releases to a finding about a missing or unknown `spec.openstackRelease`.
     fn with_releases(&self, finding: Finding) -> Finding {
         if finding.field() != "spec.openstackRelease" {
             return finding;
@@ -162,8 +163,9 @@ pub(super) fn check_types(kind: Kind, object: &Value) -> Option<Finding> {
     })
 }
 
-/// Returns the spec of an object as the API server stores it: it accepts 60.0 as an integer (kube-openapi's
-/// `IsFloat64AJSONInteger`). Returns an empty map for a spec that is not a map.
+/// Returns the spec of an object with whole numbers such as 60.0 as integers; empty if the spec is not a map.
+///
+/// The API server accepts 60.0 where the schema has an integer (kube-openapi's `IsFloat64AJSONInteger`).
 fn normalized_spec(object: &Value) -> Map<String, Value> {
     let mut spec = object["spec"].as_object().cloned().unwrap_or_default();
     normalize_numbers(&mut spec);

@@ -30,7 +30,7 @@ fn unknown(field: String, hint: &str) -> Finding {
     Finding::error("field", field, format!("there is no such field{hint}")).with_remedy("correct it, or remove it")
 }
 
-/// Walks the value as far as the schema describes it.
+/// Adds a finding for each unknown field in a value, as far as the schema lists the fields.
 fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Finding>) {
     let keeps_unknown = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
@@ -61,7 +61,9 @@ const REFERENCES: [(&str, &str); 4] = [
     ("configMapRef", "ConfigMap"),
 ];
 
-/// Returns the hint for a reference in the form of a container's where the schema has osdpl's own form of reference.
+/// Returns the hint for a reference in the form that containers use, `secretKeyRef: {name: …}`.
+///
+/// osdpl's references have no such key: `name` is a field of the reference itself.
 fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> Option<String> {
     let (_, kind) = REFERENCES.iter().find(|(name, _)| *name == key).filter(|_| properties.contains_key("name"))?;
     let own = |field: &str| value[field].as_str().map(|text| format!("{field}: {text}"));
@@ -71,7 +73,9 @@ fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> 
     Some(format!(", did you mean {{{fields}}} without {key}?"))
 }
 
-/// Whether a field is only missing because a reference has the form of a container's, which is already reported.
+/// Whether a required field is missing only because the reference has the form that containers use.
+///
+/// `reported` is a finding about that form, which is enough.
 pub(super) fn is_explained_by(missing: &Finding, reported: &Finding) -> bool {
     let (field, reference) = (keys_of_field(missing.field()), keys_of_field(reported.field()));
     let (Some((field, above)), Some((reference, sibling))) = (field.split_last(), reference.split_last()) else {

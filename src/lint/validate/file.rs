@@ -12,13 +12,13 @@ const MARKER: &str = "---";
 
 /// One document of a file.
 pub struct Document {
-    /// The file's name as given.
+    /// The name of the file in messages.
     pub file: String,
     /// The number of lines of the file before the document.
     pub before: u64,
     /// Whether the text looks like an osdpl resource.
     pub is_ours: bool,
-    /// Whether the file itself is an argument, and not its folder.
+    /// Whether the user named the file itself as an argument, and not a folder that contains it.
     pub is_named: bool,
     /// The text of the document.
     pub text: String,
@@ -36,7 +36,7 @@ pub enum Content {
 
 /// A document that could be parsed.
 pub struct ParsedDocument {
-    /// The value.
+    /// The document as a JSON value.
     pub value: Value,
     located: LocatedNode,
 }
@@ -60,7 +60,7 @@ pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     let mut offset = 0;
     let mut before = 0;
     for (number, line) in (0_u64..).zip(text.split_inclusive('\n')) {
-        // A marker starts at the beginning of a line and is followed only by a comment.
+        // A marker is at the beginning of a line. Text after it must be a comment.
         let is_marker =
             line.strip_prefix(MARKER).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
         if is_marker {

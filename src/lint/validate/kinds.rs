@@ -8,12 +8,12 @@ use serde_json::Value;
 use osdpl_core::catalog::did_you_mean;
 use osdpl_core::finding::Finding;
 
-/// All kinds.
+/// All kinds of osdpl resources.
 const KINDS: [Kind; 2] = [Kind::OpenStackDeployment, Kind::NodeMaintenance];
 /// The API version of all kinds.
 pub(super) const VERSION: &str = "osdpl.dev/v1alpha1";
 
-/// The kinds of resource that are validated.
+/// The kind of an osdpl resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A cloud.
@@ -48,7 +48,10 @@ pub fn is_deployment(object: &Value) -> bool {
     may_be_ours || Kind::of(object) == Some(Kind::OpenStackDeployment)
 }
 
-/// Returns the objects of a document with the field of each; a list as printed by kubectl is expanded.
+/// Returns the objects of a document, each with its field in the document.
+///
+/// A list, as kubectl prints it, has several objects, with fields such as `items[0]`. Any other document is itself the
+/// object, with an empty field.
 pub fn objects(value: &Value) -> Vec<(String, &Value)> {
     let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match value["items"].as_array() {
@@ -82,7 +85,7 @@ pub fn likely_mistake(object: &Value) -> Option<Finding> {
     }
 }
 
-/// Whether an object is a Secret or a `ConfigMap`, which resources may reference.
+/// Whether an object is a Secret or a `ConfigMap`, which osdpl resources may reference.
 pub(super) fn is_source(object: &Value) -> bool {
     object["apiVersion"] == "v1" && ["Secret", "ConfigMap"].map(Value::from).contains(&object["kind"])
 }

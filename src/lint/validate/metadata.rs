@@ -27,7 +27,7 @@ const FIELDS: [&str; 15] = [
     "uid",
 ];
 
-/// Returns the unknown fields of an object's metadata, each with a hint.
+/// Returns the unknown fields of an object's metadata, each with a hint about a similar known field.
 pub(super) fn unknown(object: &Value) -> impl Iterator<Item = (String, String)> {
     let keys = object["metadata"].as_object().into_iter().flat_map(|metadata| metadata.keys());
     let unknown_keys = keys.filter(|key| !FIELDS.contains(&key.as_str()));

@@ -1,4 +1,4 @@
-//! Reports nulls without a meaning, most often keys whose contents were commented out.
+//! Reports keys with a null that the API server drops or refuses. Most often the content of the key was commented out.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use osdpl_core::finding::Finding;
 
 /// Removes every null that the API server drops or refuses, and reports each.
 ///
-/// Nulls in free-form values are kept, because helm reads them as "remove the chart's default". Nulls in lists are kept
-/// for the schema check.
+/// Nulls in free-form values stay, because helm reads them as "remove the chart's default". Nulls in lists stay,
+/// because the schema check reports them.
 pub(super) fn remove_nulls(schema: &Value, object: &mut Value) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(spec) = object.get_mut("spec") {

@@ -8,7 +8,7 @@ use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::{CATALOGUE, Finding, SourceLine};
 
 impl Report {
-    /// Adds the problems of refused additions, each at its key, or at its line in a block of text.
+    /// Adds a finding for each problem of the refused additions, at the line of the file that causes the problem.
     pub fn add_refused(&mut self, documents: &[Document], refused: &[RejectedAddition]) {
         for RejectedAddition { source, message } in refused {
             let location = documents.iter().find_map(|document| Some((document, find_field(document, source)?)));
@@ -27,7 +27,7 @@ impl Report {
     }
 }
 
-/// Returns the field of a `ConfigMap` in a document, by its source (`ConfigMap openstack/edge`).
+/// Returns the field of a ConfigMap in a document; `source` names the ConfigMap, as in `ConfigMap openstack/edge`.
 fn find_field(document: &Document, source: &str) -> Option<String> {
     let Content::Object(parsed) = &document.content else { return None };
     let (namespace, name) = source.strip_prefix("ConfigMap ")?.split_once('/')?;
@@ -40,7 +40,7 @@ fn find_field(document: &Document, source: &str) -> Option<String> {
     kinds::objects(&parsed.value).into_iter().find_map(|(field, object)| is_match(object).then_some(field))
 }
 
-/// Splits a message into one line per problem and joins continuation lines.
+/// Splits the message about an addition into its problems. A problem may have several lines, which are joined.
 fn problems(message: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in message.lines() {
@@ -52,14 +52,19 @@ fn problems(message: &str) -> Vec<String> {
     found
 }
 
-/// Returns the key of a problem, and the line in it: `key "presets.edge.yaml":3:5: …`.
+/// Returns the key of the ConfigMap that a problem begins with, and the line in the text of that key.
+///
+/// A problem looks like `key "presets.edge.yaml":3:5: …`.
 fn key(problem: &str) -> Option<(String, Option<u64>)> {
     let (key, rest) = problem.strip_prefix("key \"")?.split_once('"')?;
     let line = rest.strip_prefix(':').and_then(|rest| rest.split(':').next()?.parse().ok());
     Some((key.to_owned(), line))
 }
 
-/// Returns the line of a field, or of a line in its block of text.
+/// Returns the line of the file that contains a field of the object at `parent`.
+///
+/// With `line_in_text`, and if the value of the field is a block of text, returns the line of the file for that line of
+/// the text.
 fn line(document: &Document, parent: &str, field: &str, line_in_text: Option<u64>) -> u64 {
     let Content::Object(parsed) = &document.content else { return document.before + 1 };
     let dot = if parent.is_empty() || field.is_empty() { "" } else { "." };

@@ -17,7 +17,9 @@ use osdpl_core::finding::{Finding, SourceLine};
 use osdpl_core::observed::ClusterInfo;
 use osdpl_values::yaml;
 
-/// The report, printed as it is by `-o json`; fields are only ever added.
+/// The report of `osdpl validate`.
+///
+/// `-o json` prints it as it is, for programs of users: fields may be added, but never renamed or removed.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
@@ -25,7 +27,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// The objects that were not validated, each with the reason.
     pub notes: Vec<String>,
-    /// The totals.
+    /// The numbers of validated resources, errors and warnings.
     pub summary: Summary,
 }
 
@@ -106,16 +108,16 @@ fn yaml_finding(document: &Document, error: &yaml::Error) -> Finding {
 pub struct Argument<'a> {
     /// The argument: a file, a folder, `stdin` for standard input.
     pub name: String,
-    /// The documents found in it.
+    /// The documents in the file or in the files of the folder.
     pub documents: &'a [Document],
-    /// Whether it is a folder.
+    /// Whether the argument is a folder.
     pub is_folder: bool,
     /// The files that can't be read, each with the reason and the remedy.
     pub unread: &'a [(String, String)],
 }
 
 impl Report {
-    /// Adds findings about an argument without osdpl resources, and about its unreadable files.
+    /// Adds a finding if an argument contains no osdpl resource, and one for each of its unreadable files.
     ///
     /// A file may contain only Secrets and `ConfigMap`s if another file contains a resource, which can reference them.
     pub fn check_argument(&mut self, argument: &Argument<'_>) {
@@ -156,7 +158,7 @@ fn describe_missing(argument: &Argument<'_>, values: &[&Value]) -> String {
         (true, true) => "there is no .yaml, .yml or .json file with content".to_owned(),
         _ => describe_kinds(values),
     };
-    // Secrets and ConfigMaps need the cloud that references them.
+    // Secrets and ConfigMaps are only validated together with a cloud that references them.
     let are_sources = !values.is_empty() && values.iter().all(|value| kinds::is_source(value));
     let resource = if are_sources { "the resource in addition to this one" } else { "your resource" };
     format!(
@@ -165,7 +167,7 @@ fn describe_missing(argument: &Argument<'_>, values: &[&Value]) -> String {
     )
 }
 
-/// Describes the objects that are there instead of osdpl resources.
+/// Describes the kinds of the objects that a file contains instead of osdpl resources.
 pub fn describe_kinds(values: &[&Value]) -> String {
     let mut kinds: Vec<String> = Vec::new();
     for kind in values.iter().map(|value| describe_kind(value)) {
@@ -190,7 +192,7 @@ fn finding_without_line(file: &str, message: String) -> Finding {
     Finding::error("resource", "", message).at_line(line)
 }
 
-/// The location of an object.
+/// The location of an object in a file.
 struct Location<'a> {
     document: &'a Document,
     parsed: &'a ParsedDocument,
@@ -204,7 +206,7 @@ impl Location<'_> {
         self.parsed.line(&format!("{}{dot}{field}", self.field)) + self.document.before
     }
 
-    /// Describes where the object begins.
+    /// Returns the file and the line where the object begins, such as `cloud.yaml:3`.
     fn describe(&self) -> String {
         let line = if self.field.is_empty() { self.document.before + 1 } else { self.line("") };
         format!("{}:{line}", self.document.file)
@@ -228,7 +230,7 @@ impl Location<'_> {
     }
 
     fn validate(&self, object: &Value, names: &BTreeSet<String>, input: &ReviewInput<'_>, report: &mut Report) {
-        // An `OpenStackDeployment` without a version is validated, too; the missing version is reported as well.
+        // An `OpenStackDeployment` without an `apiVersion` is validated, too. The missing field is one of its findings.
         let assumed = || kinds::is_deployment(object).then_some(Kind::OpenStackDeployment);
         let Some(kind) = Kind::of(object).or_else(assumed) else {
             self.check_other(object, names, report);
@@ -251,7 +253,7 @@ impl Location<'_> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let found: Vec<Finding> =
             kinds::likely_mistake(object).into_iter().chain(metadata::check_addition(object)).collect();
-        // Objects that a resource references were checked with it.
+        // An object that an osdpl resource references is checked together with the resource.
         let is_used =
             kinds::is_source(object) && (names.contains(name) || !object["metadata"]["labels"][LABEL].is_null());
         if found.is_empty() && !is_used {

@@ -23,15 +23,16 @@ pub struct ReviewInput<'a> {
     pub manifests: &'a [Value],
     /// The cluster, as far as it is known.
     pub cluster_info: &'a ClusterInfo,
-    /// The current time; without it expiry is not checked.
+    /// The current time; without it the expiry of certificates is not checked.
     pub now: Option<Timestamp>,
 }
 
 impl ReviewInput<'_> {
     /// Validates one object offline, only from its content and the manifests.
     ///
-    /// Returns the evaluation as well, if it is a cloud whose spec could be parsed. Fields that others do not depend on
-    /// need not be valid. If another field is invalid, only names in the spec are checked.
+    /// For a cloud whose spec can be parsed, returns the evaluation, too. An invalid field prevents the evaluation,
+    /// unless no finding about other fields depends on it. Without the evaluation, only the names in the spec are
+    /// checked.
     pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
         let mut found = self.schemas.check(kind, object);
         if found.is_empty() {
@@ -49,7 +50,7 @@ impl ReviewInput<'_> {
             (None, None) => Vec::new(),
         };
         for finding in findings {
-            // The catalogue's message is more helpful than a schema's.
+            // Of two errors about a field, the catalogue's has a more helpful message than that of the schema.
             let is_better = finding.level == Level::Error;
             found.retain(|known| {
                 known.field() != finding.field() || !is_better || !(known.rule == "schema" || is_release(known))
@@ -97,7 +98,9 @@ impl ReviewInput<'_> {
     }
 }
 
-/// Whether this is the rule about the format of release names: the catalogue's finding lists the available releases.
+/// Whether a finding is that of the CEL rule about the format of `spec.openstackRelease`.
+///
+/// The catalogue's finding about the field is better, because it lists the available releases.
 fn is_release(finding: &Finding) -> bool {
     finding.rule == "cel" && finding.field() == "spec.openstackRelease"
 }

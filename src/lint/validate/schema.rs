@@ -9,7 +9,7 @@ use osdpl_core::catalog::schema::{
 use osdpl_core::desired::redact_url_logins;
 use osdpl_core::finding::Finding;
 
-/// Returns all violations of `schema` in `value` at `field`. Unknown fields have their own rule.
+/// Returns all violations of `schema` in `value` at `field`, except for unknown fields, which the rule `field` reports.
 pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> {
     let found = validate(schema, value, field, Nulls::Dropped);
     let has_wrong_format = |field: &str| {
@@ -19,13 +19,13 @@ pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> 
     };
     let is_reported = |violation: &&SchemaViolation<'_>| match violation.problem {
         ViolationKind::Unknown(..) => false,
-        // The length of a text of the wrong format is not reported.
+        // If a text has the wrong format, its length is not reported as well.
         ViolationKind::Longer(_) | ViolationKind::Shorter(_) => !has_wrong_format(&violation.field),
         _ => true,
     };
     let found = found.iter().filter(is_reported);
     let findings = found.map(|violation| {
-        // A URL may contain a password.
+        // The message may contain the value, and the value may be a URL with a password.
         let message =
             redact_url_logins(&violation_message(violation, field_description(schema, &violation.explained, field)));
         Finding::error("schema", violation.field.clone(), message)

@@ -1,4 +1,4 @@
-//! Executes one action.
+//! Executes the actions of a maintenance.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use osdpl_core::openstack::{self, Api, nova};
 use super::MaintenanceController;
 use crate::decide::Action;
 
-/// The error of an action.
+/// Why an action of a maintenance failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExecuteError {
     #[error(transparent)]
@@ -38,7 +38,8 @@ impl MaintenanceController {
             Action::Migrate(ids) => {
                 for id in ids {
                     match self.call_nova(setting, &nova::live_migrate(id)).await {
-                        // Other errors are retried: nova may just be starting.
+                        // With these codes nova refuses this instance. Other errors fail the action, which is tried
+                        // again: nova may just be starting.
                         Err(openstack::Error::Refused { status, message, code: 400 | 403 | 404 | 409, .. }) => {
                             refused_migrations.insert(id.clone(), message.unwrap_or(status));
                         }
@@ -70,12 +71,13 @@ impl MaintenanceController {
         self.openstack.call(access, call).await
     }
 
-    /// Cordons a node for the maintenance `by`, or uncordons it.
+    /// Cordons a node for the maintenance `by`; uncordons it if `by` is `None`.
     async fn cordon(&self, node: &str, by: Option<&str>) -> Result<(), Error> {
         let Some(node) = self.cluster.get_node(node).await? else { return Ok(()) };
         let marked = node.annotations().contains_key(NODE_MAINTENANCE);
         let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
-        // Someone else cordoned it in the meantime and remains responsible.
+        // Someone else has cordoned the node since the decision. The maintenance does not mark the node, so that it
+        // never uncordons it.
         if by.is_some() && cordoned && !marked {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Observes the state of a maintenance.
+//! Reads what a maintenance is decided from: the node, its pods, their budgets, nova and neutron.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::decide::{Compute, Host, ObservedNode, ObservedState, OtherMaintenance
 /// Upstream's label on all pods of a release.
 const RELEASE_GROUP: &str = "release_group";
 
-/// Reads the relevant properties of a node.
+/// Returns what a maintenance needs to know about a node.
 pub(super) fn read_node(node: &Node, setting: Option<&CloudSettings>) -> ObservedNode {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
@@ -59,7 +59,9 @@ fn is_evicted(pod: &Pod) -> bool {
 }
 
 impl MaintenanceController {
-    /// Reads everything except for the node itself. `snapshot` is without observed state.
+    /// Adds everything that the decision needs to `observed`, which contains only the node before.
+    ///
+    /// `snapshot` has an empty observed state; `observed` replaces it.
     pub(super) async fn observe(
         &self,
         maintenance: &NodeMaintenance,
@@ -87,7 +89,7 @@ impl MaintenanceController {
             let away = observed.others.iter().filter(|other| other.started).map(|other| other.node.clone()).collect();
             observed.eviction_obstacles = self.eviction_obstacles(node, &away, &pods, setting).await?;
         }
-        // Nova is only queried if the maintenance may start according to the state observed so far.
+        // Nova is not queried for a maintenance that must wait for its window, another maintenance or a budget anyway.
         let may_start = snapshot.is_returning() || Snapshot { observed, ..*snapshot }.may_start();
         if may_start && snapshot.needs_nova() {
             observed.compute = self.compute(snapshot, observed.node.as_ref(), &pods, setting).await;
@@ -95,7 +97,7 @@ impl MaintenanceController {
         Ok(())
     }
 
-    /// Reads the compute service of the node. Errors count only if the node is a compute node.
+    /// Reads the compute service of the node. An error of nova matters only if the node is a compute node.
     async fn compute(
         &self,
         snapshot: &Snapshot<'_>,
@@ -116,7 +118,7 @@ impl MaintenanceController {
         }
     }
 
-    /// Whether instances may run on the node, according to the cluster.
+    /// Whether instances may run on the node: it has a pod of nova-compute, or labels that such pods select.
     fn may_host_instances(&self, node: Option<&ObservedNode>, pods: &[Pod], setting: &CloudSettings) -> bool {
         let Some(hosts) = &setting.hosts else { return false };
         if pods.iter().any(|pod| component(pod).as_ref() == Some(hosts)) {
@@ -129,7 +131,7 @@ impl MaintenanceController {
         self.operator.node_selectors(hosts).iter().any(selects)
     }
 
-    /// Queries nova and neutron about the node, as far as the step requires it.
+    /// Queries nova and neutron about the node, as far as the drain or the return of the node needs it.
     async fn query_host(
         &self,
         access: &Access,
@@ -139,20 +141,22 @@ impl MaintenanceController {
         let services = self.openstack.call(access, &nova::services()).await?.services;
         let own = services.iter().find(|service| snapshot.status.compute.as_ref() == Some(&service.id));
         let Some(service) = own.or_else(|| nova::find_service(&services, &snapshot.spec.node)).cloned() else {
-            // If the node is returned, an unlisted service is not disabled either.
+            // If the node is being returned and nova lists no service for it, there is none to enable.
             return Ok(Compute::unlisted(&snapshot.spec.node, &services, is_compute && !snapshot.is_returning()));
         };
         let mut host =
             Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
-        // The agents that are alive are stored before the service is disabled, and awaited when the node is returned.
+        // Before the service is disabled, the status stores which agents are alive. The return of the node waits for
+        // these agents.
         if access.network.is_some() && (snapshot.is_returning() || host.service.is_enabled()) {
             host.agents = self.openstack.call(access, &neutron::agents(&name)).await?.agents;
         }
         if !snapshot.is_returning() {
             host.servers = self.openstack.servers(access, &name).await?;
             if host.servers.is_empty() {
-                // The second check finds an instance that arrives in between, see `ObservedState::confirmation_delay`.
+                // If an instance arrives after this query, the second query of the empty host finds it, see
+                // `ObservedState::confirmation_delay`.
                 host.incoming = self.incoming(access, &name).await?;
             }
             host.migrations = self.openstack.call(access, &nova::migrations(&name)).await?.migrations;
@@ -160,8 +164,9 @@ impl MaintenanceController {
         Ok(Compute::Known(Box::new(host)))
     }
 
-    /// Returns the instances that are migrating to a host. Skips records that a crashed nova-compute left behind: their
-    /// instances have no task.
+    /// Returns the instances that are migrating to a host.
+    ///
+    /// Skips records of migrations that a crashed nova-compute left behind: nova has no task for their instances.
     async fn incoming(&self, access: &Access, host: &str) -> Result<Vec<String>, openstack::Error> {
         let moves = self.openstack.call(access, &nova::moves(host)).await?.migrations;
         let to_here = |one: &&nova::Migration| one.is_running() && one.destination.as_deref() == Some(host);
@@ -192,7 +197,7 @@ impl MaintenanceController {
             let node = nodes.as_ref().and_then(|nodes| nodes.get(&other.spec.node));
             let is_waiting =
                 other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, snapshot.now);
-            // A deleted node, or one that lost its labels, still counts with the roles from the status.
+            // A node that was deleted or lost its labels still counts for its roles, which the status has stored.
             let known_roles = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| started);
             let current_roles = node.map(|node| setting.roles_of(&node.labels)).into_iter().flatten();
             OtherMaintenance {
@@ -206,7 +211,7 @@ impl MaintenanceController {
         all.iter().filter(|other| other.name_any() != own.name_any()).map(describe).collect()
     }
 
-    /// Returns why the pods must not be evicted, one line each.
+    /// Returns the reasons why the pods of the node must not be evicted, one line each.
     async fn eviction_obstacles(
         &self,
         node: &str,
@@ -244,7 +249,7 @@ impl MaintenanceController {
             let own = |pod: &&&Pod| pod.namespace() == budget.namespace() && selector.matches(pod.labels());
             let own: Vec<_> = pods.iter().filter(own).filter(|pod| phase(pod) != "Pending").collect();
             own.first()?;
-            // Like the eviction API: a budget that was just created or changed allows nothing until it is observed.
+            // The eviction API allows no eviction while the status of a budget is older than its spec.
             let status = budget.status.clone().unwrap_or_default();
             let counted = status.observed_generation >= budget.metadata.generation;
             Some(Budget {

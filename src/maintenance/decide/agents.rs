@@ -1,4 +1,4 @@
-//! Checks before a node is returned: whether the node and everything that runs instances is up.
+//! Checks before a node is returned: whether the node, its DaemonSet pods, nova-compute and the Neutron agents are up.
 
 use k8s_openapi::jiff::civil::DateTime;
 use k8s_openapi::jiff::tz::TimeZone;
@@ -8,7 +8,7 @@ use super::report::Progress;
 use super::{Action, Compute, Host, RequeueDelay, Snapshot, StepResult};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, MaintenanceStep, StepState};
 
-/// How long it waits before it reports that a person is needed.
+/// How long a maintenance waits for the node, its pods and agents before its status reports that a person is needed.
 const BLOCKED_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// Waits until the node, its pods and its agents are up.
@@ -19,16 +19,16 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
     };
     let changed = snapshot.was_started(MaintenanceStep::Cordon) || snapshot.may_have_disabled();
     if !changed {
-        return StepResult::Skipped("nothing was changed".into());
+        return StepResult::Skipped("this maintenance changed neither the node nor the compute service".into());
     }
     let host = match &snapshot.observed.compute {
         Compute::Unknown(why) if snapshot.may_have_disabled() => return wait_for_nova(snapshot, why),
         Compute::None | Compute::Unknown(_) => None,
-        // It is enabled, by us or by hand: nothing is left to wait for.
+        // The compute service is enabled, by us or by a person: nothing is left to wait for.
         Compute::Known(host) if host.service.is_enabled() && snapshot.may_have_disabled() => {
             return StepResult::Done(String::new());
         }
-        // A service that someone else disabled is not awaited.
+        // Someone else disabled the compute service. We do not enable it, so its reports do not matter.
         Compute::Known(host) if !snapshot.is_ours(host.service.disabled_reason.as_deref()) => None,
         Compute::Known(host) => Some(host),
     };
@@ -48,8 +48,10 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
     host.map_or_else(|| StepResult::Done(String::new()), |host| check_reports(snapshot, host, progress))
 }
 
-/// Waits until nova and neutron report the host as up, with a report that is newer than the start of this step: they
-/// detect a silent host only after a minute.
+/// Waits until nova and neutron report the host as up.
+///
+/// The reports must be newer than the start of this step, because nova and neutron notice only after a minute that a
+/// host is silent.
 fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
     let (node, service) = (&snapshot.spec.node, &host.service);
     let known = snapshot.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
@@ -99,7 +101,7 @@ fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'
     )
 }
 
-/// Waits. A long wait is reported as blocked.
+/// Returns the result of a step that waits; after [`BLOCKED_AFTER`] it states that a person is needed.
 fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
     let known = snapshot.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
     let waits = known.filter(|step| step.state == StepState::Waiting);
@@ -115,7 +117,7 @@ fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
 pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
     let gone = snapshot.setting.is_some_and(|setting| setting.absent);
     let out = format!(
-        "; the compute service is enabled once there is one again; otherwise remove the finalizer {MAINTENANCE_FINALIZER} from this NodeMaintenance"
+        "; osdpl enables the compute service once there is an OpenStackDeployment again; if there will be none, remove the finalizer {MAINTENANCE_FINALIZER} from this NodeMaintenance"
     );
     match wait_for(snapshot, format!("{why}{}", if gone { &out } else { "" })) {
         StepResult::Wait(message, requeue, long) => StepResult::Wait(message, requeue, long || gone),
@@ -123,7 +125,7 @@ pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
     }
 }
 
-/// Whether a timestamp of nova or neutron is later. Missing and invalid timestamps count as later.
+/// Whether a timestamp of nova or neutron is later than `since`. Missing and invalid timestamps count as later.
 fn is_later(reported: Option<&str>, since: Option<Timestamp>) -> bool {
     let at = reported.and_then(|reported| {
         let utc = || reported.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();

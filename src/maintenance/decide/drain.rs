@@ -1,4 +1,4 @@
-//! Prepares the node for draining.
+//! Prepares the node of a maintenance for draining.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -43,8 +43,10 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     decision
 }
 
-/// Returns until when a node that is ready to drain needs no check: nova was queried recently, or is unreachable, which
-/// reverts nothing.
+/// Returns until when a node that is ready to drain needs no new decision; `None` if it needs one now.
+///
+/// It needs none if nova was queried recently. It needs none while nova is unreachable either: the node stays ready to
+/// drain.
 fn settled_until(snapshot: &Snapshot<'_>) -> Option<Timestamp> {
     let is_unreachable = snapshot.is_settled() && matches!(snapshot.observed.compute, Compute::Unknown(_));
     snapshot
@@ -66,14 +68,15 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
     match &snapshot.observed.compute {
         Compute::None => StepResult::Skipped("the node is not a compute node".into()),
         Compute::Unknown(why) if leaves => {
-            StepResult::Skipped(format!("instances stay, and nova cannot be queried: {why}"))
+            StepResult::Skipped(format!("instances stay on the node, and nova cannot be queried: {why}"))
         }
         Compute::Unknown(why) => wait_for(why.clone()),
         Compute::Known(host) => {
             let reason = host.service.disabled_reason.as_deref();
             if host.service.is_enabled() {
                 progress.compute = Some(host.service.id.clone());
-                // If it is disabled a second time, the agents of the first time are kept.
+                // If someone has enabled the service again, it is disabled a second time. The agents that were alive
+                // the first time are kept.
                 if progress.agents.is_empty() {
                     let alive = host.agents.iter().filter(|agent| agent.alive && agent.enabled);
                     progress.agents = alive.map(|agent| agent.kind.clone()).collect();
@@ -88,12 +91,15 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
                 progress.compute = Some(host.service.id.clone());
                 return StepResult::Done(String::new());
             }
-            StepResult::Skipped(format!("someone else has disabled it: {}", reason.unwrap_or("without a reason")))
+            StepResult::Skipped(format!(
+                "someone else has disabled the compute service: {}",
+                reason.unwrap_or("without a reason")
+            ))
         }
     }
 }
 
-/// Counts the instances. The total contains all instances that were there at the start.
+/// Counts the instances on the host. The total is the highest number since the maintenance began.
 fn count_instances(snapshot: &Snapshot<'_>) -> Option<InstancesStatus> {
     let Compute::Known(host) = &snapshot.observed.compute else { return snapshot.status.instances.clone() };
     let before = snapshot.status.instances.as_ref();
@@ -116,7 +122,7 @@ fn empty_host(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResul
         Compute::Unknown(why) if snapshot.spec.instances != Some(InstancePolicy::Leave) => {
             return wait_for(why.clone());
         }
-        Compute::Unknown(_) => return StepResult::Skipped("instances stay".into()),
+        Compute::Unknown(_) => return StepResult::Skipped("instances stay on the node".into()),
         Compute::Known(host) => host,
     };
     let left = host.servers.len();
@@ -138,10 +144,10 @@ fn empty_host(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResul
     }
 }
 
-/// Waits until a second check confirms that the host is empty.
+/// Waits until a second query of nova confirms that the host has no instances.
 ///
-/// Migrations that started before the compute service was disabled may still arrive, and a scheduled build has no host
-/// until the host claims it.
+/// An instance may still arrive whose migration began before the compute service was disabled. A new instance that the
+/// scheduler has placed there has no host in nova until nova-compute claims it.
 fn confirm_empty(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
     let Some(instances) = &mut progress.instances else { return StepResult::Done(String::new()) };
     if !host.incoming.is_empty() {
@@ -197,7 +203,8 @@ fn migrate(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) ->
     }
     let message = parts.join("; ");
     if steps.to_migrate.is_empty() {
-        // A hanging task is no progress: instances that cannot be migrated are reported as blocked despite it.
+        // Another task of an instance is no progress, because it may hang: the maintenance is blocked as soon as an
+        // instance cannot be migrated and none is moving.
         let (in_progress, blocked) = (moving > 0, moving == 0 && !steps.stuck.is_empty());
         return StepResult::Wait(message, if in_progress { RequeueDelay::Soon } else { RequeueDelay::Later }, blocked);
     }
@@ -211,7 +218,8 @@ fn format_count(count: usize, one: &str, several: &str) -> String {
 
 fn check_quorum(snapshot: &Snapshot<'_>) -> StepResult {
     match snapshot.observed.eviction_obstacles.first() {
-        // A node that was ready before may be partly drained. Then its own pods are the missing ones.
+        // If the node was ready to drain before, someone may have begun to drain it: the quorum may lack only the pods
+        // that were evicted from it.
         Some(obstacle) if !snapshot.was_ready() => wait_for(obstacle.clone()),
         _ => StepResult::Done(String::new()),
     }
@@ -221,7 +229,7 @@ fn cordon(snapshot: &Snapshot<'_>) -> StepResult {
     let Some(node) = &snapshot.observed.node else { return StepResult::Skipped(String::new()) };
     match (node.cordoned, node.cordoned_by.as_deref() == Some(snapshot.name)) {
         (true, true) => StepResult::Done(String::new()),
-        (true, false) => StepResult::Skipped("someone else has cordoned it".into()),
+        (true, false) => StepResult::Skipped("someone else has cordoned the node".into()),
         (false, _) => StepResult::Act(Action::Cordon, format!("{} is being cordoned", snapshot.spec.node)),
     }
 }

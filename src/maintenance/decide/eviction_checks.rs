@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// A `StatefulSet` with a quorum and a pod on the node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Members {
-    /// `namespace/name`.
+    /// The StatefulSet as `namespace/name`.
     pub set: String,
     /// The desired number of pods.
     pub replicas: i32,
@@ -16,22 +16,22 @@ pub(crate) struct Members {
 /// A `PodDisruptionBudget` that selects a pod on the node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Budget {
-    /// `namespace/name`.
+    /// The budget as `namespace/name`.
     pub name: String,
-    /// The number of evictions that it currently allows.
+    /// The number of evictions that the budget currently allows.
     pub allowed: i32,
-    /// The number of healthy pods.
+    /// The number of healthy pods that the budget selects.
     pub healthy: i32,
     /// The required number of healthy pods.
     pub wanted: i32,
-    /// Whether one of its pods on the node is ready. Other rules apply to unready pods.
+    /// Whether one of the budget's pods on the node is ready. Other rules apply to the eviction of unready pods.
     pub ready: bool,
     /// Whether unready pods may always be evicted (`unhealthyPodEvictionPolicy: AlwaysAllow`).
     pub always: bool,
 }
 
 impl Budget {
-    /// Whether an eviction on the node would be refused, like the eviction API does.
+    /// Whether the eviction API would refuse to evict one of the budget's pods on the node.
     ///
     /// With the default policy `IfHealthyBudget` an unready pod may be evicted if enough pods are healthy.
     fn refuses(&self) -> bool {
@@ -40,7 +40,9 @@ impl Budget {
     }
 }
 
-/// Why the pods must not be evicted, one line each. Pods on nodes in `away` do not count as available.
+/// Returns the reasons why the pods of a node must not be evicted, one line each.
+///
+/// Pods on the nodes in `away`, which are in maintenance too, do not count as available.
 pub(crate) fn eviction_obstacles(
     node: &str,
     away: &BTreeSet<String>,

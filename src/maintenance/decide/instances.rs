@@ -5,36 +5,38 @@ use osdpl_core::openstack::nova::{Migration, Server};
 
 use super::{Host, Snapshot};
 
-/// The default number of parallel migrations.
+/// The number of parallel migrations if `spec.parallelMigrations` is unset.
 const PARALLEL: u32 = 2;
 
-/// The maximum number of instances in the status that cannot be migrated.
+/// The maximum number of instances that the status lists as not migratable.
 const MAX_STUCK: usize = 20;
 
-/// The instances by their next step.
+/// The instances on a node, grouped by what the maintenance does with them next.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct InstanceSteps {
-    /// The instances to migrate now.
+    /// The UUIDs of the instances to migrate now.
     pub to_migrate: Vec<String>,
     /// The number of running migrations.
     pub moving: usize,
-    /// The instances with another task, one line each with nova's task name.
+    /// The instances in which nova executes another task, such as a reboot, one line each with the task.
     pub busy: Vec<String>,
-    /// The number of instances that wait for others.
+    /// The number of instances that wait until other migrations have ended.
     pub queued: usize,
-    /// The instances that need a person.
+    /// The instances that can't be migrated until a person acts.
     pub stuck: Vec<FailedInstance>,
 }
 
-/// Sorts the instances by their next step. Migrations with an id up to `after` are ignored.
+/// Groups the instances on a node by what the maintenance does with them next.
+///
+/// Failed migrations with an id up to `after` are ignored: they ended before this maintenance or before a retry.
 pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -> InstanceSteps {
     let mut steps = InstanceSteps::default();
     let mut ready = Vec::new();
     for server in &host.servers {
         let last = host.migrations.iter().filter(|one| one.server == server.id).max_by_key(|one| one.id);
         let task = server.task.as_deref();
-        // Nova sets the task before it responds. A running record without a task was left behind by a nova-compute that
-        // crashed.
+        // Nova sets the task of an instance before it responds to a request for a migration. A record of a running
+        // migration is no proof: a nova-compute that crashed leaves such records behind.
         if server.status == "MIGRATING" || task == Some("migrating") {
             steps.moving += 1;
         } else if let Some(task) = task {
@@ -54,7 +56,7 @@ pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -
     steps
 }
 
-/// Why an instance cannot be live-migrated, and what to do.
+/// Returns why an instance cannot be live-migrated, and what to do; `None` if it can.
 fn stuck(snapshot: &Snapshot<'_>, server: &Server, last: Option<&Migration>) -> Option<String> {
     let retry_command = format!("kubectl annotate nm {} osdpl.dev/retry=now", snapshot.name);
     if let Some(message) = snapshot.observed.refused_migrations.get(&server.id) {

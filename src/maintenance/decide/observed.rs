@@ -1,4 +1,4 @@
-//! The observed state of a maintenance.
+//! The observed state from which a maintenance is decided.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,32 +13,32 @@ pub(crate) struct ObservedState {
     pub node: Option<ObservedNode>,
     /// The compute service, according to nova and neutron.
     pub compute: Compute,
-    /// Why its pods must not be evicted, one line each.
+    /// The reasons why the pods on the node must not be evicted, one line each.
     pub eviction_obstacles: Vec<String>,
-    /// The `DaemonSet` pods on it that are not ready.
+    /// The DaemonSet pods of upstream's charts on the node that are not ready, each as `namespace/name`.
     pub unready_pods: Vec<String>,
-    /// Other maintenances.
+    /// The other NodeMaintenances.
     pub others: Vec<OtherMaintenance>,
     /// Whether the nodes cannot be listed, so that the roles of other maintenances are unknown.
     pub nodes_unknown: bool,
-    /// The minimum time between two checks of nova that confirm each other.
+    /// The minimum time between the two queries of nova that confirm that the host has no instances.
     pub confirmation_delay: Duration,
-    /// The instances that nova refuses to migrate, with its message.
+    /// The UUIDs of the instances that nova refuses to migrate, each with nova's message.
     pub refused_migrations: BTreeMap<String, String>,
 }
 
 /// The observed state of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ObservedNode {
-    /// Whether it is cordoned.
+    /// Whether the node is cordoned.
     pub cordoned: bool,
-    /// The maintenance that cordoned it, from our annotation.
+    /// The name of the maintenance that cordoned the node, from our annotation.
     pub cordoned_by: Option<String>,
-    /// Whether it is ready.
+    /// Whether the node's condition `Ready` is true.
     pub ready: bool,
-    /// Its labels.
+    /// The labels of the node.
     pub labels: Labels,
-    /// Its roles.
+    /// The roles of the cloud whose labels the node has.
     pub roles: BTreeSet<String>,
 }
 
@@ -48,9 +48,9 @@ pub(crate) enum Compute {
     /// The node is not a compute node.
     #[default]
     None,
-    /// It is or may be a compute node, but nova or neutron cannot be queried, with the reason.
+    /// The node is or may be a compute node, but its host can't be read from nova and neutron, with the reason.
     Unknown(String),
-    /// It is a compute node.
+    /// The node is a compute node.
     Known(Box<Host>),
 }
 
@@ -58,8 +58,9 @@ pub(crate) enum Compute {
 const NAMED: usize = 5;
 
 impl Compute {
-    /// Returns the result for a node whose host nova does not list. `is_compute` states whether it is a compute node
-    /// according to the cluster or an earlier report of nova.
+    /// Returns the result for a node that is no host in nova's list of services.
+    ///
+    /// `is_compute` states whether it is a compute node according to the cluster or an earlier report of nova.
     pub(crate) fn unlisted(node: &str, services: &[nova::Service], is_compute: bool) -> Self {
         if !is_compute {
             return Self::None;
@@ -76,29 +77,29 @@ impl Compute {
 /// The compute host of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Host {
-    /// Its nova-compute service.
+    /// The nova-compute service of the host.
     pub service: nova::Service,
-    /// The instances on it.
+    /// The instances on the host.
     pub servers: Vec<nova::Server>,
-    /// The names of instances that are migrating to it.
+    /// The names of the instances that are migrating to the host.
     pub incoming: Vec<String>,
-    /// The live migrations away from it, including past ones.
+    /// The live migrations away from the host, including past ones.
     pub migrations: Vec<nova::Migration>,
-    /// Its network agents.
+    /// The Neutron agents of the host.
     pub agents: Vec<neutron::Agent>,
 }
 
-/// Another maintenance.
+/// Another NodeMaintenance, for which this one may have to wait.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OtherMaintenance {
-    /// Its name.
+    /// The name of the resource.
     pub name: String,
-    /// Its node.
+    /// The name of its node.
     pub node: String,
     /// The roles of its node.
     pub roles: BTreeSet<String>,
-    /// Whether it has started.
+    /// Whether the other maintenance has started.
     pub started: bool,
-    /// Whether it is waiting and takes precedence.
+    /// Whether the other maintenance waits to start and comes first, because it is older.
     pub takes_precedence: bool,
 }

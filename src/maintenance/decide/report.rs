@@ -17,7 +17,7 @@ pub(super) const DRAIN_STEPS: [MaintenanceStep; 5] = [
     MaintenanceStep::Cordon,
 ];
 
-/// The progress that is collected step by step.
+/// The results of the steps of a pass, from which [`report`] builds the decision.
 pub(super) struct Progress<'a> {
     snapshot: &'a Snapshot<'a>,
     steps: Vec<StepStatus>,
@@ -29,9 +29,9 @@ pub(super) struct Progress<'a> {
     /// The message after all steps are done.
     pub(super) final_message: String,
     requeue: Option<RequeueDelay>,
-    /// The current action or the reason to wait.
+    /// The message of the current step: its action, or its reason to wait.
     message: Option<String>,
-    /// Whether a person is needed.
+    /// Whether the maintenance can't continue until a person acts.
     blocked: bool,
 }
 
@@ -55,13 +55,16 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Returns the progress with the previous steps of the drain. Unfinished steps are skipped.
+    /// Begins the progress of a maintenance that returns its node, with the steps that prepared the node.
+    ///
+    /// Steps that were not finished are recorded as skipped.
     pub(super) fn from_previous_steps(snapshot: &'a Snapshot<'a>) -> Self {
         let mut progress = Self::new(snapshot);
         for known in snapshot.status.steps.iter().filter(|known| DRAIN_STEPS.contains(&known.name)) {
             let (state, message) = match known.state {
                 StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
-                // It may have been executed just before, or before nova became unreachable.
+                // The compute service may be disabled although the status does not say so yet, for example because nova
+                // became unreachable.
                 _ if known.name == MaintenanceStep::DisableCompute && snapshot.may_have_disabled() => {
                     (StepState::Done, String::new())
                 }
@@ -75,7 +78,7 @@ impl<'a> Progress<'a> {
         progress
     }
 
-    /// Records the result of a step; returns whether it is the current step.
+    /// Records the result of a step. Returns whether it is the current step, which acts or waits.
     pub(super) fn record(&mut self, step: MaintenanceStep, result: StepResult) -> bool {
         let (state, message, requeue) = match result {
             StepResult::Done(message) => (StepState::Done, message, None),
@@ -123,12 +126,12 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// The time in the format of the API server.
+/// Returns the current time in the format of the API server, in whole seconds.
 pub(super) fn seconds(snapshot: &Snapshot<'_>) -> String {
     snapshot.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Builds the decision.
+/// Builds the decision from the results of the steps.
 pub(super) fn report(mut progress: Progress<'_>) -> Decision {
     let rest: Vec<_> =
         DRAIN_STEPS.into_iter().filter(|step| !progress.steps.iter().any(|known| known.name == *step)).collect();

@@ -5,7 +5,7 @@ use super::report::{Progress, report};
 use super::{Action, Compute, Decision, Host, Snapshot, StepResult, wait_for};
 use osdpl_core::api::{MaintenancePhase, MaintenanceStep};
 
-/// The steps in order.
+/// The steps that return a node to service, in order.
 const STEPS: [MaintenanceStep; 3] =
     [MaintenanceStep::Uncordon, MaintenanceStep::Agents, MaintenanceStep::EnableCompute];
 
@@ -35,7 +35,7 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
 
 fn expired(snapshot: &Snapshot<'_>) -> String {
     format!(
-        "its window ended before {} could be drained, and the node was returned to service; delete this NodeMaintenance and create one with another window",
+        "spec.window ended before {} could be drained, and the node was returned to service; delete this NodeMaintenance and create one with another window",
         snapshot.spec.node
     )
 }
@@ -46,8 +46,8 @@ fn uncordon(snapshot: &Snapshot<'_>) -> StepResult {
         Some(node) if node.cordoned_by.as_deref() == Some(snapshot.name) => {
             StepResult::Act(Action::Uncordon, format!("{} is being uncordoned", snapshot.spec.node))
         }
-        Some(node) if node.cordoned => StepResult::Skipped("someone else has cordoned it".into()),
-        Some(_) => StepResult::Skipped("it was not cordoned".into()),
+        Some(node) if node.cordoned => StepResult::Skipped("someone else has cordoned the node".into()),
+        Some(_) => StepResult::Skipped("the node is not cordoned".into()),
     }
 }
 
@@ -55,14 +55,16 @@ fn enable_compute(snapshot: &Snapshot<'_>) -> StepResult {
     let is_ours = |host: &Host| snapshot.is_ours(host.service.disabled_reason.as_deref());
     match &snapshot.observed.compute {
         Compute::None => StepResult::Skipped("the node is not a compute node".into()),
-        Compute::Unknown(_) if !snapshot.may_have_disabled() => StepResult::Skipped("it was not disabled".into()),
+        Compute::Unknown(_) if !snapshot.may_have_disabled() => {
+            StepResult::Skipped("this maintenance did not disable the compute service".into())
+        }
         Compute::Unknown(why) => wait_for_nova(snapshot, why),
         Compute::Known(host) if host.service.is_enabled() && !snapshot.may_have_disabled() => {
-            StepResult::Skipped("it was not disabled".into())
+            StepResult::Skipped("this maintenance did not disable the compute service".into())
         }
         Compute::Known(host) if host.service.is_enabled() => StepResult::Done(String::new()),
-        // A node that joins again under the same name has nova's old record. Enable it while nova reports it as down,
-        // so that the scheduler skips it.
+        // The node was deleted, and may join again under the same name with this compute service. Enable the service
+        // only while nova reports it as down: then the scheduler places no instances on it.
         Compute::Known(host) if is_ours(host) && snapshot.observed.node.is_none() && host.service.is_up() => wait_for(
             format!("waits until nova reports nova-compute on {} as down: its node was deleted", host.service.host),
         ),
@@ -72,7 +74,7 @@ fn enable_compute(snapshot: &Snapshot<'_>) -> StepResult {
         }
         Compute::Known(host) => {
             let reason = host.service.disabled_reason.as_deref().unwrap_or("without a reason");
-            StepResult::Skipped(format!("someone else has disabled it: {reason}"))
+            StepResult::Skipped(format!("someone else has disabled the compute service: {reason}"))
         }
     }
 }

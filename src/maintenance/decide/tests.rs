@@ -80,7 +80,7 @@ impl Fixture {
         }
         match &mut self.observed.compute {
             Compute::Known(host) => host,
-            Compute::None | Compute::Unknown(_) => panic!("it is a compute"),
+            Compute::None | Compute::Unknown(_) => panic!("the fixture has no compute host"),
         }
     }
 
@@ -103,7 +103,7 @@ impl Fixture {
         });
     }
 
-    /// Decides and stores the status.
+    /// Makes the next decision and stores its status for the decision after that.
     fn step(&mut self) -> Decision {
         let decision = self.decide();
         self.status = decision.status.clone();
@@ -129,7 +129,7 @@ fn executes_steps_according_to_observed_state() {
     assert_eq!((moving.action, moving.requeue), (None, Some(RequeueDelay::Soon)));
     assert_eq!(moving.status.phase, Some(MaintenancePhase::Emptying));
     fixture.host().servers.clear();
-    assert_eq!(fixture.step().action, None, "one check is not enough");
+    assert_eq!(fixture.step().action, None, "one query of nova does not confirm that the host is empty");
     assert_eq!(fixture.step().action, Some(Action::Cordon));
     fixture.observed.node = Some(cordoned_node());
     let ready = fixture.step();
@@ -178,13 +178,13 @@ fn waits_for_window_other_maintenance_and_limit() {
     let window = |start: &str| Some(MaintenanceWindow { start: Some(start.into()), end: None });
     assert_eq!(message_with(&|fixture| fixture.spec.window = window("2026-11-21T11:00:00Z")), "ready to begin");
     let early = message_with(&|fixture| fixture.spec.window = window("2026-11-21T13:00:00Z"));
-    assert_eq!(early, "its window begins at 2026-11-21T13:00:00Z");
+    assert_eq!(early, "waits until spec.window begins at 2026-11-21T13:00:00Z");
     let waiting = "waits for NodeMaintenance of-n2 (n2): 1 node of role compute may be in maintenance at once (spec.nodes.maintenance.limits)";
     assert_eq!(message_with(&|fixture| fixture.observed.others = vec![other("n2", "compute", true, false)]), waiting);
     assert_eq!(
         message_with(&|fixture| fixture.observed.others = vec![other("n2", "compute", false, true)]),
         waiting,
-        "it takes precedence"
+        "the other maintenance takes precedence"
     );
     assert_eq!(
         message_with(&|fixture| fixture.observed.others = vec![other("n2", "compute", false, false)]),
@@ -224,7 +224,11 @@ fn counts_failed_migrations_until_retry() {
         fixture.migration(7, "a", "error");
     };
     let mut fixture = fixture().with(failed);
-    assert_eq!(fixture.step().action, Some(Action::Migrate(vec!["a".into()])), "a past migration");
+    assert_eq!(
+        fixture.step().action,
+        Some(Action::Migrate(vec!["a".into()])),
+        "a migration that failed before the maintenance is ignored"
+    );
     fixture.migration(8, "a", "error");
     let blocked = fixture.step();
     assert_eq!((blocked.action, blocked.requeue), (None, Some(RequeueDelay::Later)));
@@ -283,7 +287,7 @@ fn expired_maintenance_returns_unready_nodes() {
     assert_eq!(late.step().action, Some(Action::RemoveFinalizer));
     late.started = false;
     let ready = late.step();
-    assert!(ready.action.is_none() && ready.status.message.starts_with("its window ended before n1"), "{ready:?}");
+    assert!(ready.action.is_none() && ready.status.message.starts_with("spec.window ended before n1"), "{ready:?}");
 
     let mut ready = fixture().with(|fixture| {
         fixture.observed.node = Some(cordoned_node());

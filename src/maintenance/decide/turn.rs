@@ -6,15 +6,15 @@ use super::{Action, Compute, RequeueDelay, Snapshot, StepResult, wait_for};
 use osdpl_core::api::{InstancePolicy, NodeMaintenanceSpec};
 use osdpl_core::maintenance::NO_CLOUD;
 
-/// The message before the settings were read.
+/// The message while the operator has not read the cloud's settings for maintenance.
 pub(crate) const UNREAD: &str = "the cloud's OpenStackDeployment has not been read yet, or is refused (see its status)";
 
-/// The start of its window.
+/// Returns the start of the window of a maintenance.
 pub(super) fn window_start(spec: &NodeMaintenanceSpec) -> Option<Timestamp> {
     spec.window.as_ref()?.start.as_ref()?.parse().ok()
 }
 
-/// The end of its window, when the node must be ready to drain.
+/// Returns the end of the window of a maintenance: the time by which the node must be ready to drain.
 pub(super) fn window_end(spec: &NodeMaintenanceSpec) -> Option<Timestamp> {
     spec.window.as_ref()?.end.as_ref()?.parse().ok()
 }
@@ -32,7 +32,7 @@ pub(super) fn check_turn(snapshot: &Snapshot<'_>) -> StepResult {
     let node = &snapshot.spec.node;
     let Some(setting) = snapshot.setting else { return wait_for(UNREAD.into()) };
     if let Some(start) = window_start(snapshot.spec).filter(|start| *start > snapshot.now) {
-        return wait_for(format!("its window begins at {start}"));
+        return wait_for(format!("waits until spec.window begins at {start}"));
     }
     let Some(observed_node) = &snapshot.observed.node else {
         let message =

@@ -10,7 +10,7 @@ use tar::EntryType;
 use super::contents::Contents;
 use super::problem::{ChartProblem, MAX_CHART_SIZE, MAX_ENTRIES};
 
-/// The maximum nesting of archives in `charts/` folders. helm itself packs dependencies unpacked.
+/// The maximum depth of archives in `charts/` folders of other archives. `helm package` itself nests none.
 pub(super) const MAX_DEPTH: usize = 4;
 
 /// The maximum size of headers and padding in a tar stream.
@@ -31,7 +31,7 @@ pub fn read(mut from: impl Read) -> Result<Contents, ChartProblem> {
 
 /// Adds the files of the archive to `contents`.
 fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), ChartProblem> {
-    // helm's reader treats several gzip members in one file as one stream, so this one must as well.
+    // helm reads several gzip members in one file as one stream. This reader must see the same content as helm.
     let plain = Bounded { from: MultiGzDecoder::new(from), remaining: MAX_CHART_SIZE + TAR_OVERHEAD };
     let mut archive = tar::Archive::new(plain);
     let mut top: Option<String> = None;
@@ -57,7 +57,7 @@ fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<
             None => return Err(ChartProblem::Path { path, why: "is a file beside the chart's folder" }),
         }
     }
-    // tar ends before the compressed stream, whose checksum is only verified if it is read to its end.
+    // The tar reader stops before the end of the compressed stream. Reading the rest verifies its checksum.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|error| ChartProblem::broken(&error))?;
     Ok(())
 }
@@ -114,7 +114,7 @@ fn unsupported_kind(kind: EntryType) -> Option<&'static str> {
     }
 }
 
-/// Returns the path as text, if it stays below the destination on any system.
+/// Returns the path of an entry as text, or why it is refused: on any system it must stay below the destination.
 fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {
     let path = std::str::from_utf8(bytes)
         .map_err(|_| ChartProblem::NotUnicode(String::from_utf8_lossy(bytes).into_owned()))?;

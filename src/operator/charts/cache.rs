@@ -34,7 +34,7 @@ pub(crate) struct Cache {
     pub(super) folder: PathBuf,
 }
 
-/// The record of the first pull of a chart.
+/// The record of the first pull of a chart version, whose digest every later pull must have.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FirstPullRecord {
@@ -59,7 +59,7 @@ impl Cache {
         Self { folder }
     }
 
-    /// Returns the path of this chart's archive, whether or not it exists.
+    /// Returns the path that the archive of a chart has in the cache. The archive may not exist yet.
     pub(super) fn archive(&self, chart: &Metadata, digest: &Digest) -> PathBuf {
         let Metadata { name, version, .. } = chart;
         self.folder.join("archives").join(Self::file_name(name, version, digest))
@@ -69,7 +69,7 @@ impl Cache {
         format!("{chart}-{version}-{}.tgz", digest.short())
     }
 
-    /// Writes the archive for helm.
+    /// Writes the archive for helm into the cache, and returns its path.
     pub(super) fn write_archive(
         &self,
         chart: &Metadata,
@@ -106,7 +106,7 @@ impl Cache {
         let record = FirstPullRecord { repository, chart, version, digest: digest.clone() };
         write(&self.record_path(request), |file| {
             file.write_all(&serde_json::to_vec_pretty(&record)?)?;
-            // An empty record, left by a power failure, would block each later pull.
+            // Without this, a power failure may leave an empty record, which would block every later pull.
             file.sync_all()
         })
     }
@@ -119,7 +119,9 @@ impl Cache {
         self.folder.join("trusted").join(format!("{chart}-{version}-{address}.json"))
     }
 
-    /// Creates an empty folder for one pull, which is removed when dropped. Also removes leftovers of killed processes.
+    /// Creates an empty folder for one pull. The folder is removed when the result is dropped.
+    ///
+    /// Also removes folders that killed processes left behind.
     pub(super) fn incoming(&self) -> Result<TempDir, Error> {
         let folder = self.folder.join("incoming");
         let failed = |error: io::Error| Error::cache(&folder, &error);
@@ -127,7 +129,7 @@ impl Cache {
         for entry in fs::read_dir(&folder).map_err(failed)?.flatten() {
             let modified = entry.metadata().and_then(|found| found.modified());
             if modified.is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > STALE_AGE)) {
-                // Another process may be removing it as well.
+                // Removing fails if another process removes the folder at the same time. That does no harm.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }

@@ -1,4 +1,4 @@
-//! The input and the output of the store.
+//! The charts that releases request from the store, and the charts that the store returns.
 
 use std::fmt;
 use std::fs::File;
@@ -23,9 +23,9 @@ use osdpl_core::release::{chart_fingerprint, dependency_names};
 pub struct ChartRequest {
     /// The chart's name.
     pub name: String,
-    /// The exact version; the locked one if unset.
+    /// The exact version; the version in the lock if unset.
     pub version: Option<String>,
-    /// The repository that the deployment names; the store's source if unset.
+    /// The repository that the spec names; the source of the store if unset.
     pub repository: Option<String>,
 }
 
@@ -54,30 +54,30 @@ impl ChartRequest {
 /// A verified chart on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chart {
-    /// Its name.
+    /// The name of the chart.
     pub name: String,
-    /// Its version.
+    /// The version of the chart.
     pub version: String,
     /// The version of the installed software, for users.
     pub app_version: Option<String>,
-    /// The archive for helm: an absolute path, verified, with all dependencies.
+    /// The absolute path of the verified archive for helm, which contains all dependencies.
     pub path: PathBuf,
-    /// The digest of its content. It is part of each release's input digest.
+    /// The digest of the chart's content. It is part of the digest of each release's inputs.
     pub digest: Digest,
-    /// The file, folder or repository it was taken from.
+    /// The file, folder or repository that the store took the chart from.
     pub origin: String,
-    /// The comparison with the lock.
+    /// Whether the lock contains this version and digest.
     pub pin: LockState,
 }
 
-/// The comparison of a chart with the lock. `Display` is for users.
+/// Whether the lock contains a chart. `Display` describes it to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockState {
-    /// Version and digest are locked.
+    /// The lock contains the version and the digest.
     Pinned,
-    /// The version is locked, but the lock has no digest. A chart from a repository has the digest of its first pull.
+    /// The lock contains the version without a digest. A chart from a repository has the digest of its first pull.
     VersionOnly,
-    /// The version is not the locked one: the folder has no other, or the deployment requests it.
+    /// The lock contains another version or none: the folder has only this one, or the spec requests it.
     Unpinned {
         /// The locked version; `None` if the lock does not contain the chart.
         locked: Option<String>,

@@ -36,8 +36,8 @@ impl Contents {
         self.add(path, content)
     }
 
-    /// Adds one file. Skips files that each packaging writes anew (`Chart.lock`), and those in `charts/` that helm does
-    /// not load.
+    /// Adds one file. Skips `Chart.lock`, which differs in each package, and the files in `charts/` that helm does not
+    /// load.
     pub(super) fn add(&mut self, path: String, mut content: Vec<u8>) -> Result<(), ChartProblem> {
         let size = content.len() as u64;
         if size > MAX_FILE_SIZE {
@@ -62,7 +62,7 @@ impl Contents {
         }
     }
 
-    /// Adds all files of a dependency below `charts/<name>/`, after `prefix`.
+    /// Adds all files of a dependency below `<prefix>charts/<name>/`.
     pub(super) fn vendor(&mut self, prefix: &str, name: &str, dependency: Self) -> Result<(), ChartProblem> {
         dependency
             .files
@@ -88,7 +88,7 @@ pub(super) fn within_chart(path: &str) -> &str {
     rest
 }
 
-/// Whether the file is skipped. helm does not load `_…` and `.…` in `charts/` (`loader.LoadFiles`).
+/// Whether [`Contents::add`] skips the file. helm does not load `_…` and `.…` in `charts/` (`loader.LoadFiles`).
 fn is_skipped(path: &str) -> bool {
     let mut rest = path;
     while let Some(after) = rest.strip_prefix("charts/") {

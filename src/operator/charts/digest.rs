@@ -13,10 +13,11 @@ const PREFIX: &str = "sha256:";
 /// A chart's digest, written `sha256:<64 hexadecimal digits>`.
 ///
 /// It covers the sorted paths and contents of the chart's files, each with its length, but not the order, times,
-/// compression and top folder of the archive. `helm package` changes two files without changing the chart, so
-/// `Chart.yaml` counts by its content (helm writes it sorted and without comments), and `Chart.lock` does not count (it
-/// contains a time, and is not read after packaging). So a chart directory and helm's archive of it have the same
-/// digest.
+/// compression and top folder of the archive. A chart directory and helm's archive of it have the same digest, although
+/// `helm package` changes two files:
+///
+/// * helm writes `Chart.yaml` sorted and without comments. The digest covers only its fields.
+/// * helm writes a time into `Chart.lock`, and does not read the file after packaging. The digest ignores it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);
 

@@ -12,11 +12,11 @@ use super::problem::ChartProblem;
 
 /// Reads the chart in `folder`.
 ///
-/// Files named in `.helmignore` are skipped. Links are followed as helm does, but only inside `root`. A dependency with
-/// a `file://…` repository that is missing in `charts/` is added to it. Its version range is not checked, as there is
-/// only one version.
+/// Files named in `.helmignore` are skipped. Links are followed as helm does, but only inside `root`, which must be
+/// canonical. A dependency that is missing in `charts/` is added from its `file://…` repository. Its version range is
+/// not checked, because such a repository has only one version.
 ///
-/// `root` must be canonical. The states of all files read are added to `states`.
+/// Adds the state of each file that it reads to `states`.
 pub fn read(folder: &Path, root: &Path, states: &mut FileStates) -> Result<Contents, ChartProblem> {
     Reader { root, states, charts: Vec::new() }.chart(folder)
 }

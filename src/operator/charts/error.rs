@@ -13,9 +13,9 @@ pub enum Error {
     /// The folder or repository does not have the chart at all.
     #[error("chart {name} is not in {location}{looked_for}; add it there, or name a folder or repository that has it")]
     Missing {
-        /// The chart.
+        /// The name of the chart.
         name: String,
-        /// The folder or repository.
+        /// The folder or the address of the repository.
         location: String,
         /// The names that were searched, with a colon before; empty for a repository.
         looked_for: String,
@@ -23,23 +23,23 @@ pub enum Error {
     /// The folder or repository has the chart, but not the version.
     #[error("chart {name} {version} is not in {location}: {found}; request an existing version, or add this one")]
     VersionMissing {
-        /// The chart.
+        /// The name of the chart.
         name: String,
         /// The requested version.
         version: String,
-        /// The folder or repository.
+        /// The folder or the address of the repository.
         location: String,
         /// The available versions.
         found: String,
     },
-    /// There are several candidates, and nothing selects one.
+    /// The folder has several archives or directories of the chart, and neither the request nor the lock selects one.
     #[error(
         "chart {name} is in {location} more than once: {candidates}; remove all but one, name a version, or pin one with `osdpl charts lock`"
     )]
     Ambiguous {
-        /// The chart.
+        /// The name of the chart.
         name: String,
-        /// The folder.
+        /// The path of the folder.
         location: String,
         /// The candidates with their versions.
         candidates: String,
@@ -49,9 +49,9 @@ pub enum Error {
         "chart {name} from {location} has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts {location} {name}`"
     )]
     NotPinned {
-        /// The chart.
+        /// The name of the chart.
         name: String,
-        /// The repository.
+        /// The address of the repository.
         location: String,
     },
     /// The digest of the content is not that of the lock or of the first pull.
@@ -62,11 +62,11 @@ pub enum Error {
         "chart {name} at {location} is not usable: {problem}; package or pull it again, and do not install it unless you trust its origin"
     )]
     Unreadable {
-        /// The chart.
+        /// The name of the chart.
         name: String,
         /// The file, folder or address.
         location: String,
-        /// The problem.
+        /// What is wrong with the content.
         problem: ChartProblem,
     },
     /// The folder of charts cannot be read.
@@ -74,7 +74,7 @@ pub enum Error {
         "the chart folder {folder} cannot be read: {why}; name a folder of chart archives or chart directories that osdpl may read"
     )]
     FolderUnreadable {
-        /// The folder.
+        /// The path of the folder.
         folder: String,
         /// The system's error message.
         why: String,
@@ -84,11 +84,11 @@ pub enum Error {
         "chart {name} {version} cannot be pulled from {repository}: {why}; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)"
     )]
     RepositoryUnreachable {
-        /// The chart.
+        /// The name of the chart.
         name: String,
-        /// The version.
+        /// The requested version.
         version: String,
-        /// The repository.
+        /// The address of the repository.
         repository: String,
         /// helm's error message.
         why: String,
@@ -98,11 +98,11 @@ pub enum Error {
         "chart {name} {version} cannot be pulled from {repository}: it refuses access ({why}); pull the charts into a folder where you are logged in (`osdpl charts pull`) and use that folder"
     )]
     RepositoryForbidden {
-        /// The chart.
+        /// The name of the chart.
         name: String,
-        /// The version.
+        /// The requested version.
         version: String,
-        /// The repository.
+        /// The address of the repository.
         repository: String,
         /// helm's error message.
         why: String,
@@ -128,9 +128,9 @@ pub enum Error {
         "the record of the first pull of chart {name} in {path} is damaged: {why}; remove that file to trust the next pull"
     )]
     RecordDamaged {
-        /// The chart.
+        /// The name of the chart.
         name: String,
-        /// The record.
+        /// The path of the record.
         path: String,
         /// The parser's error message.
         why: String,
@@ -138,17 +138,17 @@ pub enum Error {
     /// The helm program cannot be run.
     #[error("chart {name} cannot be pulled: {why}; install helm 3.17 or newer, or helm 4, or use a folder of charts")]
     HelmUnusable {
-        /// The chart.
+        /// The name of the chart.
         name: String,
-        /// Why it cannot be run.
+        /// Why the program cannot be run.
         why: String,
     },
-    /// Reading was interrupted: osdpl is shutting down, or has a defect.
+    /// The thread that reads the chart was interrupted: osdpl is shutting down, or has a defect.
     #[error(
         "reading chart {name} was interrupted; the operator retries automatically, and logs the cause unless it is shutting down"
     )]
     Interrupted {
-        /// The chart.
+        /// The name of the chart.
         name: String,
     },
     /// The deployment names an invalid repository.
@@ -171,19 +171,19 @@ pub enum Error {
      its content changed under the same version; {remedy}"
 )]
 pub struct Mismatch {
-    /// The chart.
+    /// The name of the chart.
     pub name: String,
-    /// Its version.
+    /// The version of the chart.
     pub version: String,
-    /// The folder or repository.
+    /// The folder or the address of the repository.
     pub location: String,
-    /// What has the expected digest: `the lock has`.
+    /// Where the expected digest is from, as the beginning of a clause: `the lock has`, `the first pull had`.
     pub expected_by: &'static str,
     /// The expected digest.
     pub expected: Digest,
     /// The actual digest.
     pub found: Digest,
-    /// What to do.
+    /// What the user can do.
     pub remedy: String,
 }
 

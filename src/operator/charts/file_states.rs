@@ -1,4 +1,4 @@
-//! The states of files that were read, to detect changes later.
+//! The states of files that the store has read, so that it detects when a file changes.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileStates(Vec<(PathBuf, State)>);
 
-/// Inode, size, and both times to the nanosecond; `None` if the path does not exist.
+/// The inode, the size, and the times of the last change of content and of metadata, to the nanosecond; `None` if the
+/// path does not exist.
 type State = Option<(u64, u64, i64, i64, i64, i64)>;
 
 impl FileStates {
-    /// Records the state of `path`. Must be called before it is read.
+    /// Records the state of `path`. The caller reads the file after that, so that no change is missed.
     pub fn record(&mut self, path: &Path) {
         self.0.push((path.to_owned(), state(path)));
     }
 
-    /// Whether all states are unchanged.
+    /// Whether all files and folders still have the recorded states.
     pub fn is_current(&self) -> bool {
         self.0.iter().all(|(path, before)| before.is_some() && state(path) == *before)
     }

@@ -1,4 +1,4 @@
-//! The part of the store that reads and writes files: those of a folder, of the cache, and of a pull.
+//! Reads and writes the files of the chart store: those of the user's folder, of the cache, and of a pull.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -17,21 +17,21 @@ use super::metadata::Metadata;
 use super::problem::ChartProblem;
 use super::pull::Request;
 
-/// The cache and the lock. All operations are blocking.
+/// The cache of charts, and the lock that charts are compared with. All methods block the thread.
 #[derive(Clone, Debug)]
 pub(crate) struct ChartFiles {
     pub(super) cache: Cache,
     pub(super) lock: Lock,
 }
 
-/// A chart, and the states of the files it was made from.
+/// A chart, and the states of the files that the store has read to make it.
 pub(crate) type StoredChart = (Chart, FileStates);
 
 /// The result of looking up a repository's chart in the cache.
 pub(crate) struct CacheLookup {
-    /// The expected digest, if known.
+    /// The digest in the lock, else that of the first pull, if there is one.
     pub(super) expected: Option<Expected>,
-    /// The chart, if it is in the cache.
+    /// The chart, if the cache contains it with the expected digest.
     pub(super) chart: Option<StoredChart>,
 }
 
@@ -87,7 +87,8 @@ impl ChartFiles {
         let contents = archive::read(BufReader::new(file)).map_err(unreadable)?;
         let metadata = Metadata::of(&contents).map_err(unreadable)?;
         metadata.check_identity(name, version).map_err(|problem| match problem {
-            // helm also accepts a version as a range: 2026.1.7 finds 2026.1.7+0ee5ade.
+            // helm may pull another version than the requested one: it takes 2026.1.7 for a range and finds
+            // 2026.1.7+0ee5ade.
             ChartProblem::OtherVersion { found, .. } => {
                 let found = format!("the repository returned {found}");
                 let (name, version) = (name.clone(), version.clone());
@@ -154,7 +155,7 @@ impl ChartFiles {
     }
 }
 
-/// The expected digest of a chart, and where it is from.
+/// The digest that a chart must have, from the lock or from the record of its first pull.
 pub(crate) enum Expected {
     Locked(Digest),
     FirstPull(Digest),

@@ -42,7 +42,8 @@ impl<'a> Folder<'a> {
         Ok(Self { shown: folder, root })
     }
 
-    /// Reads the chart of this name: in the requested version, else in the locked one, else the only one.
+    /// Reads the chart of this name: in the requested version, else in the locked one, else in the only one that
+    /// exists.
     pub(super) fn read(
         &self,
         name: &str,
@@ -69,7 +70,7 @@ impl<'a> Folder<'a> {
         let path = inside(&candidate.path, &self.root)?;
         states.record(&path);
         let failed = |error: std::io::Error| ChartProblem::io(&path.display().to_string(), &error);
-        // Opening a named pipe would wait for a writer for ever.
+        // A named pipe must not be opened, because that waits until another process writes into the pipe.
         if !fs::metadata(&path).map_err(failed)?.is_file() {
             let path = candidate.path.display().to_string();
             return Err(ChartProblem::NotAFile { path, what: "not a regular file" });
@@ -188,8 +189,9 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// Returns the version in the name of an archive of this chart; `None` for another chart: `mariadb-backup-1.0.0.tgz` is
-/// not of mariadb.
+/// Returns the version in the name of an archive of this chart; `None` if the archive is of another chart.
+///
+/// `mariadb-backup-1.0.0.tgz` is no archive of the chart mariadb.
 fn version_in<'f>(file: &'f str, name: &str) -> Option<&'f str> {
     file.strip_prefix(name)?.strip_prefix('-')?.strip_suffix(".tgz").filter(|version| is_version(version))
 }

@@ -71,7 +71,7 @@ impl Rule {
 
 /// Matches like Go's `filepath.Match`: `*` and `?` never match `/`; `[a-z]`, `[^a-z]`; `\` escapes the next character.
 ///
-/// It backtracks only to the last star, so the time is limited to the product of both lengths.
+/// The function backtracks only to the last star, so its time is limited to the product of both lengths.
 fn matches(pattern: &[char], subject: &[char]) -> bool {
     let (mut position, mut matched) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;

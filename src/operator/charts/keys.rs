@@ -32,7 +32,7 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     if !tree.is_object() {
         tree = Value::Object(Map::new());
     }
-    // The deepest paths first: a map that is read key by key is described by its keys.
+    // Adds the deepest paths first, so that a map whose keys templates read one by one is described by these keys.
     let mut sorted: Vec<_> = reads.iter().collect();
     sorted.sort_by_key(|(path, _)| Reverse(path.len()));
     for (path, is_whole) in sorted {
@@ -59,25 +59,28 @@ fn describe(value: &Value, path: &Path) -> Value {
     }
 }
 
-/// Whether the path is an image, which is kept even if its name sounds like a secret. `spec.images` needs the whole
-/// text.
+/// Whether the path is that of an image.
+///
+/// The tree contains the whole text of an image, even if its key sounds like a secret, because `spec.images` rewrites
+/// it.
 fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }
 
-/// Describes a list entry, without its content if it is secret. Only the list's own key decides that, not the keys
-/// above.
+/// Describes a list entry, without its content if it is secret.
+///
+/// Of the keys in the path, only the last one decides whether entries are secret.
 fn describe_entry(item: &Value, path: &Path) -> String {
     let last_key = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
     match item {
         _ if !is_secret_value(&last_key, item) => entry_name(item),
         Value::Object(_) => entry_shape(item),
-        // Even the length of a secret is omitted.
+        // The type of a secret is shown, but not even its length.
         _ => KeyType::of(item).name().to_owned(),
     }
 }
 
-/// Adds a path that templates read. Below a default that is not a map, everything is known already.
+/// Adds a path that templates read to the tree. Does nothing below a default that is not a map.
 fn add_read(tree: &mut Value, path: &[String], is_whole: bool) {
     let Value::Object(map) = tree else { return };
     match path {

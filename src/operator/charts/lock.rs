@@ -34,7 +34,7 @@ pub struct LockEntry {
     /// The digest of that version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// The chart's own repository.
+    /// The repository of this chart; the source of the store if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
 }
@@ -47,7 +47,7 @@ pub struct InvalidLock {
     problem: String,
 }
 
-/// The header of a written lock.
+/// The comment at the top of a lock that osdpl writes.
 const HEAD: &str = "\
 # The version of each chart to install. A chart whose content does not match its digest here is refused.
 # Written by `osdpl charts lock`.
@@ -76,7 +76,7 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Makes the lock of a catalogue.
+    /// Converts the lock that a catalogue contains.
     ///
     /// # Errors
     /// If an entry is invalid.

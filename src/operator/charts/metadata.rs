@@ -23,17 +23,17 @@ pub struct Metadata {
     /// `application` or `library`; unset means application.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
-    /// The charts required in its `charts/`.
+    /// The charts that the chart's folder `charts/` must contain.
     #[serde(default)]
     pub dependencies: Vec<Dependency>,
 }
 
-/// One entry of `dependencies`.
+/// One entry of `dependencies` in a `Chart.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Dependency {
-    /// The chart's name.
+    /// The name of the required chart.
     pub name: String,
-    /// The repository; `file://…` is relative to the chart.
+    /// The repository of the required chart; `file://…` is relative to the chart that requires it.
     #[serde(default)]
     pub repository: String,
 }
@@ -72,7 +72,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// Whether the chart only provides templates for others and cannot be installed.
+    /// Whether the chart only provides templates for other charts and cannot be installed.
     pub(crate) fn is_library(&self) -> bool {
         self.kind.as_deref() == Some("library")
     }
@@ -107,8 +107,8 @@ pub(super) fn is_version(text: &str) -> bool {
 
 /// Returns the canonical form of a `Chart.yaml`, of the chart or of a dependency: JSON with sorted keys.
 ///
-/// It lacks what helm omits when it rewrites the file (`omitempty`: null, false, and everything empty). `None` for any
-/// other file, and for one that is not a YAML map.
+/// The form omits what helm omits when it rewrites the file (`omitempty`): null, false, and empty texts, lists and
+/// maps. Returns `None` for any other file, and for a file that is not a YAML map.
 pub(super) fn canonical(path: &str, content: &[u8]) -> Option<String> {
     if within_chart(path) != FILE {
         return None;

@@ -32,12 +32,12 @@ pub enum ChartProblem {
     /// Neither a file nor a folder, but a link, a device or a sparse file.
     #[error("entry {path:?} is {what}; only files and folders are accepted")]
     NotAFile {
-        /// The path.
+        /// The path of the file or folder.
         path: String,
         /// The kind of the entry.
         what: &'static str,
     },
-    /// The same path exists twice, so the effective content is undefined.
+    /// The same path exists twice, so that it is not defined which content the file has.
     #[error("{path:?} exists twice")]
     Duplicate {
         /// The path below the chart's folder.
@@ -46,15 +46,15 @@ pub enum ChartProblem {
     /// There are two top folders.
     #[error("it has two top folders, {first:?} and {second:?}, where one chart has one")]
     TwoFolders {
-        /// The first one.
+        /// The name of one top folder.
         first: String,
-        /// The second one.
+        /// The name of another top folder.
         second: String,
     },
     /// A file is larger than `MAX_FILE_SIZE`.
     #[error("{path:?} is larger than {} MiB", MAX_FILE_SIZE >> 20)]
     FileTooLarge {
-        /// The path.
+        /// The path of the file or folder.
         path: String,
     },
     /// The chart is larger than `MAX_CHART_SIZE`.
@@ -106,7 +106,7 @@ pub enum ChartProblem {
     Metadata {
         /// The field of `Chart.yaml`.
         field: &'static str,
-        /// Its value.
+        /// The value of the field.
         value: String,
         /// What is wrong with it.
         why: &'static str,
@@ -116,7 +116,7 @@ pub enum ChartProblem {
         "its dependency {name:?} (repository {repository:?}) is not in its charts/ folder; run `helm dependency update` on it first"
     )]
     NoDependency {
-        /// The dependency.
+        /// The name of the dependency.
         name: String,
         /// The repository in `Chart.yaml`.
         repository: String,
@@ -135,20 +135,20 @@ pub enum ChartProblem {
         /// The path that closes the cycle.
         path: String,
     },
-    /// A rule in `.helmignore` is invalid, for helm too.
+    /// `.helmignore` contains a rule that helm refuses, too.
     #[error(".helmignore line {line}: {rule:?} is not a valid rule for helm: {why}")]
     Ignore {
         /// The line number, starting at 1.
         line: usize,
-        /// The rule.
+        /// The text of the rule.
         rule: String,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Reading failed.
+    /// A file of the chart cannot be read.
     #[error("{path:?} cannot be read: {why}")]
     Io {
-        /// The file.
+        /// The path of the file.
         path: String,
         /// The system's error message.
         why: String,
@@ -156,7 +156,7 @@ pub enum ChartProblem {
 }
 
 impl ChartProblem {
-    /// Makes the problem of a failed read of `path`. A limit of this module may be wrapped in the [`io::Error`].
+    /// Makes the problem of a failed read of `path`. If the [`io::Error`] wraps a `ChartProblem`, returns that one.
     pub(super) fn io(path: &str, error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),
@@ -164,7 +164,8 @@ impl ChartProblem {
         }
     }
 
-    /// Makes the problem of a failed read of an archive, which means that it is damaged.
+    /// Makes the problem of a failed read of an archive: the archive is damaged. If the [`io::Error`] wraps a
+    /// `ChartProblem`, returns that one.
     pub(super) fn broken(error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),

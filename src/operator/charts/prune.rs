@@ -15,11 +15,11 @@ impl Cache {
     /// Removes old archives that neither the lock nor a record of a first pull references, and partial files of killed
     /// processes. Returns their names.
     ///
-    /// Files younger than `age` are kept. Charts of a folder are written again when requested, so no removal causes a
-    /// pull.
+    /// Files younger than `age` are kept. The removal never causes a pull: archives of pulled charts are referenced,
+    /// and the store writes an archive of a chart in a folder again when the chart is requested.
     ///
     /// # Errors
-    /// If a folder or a record cannot be read. Nothing is removed then, as its references are unknown.
+    /// If a folder or a record cannot be read. Then nothing is removed, because it is not known what is referenced.
     pub(super) fn prune(&self, lock: &Lock, age: Duration) -> Result<Vec<String>, Error> {
         let mut referenced = self.first_pulls()?;
         for (chart, pinned) in &lock.charts {
@@ -30,7 +30,7 @@ impl Cache {
             let old = metadata
                 .modified()
                 .is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|elapsed| elapsed >= age));
-            // Another process may be removing it as well. A file that cannot be removed does no harm.
+            // Removing fails, for example, if another process removes the file at the same time. That does no harm.
             if old
                 && !referenced.contains(&name)
                 && is_cache_file(&name)
@@ -61,7 +61,7 @@ fn is_temporary(name: &str) -> bool {
     name.starts_with(".tmp")
 }
 
-/// Whether the name is one that the cache gives to files. Files of the user are kept.
+/// Whether the name is one that the cache gives to files. Other files belong to the user and are kept.
 fn is_cache_file(name: &str) -> bool {
     let digits = name.strip_suffix(".tgz").and_then(|stem| stem.rsplit_once('-')).map(|(_, digits)| digits);
     let archive = digits.is_some_and(|digits| {
@@ -79,7 +79,7 @@ fn files(folder: &Path) -> Result<Vec<(String, Metadata)>, Error> {
     let mut files = Vec::new();
     for entry in entries {
         let entry = entry.map_err(|error| Error::cache(folder, &error))?;
-        // The file was deleted meanwhile.
+        // A file without metadata was deleted after the folder was listed.
         let Ok(metadata) = entry.metadata() else { continue };
         if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
             files.push((name, metadata));

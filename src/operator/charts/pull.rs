@@ -1,4 +1,4 @@
-//! The interface to the network. The store requests a chart, and the `helm` module runs the program that downloads it.
+//! The interface by which the store downloads charts. The module `helm` implements it with the helm program.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 pub struct Request {
     /// An `http(s)://` chart repository or an `oci://` registry path.
     pub repository: String,
-    /// The chart.
+    /// The name of the chart.
     pub chart: String,
     /// The exact version.
     pub version: String,
@@ -17,47 +17,58 @@ pub struct Request {
 
 /// Downloads charts from repositories.
 pub trait Pull: Send + Sync + 'static {
-    /// Downloads the chart's archive into the empty folder `into`, and returns its path. The folder is removed soon
-    /// after.
+    /// Downloads the chart's archive into the empty folder `into`, and returns the path of the archive.
+    ///
+    /// The store removes the folder as soon as it has read the archive.
     fn pull<'a>(&'a self, request: &'a Request, into: &'a Path) -> BoxFuture<'a, Result<PathBuf, PullFailure>>;
 
-    /// Returns the newest version in the repository.
+    /// Returns the newest version of a chart in a repository.
     fn newest<'a>(&'a self, repository: &'a str, chart: &'a str) -> BoxFuture<'a, Result<String, PullFailure>>;
 }
 
-/// Why a pull failed. The texts are the program's messages.
+/// Why a pull failed. The texts in the variants are messages of helm.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PullFailure {
     /// The repository has no such chart or version.
     #[error("{0}; request one that exists")]
     NotFound(String),
-    /// The repository requires credentials, or other ones.
-    #[error("it refuses access ({0}); pull the charts into a folder where you are logged in, and use that folder")]
+    /// The repository requires a login.
+    #[error(
+        "the repository refuses access ({0}); pull the charts into a folder where you are logged in, and use that folder"
+    )]
     Forbidden(String),
-    /// The repository did not respond, or not as a repository does.
-    #[error("it cannot be reached ({0}); check address, network and proxy, or use a folder of charts")]
+    /// The repository did not respond, or its response is not that of a chart repository.
+    #[error("the repository cannot be reached ({0}); check address, network and proxy, or use a folder of charts")]
     Unreachable(String),
     /// The disk of the destination is full.
     #[error("the disk is full, so helm cannot pull the chart; free some space")]
     Full,
-    /// The archive cannot be written for another reason.
+    /// helm cannot write the archive, although the disk is not full.
     #[error("helm cannot write the chart that it pulls ({0}); give it a writable folder")]
     Unwritable(String),
-    /// The program cannot be run.
+    /// The helm program cannot be run.
     #[error("helm cannot be run ({0}); install helm 3.17 or newer, or helm 4")]
     Program(String),
 }
 
-/// Always fails, for a store with folders only.
+/// Fails every pull, for a store that takes charts only from folders.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoPull;
 
 impl Pull for NoPull {
     fn pull<'a>(&'a self, _: &'a Request, _: &'a Path) -> BoxFuture<'a, Result<PathBuf, PullFailure>> {
-        Box::pin(async { Err(PullFailure::Program("no helm program was given".to_owned())) })
+        Box::pin(async {
+            Err(PullFailure::Program(
+                "osdpl was started without helm, because it takes charts from a folder".to_owned(),
+            ))
+        })
     }
 
     fn newest<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<String, PullFailure>> {
-        Box::pin(async { Err(PullFailure::Program("no helm program was given".to_owned())) })
+        Box::pin(async {
+            Err(PullFailure::Program(
+                "osdpl was started without helm, because it takes charts from a folder".to_owned(),
+            ))
+        })
     }
 }

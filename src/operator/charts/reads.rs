@@ -1,7 +1,8 @@
 //! Finds the values that a chart's templates read, whether or not its `values.yaml` has them: `.Values.a.b.c`.
 //!
-//! The templates are parsed, not rendered. If a name is computed (`index .Values.pod.tolerations $component`), any key
-//! below may be read. Of OpenStack-Helm's library, only included templates count.
+//! The templates are parsed, not rendered. If a template computes a key (`index .Values.pod.tolerations $component`),
+//! it may read any key of that map. A template of OpenStack-Helm's library counts only if a template of the chart
+//! includes it.
 
 mod token;
 
@@ -9,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use token::Token;
 
-/// The library in OpenStack-Helm's charts. It reads the values of the chart that contains it. Other dependencies have
-/// their own values.
+/// The templates of OpenStack-Helm's library. They read the values of the chart that contains the library. The
+/// templates of other dependencies read the values of the dependency.
 const LIBRARY: &str = "charts/helm-toolkit/templates/";
 
-/// The paths that templates read; `true` if any key below may be read as well.
+/// The paths that templates read; `true` if they may read any key below the path as well.
 pub type Reads = BTreeMap<Vec<String>, bool>;
 
-/// Returns the paths that the templates of a chart read. Templates in its own values count as well, as they are
-/// evaluated.
+/// Returns the paths that the templates of a chart read. Templates in its `values.yaml` count as well, because the
+/// chart evaluates them.
 pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
     let mut chart = Chart::default();
     for (path, content) in files {
@@ -25,7 +26,7 @@ pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
         if is_own || path.starts_with(LIBRARY) {
             chart.add(&String::from_utf8_lossy(content), is_own);
         }
-        // Values below the name of a dependency belong to that chart.
+        // The values below the name of a dependency belong to that dependency, which may read any of them.
         if let Some((name, _)) = path.strip_prefix("charts/").and_then(|inner| inner.split_once('/')) {
             chart.reads.insert(vec![name.to_owned()], true);
         }
@@ -77,7 +78,8 @@ impl Chart {
         let mut known = BTreeSet::new();
         let mut todo = std::mem::take(&mut self.files);
         while let Some(actions) = todo.pop() {
-            // Names are also passed as arguments, so any text that names a template may include it.
+            // A template may get the name of another one as an argument. So any text that is the name of a template may
+            // include that template.
             let texts = actions
                 .iter()
                 .flatten()
@@ -127,7 +129,7 @@ fn scan(actions: Actions, reads: &mut Reads) {
     }
 }
 
-/// Whether the path is for users. Keys with a leading underscore are internal to the templates.
+/// Whether users may set the path. Keys with a leading underscore are internal to the templates.
 fn is_for_users(path: &[String]) -> bool {
     !path.is_empty() && !path.iter().any(|key| key.starts_with('_'))
 }
@@ -161,7 +163,7 @@ fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool)
         _ => "",
     };
     match head {
-        // A key that is set, or omitted from a copy, is not read.
+        // These functions do not read the key: they set it, remove it, or omit it from a copy.
         "set" | "unset" | "omit" => None,
         "index" | "hasKey" | "get" => {
             let mut after = action[position + 1..].iter().filter(|token| !is_bracket(token)).peekable();

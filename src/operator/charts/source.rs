@@ -1,4 +1,4 @@
-//! The source of charts.
+//! Where the store takes charts from: a folder or a repository.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,14 +7,14 @@ use std::str::FromStr;
 /// The repository that OpenStack-Helm publishes to.
 pub const UPSTREAM: &str = "https://tarballs.opendev.org/openstack/openstack-helm";
 
-/// A folder of the user, or a repository.
+/// Where the store takes charts from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A folder of `<name>-<version>.tgz` archives, of chart directories `<name>/Chart.yaml`, or of both.
+    /// A folder of the user with archives `<name>-<version>.tgz`, chart directories `<name>/Chart.yaml`, or both.
     Folder(PathBuf),
     /// A chart repository (`https://…`) or a registry (`oci://…`).
     Repository {
-        /// Its address without a trailing slash.
+        /// The address of the repository without a trailing slash.
         url: String,
     },
 }
@@ -33,7 +33,7 @@ pub enum InvalidSource {
         "charts: the address at {host:?} holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder"
     )]
     Credentials {
-        /// Only the host: the rest is secret.
+        /// The host of the address. The rest of the address is secret.
         host: String,
     },
     /// The address has a query, a fragment or invalid characters.
@@ -63,7 +63,7 @@ impl FromStr for Source {
     }
 }
 
-/// Checks the address of a repository.
+/// Checks the address of a repository, and returns it without a trailing slash.
 pub(super) fn repository(text: &str) -> Result<String, InvalidSource> {
     let (scheme, rest) = text.split_once("://").ok_or_else(|| InvalidSource::Scheme(text.to_owned()))?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

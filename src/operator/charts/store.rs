@@ -17,7 +17,7 @@ use super::lock::Lock;
 use super::pull::{Pull, PullFailure, Request};
 use super::source::Source;
 
-/// How long the error of a failed pull is cached. Reconcile may request a chart many times a second.
+/// How long the error of a failed pull is cached. Passes may request the same chart many times a second.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// The maximum number of concurrent pulls. Each loads the repository's whole index (megabytes for OpenStack-Helm) into
@@ -39,8 +39,9 @@ struct Shared {
     chart_states: Mutex<HashMap<ChartRequest, Arc<tokio::sync::Mutex<ChartState>>>>,
 }
 
-/// The state of one requested chart. The lock is held while the chart is obtained, so that each chart is pulled only
-/// once.
+/// What the store keeps in memory about one requested chart.
+///
+/// A task holds the lock of this state while it obtains the chart, so that concurrent tasks pull a chart only once.
 #[derive(Default)]
 struct ChartState {
     chart: Option<StoredChart>,
@@ -70,7 +71,7 @@ impl Store {
         &self.shared.source
     }
 
-    /// Returns the lock.
+    /// Returns the lock that the store compares charts with.
     pub fn lock(&self) -> &Lock {
         &self.shared.files.lock
     }
@@ -78,11 +79,11 @@ impl Store {
     /// Removes archives from the cache that neither the lock nor a record of a first pull references. Returns their
     /// names.
     ///
-    /// Only archives older than an hour are removed, as another process may just have written one for its helm. Must be
-    /// called at start, before any chart is obtained.
+    /// Only archives older than an hour are removed, because another process may just have written one for its helm.
+    /// The caller must prune before it obtains any chart.
     ///
     /// # Errors
-    /// If the cache cannot be read. Nothing is removed then.
+    /// If the cache cannot be read. Then nothing is removed.
     pub fn prune(&self) -> Result<Vec<String>, Error> {
         let ChartFiles { cache, lock } = self.shared.files.as_ref();
         cache.prune(lock, STALE_AGE)
@@ -90,8 +91,9 @@ impl Store {
 
     /// Returns the verified chart.
     ///
-    /// An unchanged chart is returned from memory. Otherwise, this reads the folder or pulls the chart, which may take
-    /// as long as the network needs. Callers obtain each chart separately, as a failure does not affect other charts.
+    /// An unchanged chart is returned from memory. If the memory has none, the store reads it from the folder, or from
+    /// the cache, or pulls it from the repository, which takes as long as the network needs. The failure of one chart
+    /// does not affect other charts.
     ///
     /// # Errors
     /// Why the chart cannot be provided. The error of a failed pull is cached for half a minute.
@@ -116,12 +118,13 @@ impl Store {
         state.store_result(result)
     }
 
-    /// Returns the available charts, with whether each can be installed: all of a folder, or the locked ones of a
-    /// repository, as helm shows no list of these.
+    /// Returns the names of the available charts, each with whether the chart can be installed.
+    ///
+    /// They are all charts of a folder. For a repository, whose charts helm can't list, they are the charts in the
+    /// lock.
     ///
     /// # Errors
     /// If the folder cannot be read.
-    /// When the folder cannot be read.
     pub fn list_charts(&self) -> Result<Vec<(String, bool)>, Error> {
         match &self.shared.source {
             Source::Folder(folder) => Ok(Folder::open(folder)?.names()?.into_iter().collect()),
@@ -132,7 +135,7 @@ impl Store {
     }
 
     fn chart_state(&self, wanted: &ChartRequest) -> Arc<tokio::sync::Mutex<ChartState>> {
-        // No operation under this lock can panic half way, so the map is always consistent.
+        // A poisoned lock is harmless: no code that holds it can panic while the map is inconsistent.
         let mut chart_states = self.shared.chart_states.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(chart_states.entry(wanted.clone()).or_default())
     }
@@ -140,7 +143,7 @@ impl Store {
     /// Returns the request to the repository; `None` if the chart comes from a folder.
     ///
     /// # Errors
-    /// If no version is given.
+    /// If neither the request nor the lock has a version.
     pub fn pull_request_for(&self, wanted: &ChartRequest) -> Result<Option<Request>, Error> {
         let pinned = self.shared.files.lock.charts.get(&wanted.name);
         let repository = match (&wanted.repository, &self.shared.source) {
@@ -170,7 +173,7 @@ impl Store {
         if let Some(chart) = lookup.chart {
             return Ok(chart);
         }
-        // An error would mean that the semaphore is closed, which never happens.
+        // `acquire` fails only if the semaphore is closed, which never happens.
         let _permit = self.shared.pulls.acquire().await;
         let incoming = self.blocking(&name, |files| files.cache.incoming()).await?;
         let pulled = match self.shared.pull.pull(&request, incoming.path()).await {

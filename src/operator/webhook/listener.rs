@@ -1,4 +1,4 @@
-//! A TLS listener whose certificate may change.
+//! The TLS listener of the webhook, which reads its certificate again when the files change.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::CertificateFiles;
 
 /// The timeout of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum number of connections that wait to be served.
+/// The maximum number of connections that have completed their TLS handshake and wait to be served.
 const MAX_WAITING: usize = 16;
 
 /// Accepts connections and completes their TLS handshakes concurrently, so that a hanging client blocks no other.
@@ -52,7 +52,7 @@ impl axum::serve::Listener for TlsListener {
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         match self.ready.recv().await {
             Some(connection) => connection,
-            // The accepting task lives as long as this listener.
+            // The channel is never closed: the task that accepts connections lives as long as this listener.
             None => std::future::pending().await,
         }
     }
@@ -88,7 +88,7 @@ async fn accept(
     }
 }
 
-/// The certificate as it was last read.
+/// The certificate of the webhook, as it was last read from its files.
 struct Certificate {
     files: CertificateFiles,
     /// The digest of the contents of both files.
@@ -104,8 +104,9 @@ impl Certificate {
 
     /// Reads the files again if they have changed.
     ///
-    /// Each connection does so by content, because file times may not change in a mounted Secret. If the files are
-    /// invalid, for example because only one is written yet, the old certificate is kept.
+    /// This runs for each connection and compares the content, because the times of files may not change in a mounted
+    /// Secret. If the files are invalid, for example because only one of them is written yet, the old certificate is
+    /// kept.
     fn refresh(&mut self) {
         let Ok(texts) = read_files(&self.files) else { return };
         let digest = digest(&texts);
@@ -114,10 +115,13 @@ impl Certificate {
         }
         match acceptor(&self.files, &texts) {
             Ok(acceptor) => {
-                tracing::info!("the webhook's certificate changed");
+                tracing::info!("the webhook uses a new certificate, because its files have changed");
                 (self.digest, self.acceptor) = (digest, acceptor);
             }
-            Err(error) => tracing::warn!(error = format!("{error:#}"), "the webhook keeps its old certificate"),
+            Err(error) => tracing::warn!(
+                error = format!("{error:#}"),
+                "the webhook's new certificate can't be used; it keeps the old one"
+            ),
         }
     }
 }

@@ -107,9 +107,9 @@ fn immovable_instances_block_and_foreign_changes_stay() {
         let status = world.until_ready_to_drain("blocked").await;
         assert_eq!(
             step(&status, MaintenanceStep::DisableCompute),
-            (StepState::Skipped, "someone else has disabled it: broken fan")
+            (StepState::Skipped, "someone else has disabled the compute service: broken fan")
         );
-        assert_eq!(step(&status, MaintenanceStep::Cordon), (StepState::Skipped, "someone else has cordoned it"));
+        assert_eq!(step(&status, MaintenanceStep::Cordon), (StepState::Skipped, "someone else has cordoned the node"));
         let maintenance = world.maintenances().get(&world.maintenance_name("blocked")).await.unwrap();
         assert!(!maintenance.annotations().contains_key(RETRY), "the annotation is consumed");
         world.delete_maintenance("blocked").await;
@@ -230,7 +230,7 @@ fn quorum_and_budgets_block_until_the_window_ends() {
         let soon = (crate::world::now() + k8s_openapi::jiff::SignedDuration::from_secs(8)).to_string();
         world.maintain("second", json!({"node": joined[1], "window": {"end": soon}})).await;
         world.until_message("second", "would keep 1 of 3 pods ready").await;
-        let expired = world.until_message("second", "its window ended before").await;
+        let expired = world.until_message("second", "spec.window ended before").await;
         assert_eq!(expired.phase, Some(osdpl_core::api::MaintenancePhase::Expired));
         world.delete_maintenance("second").await;
         world.delete_maintenance("first").await;

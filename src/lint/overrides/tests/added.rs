@@ -1,4 +1,4 @@
-//! Additions to the catalogue.
+//! Tests warnings about values that additions to the catalogue set.
 
 use super::*;
 

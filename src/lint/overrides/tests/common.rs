@@ -1,4 +1,4 @@
-//! Values that are common to many releases.
+//! Tests warnings about values that `spec.common` sets for many releases, and about the index of an `unset` entry.
 
 use super::*;
 

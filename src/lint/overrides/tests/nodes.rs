@@ -1,8 +1,8 @@
-//! Values for some nodes only.
+//! Tests warnings about values that `spec.nodes.overrides` sets for some nodes.
 
 use super::*;
 
-/// Returns the warnings about values for some nodes, in addition to these values of the service.
+/// Returns the warnings about a spec with these entries of `spec.nodes.overrides`, and these values of the release.
 fn of_some_nodes(entries: &[Value], own: &Value) -> Vec<String> {
     let daemons = "service: front\ndescription: An API.\ngroup: openstack\ncredentials: {user: {}}\nreleases:\n  front:\n    components: {front/agent: \
                    DaemonSet}\n    daemonsets: {agent: {component: front/agent, form: conf}}\n    values: {conf: {region: '${spec.region}'}}\n";

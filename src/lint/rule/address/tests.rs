@@ -52,7 +52,7 @@ fn skips_entries_of_free_form_maps() {
     assert!(
         !is_free_form("spec.features.volumes.backends[0].host") && !is_free_form("spec.features.network.dnsServers")
     );
-    assert!(is_free_form("spec.features.nothing.of.this"), "an unknown feature is reported elsewhere");
+    assert!(is_free_form("spec.features.nothing.of.this"), "another finding reports an unknown feature");
 }
 
 #[test]

@@ -18,17 +18,18 @@ const P521: [u8; 7] = [0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23];
 /// The start and the end of a validity period; `None` if a bound is not known.
 pub(super) type Validity = (Option<Timestamp>, Option<Timestamp>);
 
-/// The certificates of one key of a Secret.
+/// The PEM certificates in one entry of a Secret: a server's certificate followed by its intermediate certificates, or
+/// CAs.
 pub(super) struct Chain {
-    /// The key of the Secret.
+    /// The key of the entry in the Secret.
     pub name: String,
     all: Vec<CertificateDer<'static>>,
 }
 
-/// Parses the certificates of a key.
+/// Parses the PEM certificates in the entry `name` of a Secret.
 ///
 /// # Errors
-/// Describes what is wrong with the text, and what to do.
+/// If the text contains no usable certificate. The message says why, and what to do.
 pub(super) fn read(name: &str, text: &str) -> Result<Chain, String> {
     let all: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).filter_map(Result::ok).collect();
     if all.is_empty() || CertificateDer::pem_slice_iter(text.as_bytes()).any(|read| read.is_err()) {
@@ -48,7 +49,7 @@ impl Chain {
     /// Returns why the private key under `name` does not match the first certificate. Never contains key data.
     pub fn key_problem(&self, name: &str, text: &str) -> Option<String> {
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).ok();
-        // This crypto provider does not support P-521, but the servers of the cloud do.
+        // The check below can't read keys on the curve P-521, which the servers of the cloud support.
         if key.as_ref().is_some_and(|key| key.secret_der().windows(P521.len()).any(|part| part == P521)) {
             return None;
         }
@@ -66,7 +67,7 @@ impl Chain {
     pub fn host_problem(&self, hosts: &[String]) -> Option<String> {
         let first = ParsedCertificate::try_from(&self.all[0]).ok()?;
         let is_valid_for = |host: &str| {
-            // A wildcard is checked with one example name.
+            // rustls accepts no wildcard here. For `*.example.org`, one name that the wildcard matches is checked.
             let host = host.strip_prefix("*.").map_or_else(|| host.to_owned(), |rest| format!("osdpl.{rest}"));
             ServerName::try_from(host).is_ok_and(|name| verify_server_name(&first, &name).is_ok())
         };
@@ -81,10 +82,10 @@ impl Chain {
         })
     }
 
-    /// Returns why a client that trusts these CAs does not trust the first certificate. Expiry is checked elsewhere.
+    /// Returns why a client that trusts these CAs does not trust the first certificate, apart from expiry.
     pub fn trust_problem(&self, authorities: &Self) -> Option<String> {
         use CertificateError::{BadSignature, InvalidPurpose, InvalidPurposeContext, UnknownIssuer};
-        // A trusted certificate needs no signature.
+        // The list of trusted CAs contains the certificate itself, so that it needs no signature.
         if authorities.all.contains(&self.all[0]) {
             return None;
         }
@@ -109,12 +110,12 @@ impl Chain {
         }
     }
 
-    /// Returns when all certificates are valid.
+    /// Returns the time at which the last of these certificates becomes valid.
     fn begin(&self) -> Timestamp {
         self.all.iter().filter_map(|one| validity(one).0).max().unwrap_or_default()
     }
 
-    /// Returns when the first certificate is valid, together with the intermediate certificates that it needs.
+    /// Returns the period in which the first certificate and the intermediate certificates that it needs are all valid.
     pub fn validity(&self, authorities: Option<&Self>) -> Validity {
         let intermediates =
             (1..self.all.len()).filter(|index| self.needs(*index, authorities)).map(|index| &self.all[index]);
@@ -122,8 +123,9 @@ impl Chain {
         validities.fold((None, None), |(from, until), (begin, end)| (from.max(begin), earliest(until, end)))
     }
 
-    /// Whether the first certificate is not trusted without this one: by these CAs or, if they are not known, by the
-    /// others.
+    /// Whether clients stop trusting the first certificate if the intermediate certificate at `index` is removed.
+    ///
+    /// If the trusted CAs are not known, the other intermediate certificates stand for them.
     fn needs(&self, index: usize, authorities: Option<&Self>) -> bool {
         let others = self.all.iter().enumerate().skip(1).filter(|(at, _)| *at != index);
         let others: Vec<CertificateDer<'_>> = others.map(|(_, other)| other.clone()).collect();
@@ -131,7 +133,7 @@ impl Chain {
             return false;
         }
         let mut roots = RootCertStore::empty();
-        // Certificates that are not CAs sign nothing.
+        // This skips certificates that can't be CAs: they sign nothing.
         roots.add_parsable_certificates(authorities.map_or(&others, |authorities| &authorities.all).iter().cloned());
         let begin = validity(&self.all[0]).0.unwrap_or_default();
         verify(&self.all[0], &roots, &others, seconds(begin)).is_err()
@@ -165,7 +167,8 @@ fn verify(
 
 /// Returns the validity period of a certificate.
 ///
-/// The errors of rustls contain its bounds, for a check at the first and at the last possible second.
+/// The bounds come from the errors of rustls: a check at the earliest possible second fails with the start, a check at
+/// the latest one with the end.
 fn validity(certificate: &CertificateDer<'_>) -> Validity {
     let bound = |now| match verify(certificate, &RootCertStore::empty(), &[], now) {
         Err(Error::InvalidCertificate(

@@ -49,7 +49,7 @@ fn problems(texts: &SecretTexts) -> Vec<String> {
     check_certificate(&certificate(), texts).problems("2026-11-22T00:00:00Z".parse().unwrap())
 }
 
-/// Replaces or removes one entry.
+/// Returns a copy of the Secret in which one entry is replaced, or removed if `text` is `None`.
 fn with(texts: &SecretTexts, key: &str, text: Option<&str>) -> SecretTexts {
     let mut texts = texts.clone();
     texts.remove(key);
@@ -61,7 +61,7 @@ fn with(texts: &SecretTexts, key: &str, text: Option<&str>) -> SecretTexts {
 fn accepts_valid_certificates() {
     let root = authority("root");
     assert_eq!(problems(&secret(&params_for((2026, 2030)), &root)), Vec::<String>::new());
-    // Signed by an intermediate CA that is part of the chain.
+    // A certificate that is signed by an intermediate CA, which `tls.crt` contains.
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.distinguished_name.push(DnType::CommonName, "between");
@@ -70,12 +70,13 @@ fn accepts_valid_certificates() {
     let chain = format!("{}{}", texts["tls.crt"], intermediate.pem());
     let texts = with(&with(&texts, "ca.crt", Some(&root.pem())), "tls.crt", Some(&chain));
     assert_eq!(problems(&texts), Vec::<String>::new());
-    // A self-signed certificate, and one of several CAs of which another has expired.
+    // A self-signed certificate that is its own CA.
     let key = KeyPair::generate().unwrap();
     let own = params_for((2026, 2030)).self_signed(&key).unwrap().pem();
     let texts = with(&with(&texts, "ca.crt", Some(&own)), "tls.crt", Some(&own));
     assert_eq!(problems(&with(&texts, "tls.key", Some(&key.serialize_pem()))), Vec::<String>::new());
     let texts = secret(&params_for((2026, 2030)), &root);
+    // Two certificates in `ca.crt`, the first of which has expired.
     let both = format!("{}{}", secret(&params_for((2020, 2021)), &root)["tls.crt"], root.pem());
     assert_eq!(problems(&with(&texts, "ca.crt", Some(&both))), Vec::<String>::new());
 }
@@ -91,9 +92,9 @@ fn reports_each_problem_without_the_private_key() {
     of_clients.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     let other_key = KeyPair::generate().unwrap().serialize_pem();
     let cases = [
-        (with(&valid, "tls.crt", None), "there is no tls.crt in it; add it"),
-        (with(&valid, "tls.key", None), "there is no tls.key in it; add it"),
-        (with(&valid, "ca.crt", None), "there is no ca.crt in it; add it"),
+        (with(&valid, "tls.crt", None), "the entry tls.crt is missing; add it"),
+        (with(&valid, "tls.key", None), "the entry tls.key is missing; add it"),
+        (with(&valid, "ca.crt", None), "the entry ca.crt is missing; add it"),
         (with(&valid, "tls.crt", Some("nonsense")), "tls.crt contains no PEM certificate"),
         (with(&valid, "tls.key", Some("nonsense")), "tls.key contains no PEM key that TLS can use"),
         (with(&valid, "ca.crt", Some("nonsense")), "ca.crt contains no PEM certificate"),

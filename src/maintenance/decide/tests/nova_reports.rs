@@ -1,4 +1,4 @@
-//! Reports of nova, and missing reports.
+//! Tests decisions from reports of nova, and decisions without one.
 
 use super::*;
 use osdpl_core::api::MAINTENANCE_FINALIZER;
@@ -56,7 +56,7 @@ fn waits_if_nodes_cannot_be_listed() {
     assert!(waits.action.is_none() && waits.status.message.starts_with("the nodes can't be listed"), "{waits:?}");
 }
 
-/// A node that we cordoned, without instances.
+/// Returns a maintenance whose node is cordoned and whose compute service is disabled and has no instances.
 fn emptied() -> Fixture {
     fixture().with(|fixture| {
         fixture.disabled(OURS);
@@ -79,7 +79,11 @@ fn confirms_empty_node_with_a_second_check() {
         assert_eq!((first.requeue, first.status.phase), (Some(RequeueDelay::Later), Some(MaintenancePhase::Emptying)));
     }
     fixture.server("g", "ACTIVE");
-    assert_eq!(fixture.step().action, Some(Action::Migrate(vec!["g".into()])), "it arrived between the checks");
+    assert_eq!(
+        fixture.step().action,
+        Some(Action::Migrate(vec!["g".into()])),
+        "the instance arrived between the two queries"
+    );
     fixture.host().servers.clear();
     assert_eq!(fixture.step().status.phase, Some(MaintenancePhase::Emptying));
     fixture.now += SignedDuration::from_secs(10);
@@ -98,7 +102,7 @@ fn rechecks_ready_nodes_and_reverts_on_changes() {
     assert_eq!(
         (unchanged.action, unchanged.requeue_at, &unchanged.status),
         (None, ready.requeue_at, &ready.status),
-        "nova was not queried"
+        "less than a minute after the last query, the decision uses no new report of nova"
     );
     assert!(fixture.snapshot().next_nova_check().is_some() && !fixture.snapshot().is_idle());
     fixture.now += SignedDuration::from_secs(1);

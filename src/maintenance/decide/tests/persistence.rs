@@ -1,4 +1,4 @@
-//! State that must survive restarts and outages.
+//! Tests that a maintenance continues correctly after restarts of the operator and outages of nova.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn deleted_node_blocks_drain_but_not_return() {
     deleted.observed.node = None;
     let there = deleted.step();
     assert!(there.action.is_none() && there.status.message.starts_with("node n1 does not exist; delete"), "{there:?}");
-    assert_eq!(there.status.roles, ["compute"], "it still counts for the limit");
+    assert_eq!(there.status.roles, ["compute"], "the deleted node still counts for the limit of its role");
     deleted.deleting = true;
     let waits = deleted.step().status.message;
     assert_eq!(waits, "waits until nova reports nova-compute on n1 as down: its node was deleted");
@@ -20,7 +20,7 @@ fn deleted_node_blocks_drain_but_not_return() {
     assert_eq!(
         deleted.step().action,
         Some(Action::Enable { id: "s1".into() }),
-        "it may join again under the same name"
+        "the node may join again under the same name"
     );
     deleted.host().service.status = "enabled".into();
     assert_eq!(deleted.step().action, Some(Action::RemoveFinalizer));

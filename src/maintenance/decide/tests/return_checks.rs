@@ -1,8 +1,8 @@
-//! The checks before a node is returned.
+//! Tests the checks before a node is returned.
 
 use super::*;
 
-/// A maintenance that returns its node. It disabled the compute service while these agents were alive.
+/// Returns a maintenance that returns its node. It disabled the compute service while these agents were alive.
 fn returning(agents: &[&str]) -> Fixture {
     let mut fixture = fixture();
     for kind in agents {
@@ -31,7 +31,7 @@ fn ignores_reports_from_before_the_return() {
     fixture.host().service.updated = Some("2026-11-21T11:59:50.000000".into());
     assert!(fixture.step().status.message.starts_with("waits until nova reports nova-compute on n1 as up again; "));
     fixture.now += SignedDuration::from_secs(20);
-    assert_eq!(fixture.step().action, None, "up, but the report is old");
+    assert_eq!(fixture.step().action, None, "nova reports the service as up, but the report is old");
     fixture.host().service.updated = Some("2026-11-21T12:00:10.000000".into());
     fixture.host().agents[0].heard = Some("2026-11-21 11:59:59".into());
     assert!(

@@ -34,7 +34,7 @@ fn bomb() -> Vec<u8> {
     archive.finish()
 }
 
-/// Headers and padding of empty entries count as well. Compressed, they take almost no space.
+/// Returns a small archive with too many entries. Entries without content take almost no space when compressed.
 fn bomb_of_headers() -> Vec<u8> {
     let mut archive = Tarball::with_chart();
     for _ in 0..=MAX_ENTRIES {
@@ -49,7 +49,7 @@ fn truncated() -> Vec<u8> {
     archive
 }
 
-/// The files are complete and only the end of the compressed stream is missing, which a tar reader does not notice.
+/// Returns an archive that lacks only the end of the compressed stream, which a tar reader does not notice.
 fn without_last() -> Vec<u8> {
     let mut archive = chart("1.0.0", "x");
     archive.pop();
@@ -63,7 +63,7 @@ fn wrong_checksum() -> Vec<u8> {
     archive
 }
 
-#[expect(clippy::too_many_lines, reason = "a table")]
+#[expect(clippy::too_many_lines, reason = "one table contains all cases")]
 #[tokio::test]
 async fn rejected_archives_say_why() {
     let large = vec![b'x'; usize::try_from(MAX_FILE_SIZE).unwrap() + 1];
@@ -147,10 +147,14 @@ async fn rejected_archives_say_why() {
             "entry \"demo/x\" is of a kind unknown to helm; only files and folders are accepted",
         ),
         ("no UTF-8", with_entry(b"demo/\xff", EntryType::Regular), "entry \"demo/\u{fffd}\" is not named in UTF-8"),
-        ("twice", with(&[("demo/values.yaml", "a: 1"), ("demo/values.yaml", "a: 2")]), "\"values.yaml\" exists twice"),
+        (
+            "a path twice",
+            with(&[("demo/values.yaml", "a: 1"), ("demo/values.yaml", "a: 2")]),
+            "\"values.yaml\" exists twice",
+        ),
         ("large file", too_large.finish(), "\"large\" is larger than 5 MiB"),
-        ("bomb", bomb(), "it unpacks to more than 20 MiB"),
-        ("bomb of headers", bomb_of_headers(), "it has more than 10000 entries"),
+        ("a decompression bomb", bomb(), "it unpacks to more than 20 MiB"),
+        ("a decompression bomb of headers", bomb_of_headers(), "it has more than 10000 entries"),
         (
             "bomb behind a broken header",
             gzip(&vec![b'x'; 64 << 20]),
@@ -176,8 +180,8 @@ async fn rejected_archives_say_why() {
         ),
         ("no name", tgz(&[("demo/Chart.yaml", "version: 1.0.0\n")]), "Chart.yaml:1:1: missing field `name`"),
         ("no gzip", b"name: demo\n".to_vec(), "it is not a complete gzip-compressed tar archive (invalid gzip header)"),
-        ("empty", Vec::new(), "it is not a complete gzip-compressed tar archive (unexpected end of file)"),
-        ("no entries", Tarball::new().finish(), "it has no Chart.yaml at its top"),
+        ("an empty file", Vec::new(), "it is not a complete gzip-compressed tar archive (unexpected end of file)"),
+        ("an archive without entries", Tarball::new().finish(), "it has no Chart.yaml at its top"),
         (
             "something behind the end",
             [chart("1.0.0", "x"), b"something else".to_vec()].concat(),

@@ -6,7 +6,7 @@ use super::{CHART_YAML, Fixture, Setup, chart, demo, depends, done};
 
 const ADVICE: &str = "; package or pull it again, and do not install it unless you trust its origin";
 
-/// The problem, the setup, the reason, and the message.
+/// Folders that the store refuses: what is wrong, how to create it, the reason of the error, and its message.
 const REFUSED: [(&str, Setup, &str, &str); 19] = [
     (
         "no such chart",
@@ -39,13 +39,13 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "the chart folder CHARTS cannot be read: it is not a folder; name a folder of chart archives or chart directories that osdpl may read",
     ),
     (
-        "a folder in location of the archive",
+        "a folder with the name of the archive",
         |fixture| fs::create_dir(fixture.path("demo-1.0.0.tgz")).unwrap(),
         "ChartUnreadable",
         "entry \"CHARTS/demo-1.0.0.tgz\" is not a regular file; only files and folders are accepted",
     ),
     (
-        "an archive that lies outside",
+        "an archive that is a link out of the folder",
         |fixture| done(fixture.link("demo-1.0.0.tgz", "/etc/passwd")),
         "ChartUnreadable",
         "\"CHARTS/demo-1.0.0.tgz\" is outside of \"CHARTS\"; only files inside that folder are read",
@@ -134,7 +134,7 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
 ];
 
 fn socket(fixture: &Fixture, name: &str) {
-    // The file of the socket remains after the listener is dropped.
+    // The listener creates a socket in the folder. Dropping the listener does not remove the socket.
     drop(std::os::unix::net::UnixListener::bind(fixture.path(name)).unwrap());
 }
 

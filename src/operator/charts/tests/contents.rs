@@ -1,4 +1,4 @@
-//! Accepted archives: differences that do not affect the digest, and the data read from a chart.
+//! Tests of valid archives: which differences affect the digest, and what the store reads from a chart.
 
 use tar::EntryType;
 
@@ -16,7 +16,7 @@ async fn the_digest_depends_only_on_the_content() {
             archive.file("./demo/values.yaml", "key: x\n").entry(b"demo/templates", EntryType::Directory, b"");
             archive.finish()
         }),
-        ("Chart.yaml written anew", tgz(&[("demo/Chart.yaml", chart_yaml), ("demo/values.yaml", "key: x\n")])),
+        ("a Chart.yaml as helm rewrites it", tgz(&[("demo/Chart.yaml", chart_yaml), ("demo/values.yaml", "key: x\n")])),
         (
             "a Chart.lock, which holds the time it was made",
             tgz(&[
@@ -32,9 +32,12 @@ async fn the_digest_depends_only_on_the_content() {
     for (what, archive) in [
         ("another value", chart("1.0.0", "y")),
         ("another path", tgz(&[("demo/Chart.yaml", CHART_YAML), ("demo/values.yml", "key: x\n")])),
-        ("one file more", tgz(&[("demo/Chart.yaml", CHART_YAML), ("demo/values.yaml", "key: x\n"), ("demo/x", "")])),
         (
-            "bytes moved from a path to a content",
+            "an additional file",
+            tgz(&[("demo/Chart.yaml", CHART_YAML), ("demo/values.yaml", "key: x\n"), ("demo/x", "")]),
+        ),
+        (
+            "a byte that moved from the path of a file to its content",
             tgz(&[("demo/Chart.yaml", CHART_YAML), ("demo/values.yamlk", "ey: x\n")]),
         ),
     ] {

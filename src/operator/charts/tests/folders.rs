@@ -1,4 +1,4 @@
-//! Folders: the choice of a chart, and the packing of directories.
+//! Tests of stores with a folder: which chart the store chooses, and how it packs directories.
 
 use std::fs;
 
@@ -137,12 +137,12 @@ async fn notices_edits_of_all_files() {
         .put("library/Chart.yaml", "name: library\nversion: 1.0.0\n");
     let store = fixture.store("");
     let mut digests = vec![demo(&store).await.unwrap().digest];
-    assert_eq!(demo(&store).await.unwrap().digest, digests[0], "nothing changed");
+    assert_eq!(demo(&store).await.unwrap().digest, digests[0], "the digest is the same while no file changes");
     let edits: [(&str, Setup); 4] = [
-        ("the same size", |fixture| done(fixture.put("demo/values.yaml", "key: y\n"))),
+        ("a file with the same size and other content", |fixture| done(fixture.put("demo/values.yaml", "key: y\n"))),
         ("a new file", |fixture| done(fixture.put("demo/templates/a.yaml", "kind: A\n"))),
-        ("the dependency", |fixture| done(fixture.put("library/templates/_x.tpl", "x"))),
-        ("a rule", |fixture| done(fixture.put("demo/.helmignore", "templates\n"))),
+        ("a new file of the dependency", |fixture| done(fixture.put("library/templates/_x.tpl", "x"))),
+        ("a new rule in .helmignore", |fixture| done(fixture.put("demo/.helmignore", "templates\n"))),
     ];
     for (what, edit) in edits {
         edit(&fixture);

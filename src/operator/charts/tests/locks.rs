@@ -1,4 +1,4 @@
-//! Locks and sources: errors, and round trips.
+//! Tests of the errors of locks and of sources, and of writing and reading them.
 
 use crate::charts::{InvalidSource, Lock, LockEntry, Source};
 

@@ -52,7 +52,7 @@ async fn failed_pulls_say_why_and_what_to_do() {
         assert_eq!(
             fs::read_dir(fixture.cache.path().join("incoming")).unwrap().count(),
             0,
-            "the incoming folder is not empty"
+            "a failed pull left files in the folder for pulls"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A fake repository.
+//! A fake repository of charts, for tests of pulls.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ pub type Response = Result<Vec<u8>, PullFailure>;
 pub struct Repository {
     pub archives: Mutex<BTreeMap<(String, String), Response>>,
     pub pulls: AtomicUsize,
-    /// Each pull consumes one permit. Without permits, a pull waits like on a hanging network.
+    /// The permits for pulls, of which each pull consumes one. Without a permit, a pull waits as if the network hangs.
     pub network: Semaphore,
 }
 
