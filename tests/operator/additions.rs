@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services};
 use crate::world::run_test;
 
-/// Returns a service that uses an existing chart, and a preset that sets a value of it.
+/// Returns an addition: a `ConfigMap` with the service `lantern`, which uses the chart memcached, and the preset
+/// `bright`, which sets the service's memory to `size`.
 fn lantern(size: &str) -> Value {
     json!({
         "metadata": {"name": "lantern", "labels": {"osdpl.dev/catalog": "true"}},

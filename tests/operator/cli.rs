@@ -1,4 +1,4 @@
-//! The command line next to a running operator.
+//! The subcommands of `osdpl` against a cluster in which the operator runs.
 
 mod diff;
 mod plan;
@@ -103,10 +103,13 @@ fn render_matches_helm_values_except_secrets() {
     });
 }
 
-/// Clears the values in `values` that `rendered` redacts, in both.
+/// Sets each value that `rendered` redacts to null in both trees, so that a test can compare the rest.
 fn clear_redacted(values: &mut serde_json::Value, rendered: &mut serde_json::Value) {
     if *rendered == "<redacted>" {
-        assert!(values.as_str().is_some_and(|text| text.len() >= 16), "a credential exists");
+        assert!(
+            values.as_str().is_some_and(|text| text.len() >= 16),
+            "a redacted value is a credential of at least 16 characters"
+        );
         (*values, *rendered) = (json!(null), json!(null));
     } else if let (Some(values), Some(rendered)) = (values.as_object_mut(), rendered.as_object_mut()) {
         for (key, rendered) in rendered {

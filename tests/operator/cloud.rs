@@ -12,17 +12,18 @@ use serde_json::{Value, json};
 
 use crate::world::{World, with_timeout};
 
-/// The resource's name, different from the product's and the services' names.
+/// The name of a test's `OpenStackDeployment`. It differs from the names of osdpl and of services, so that a test
+/// notices if code confuses them.
 pub const NAME: &str = "nimbus";
 
-/// Returns a spec with only these services.
+/// Returns a spec that enables these services and no preset.
 pub fn services(names: &[&str]) -> Value {
     let services: serde_json::Map<_, _> =
         names.iter().map(|name| ((*name).to_owned(), json!({"enabled": true}))).collect();
     json!({"openstackRelease": "2026.1", "services": services})
 }
 
-/// Returns `spec` with values of one release.
+/// Returns `spec` with `values` for the release that has the same name as its service.
 pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
     spec["services"][service]["releases"][service]["values"] = values;
     spec
@@ -31,13 +32,13 @@ pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
 /// Accessors for the status of a resource.
 pub trait StatusAccess {
     fn status(&self) -> OpenStackDeploymentStatus;
-    /// Returns a condition if it is for the newest generation.
+    /// Returns a condition, if its observed generation is the newest one.
     fn condition(&self, type_: &str) -> Option<Condition>;
-    /// Whether the newest generation is Ready.
+    /// Whether the Ready condition is True for the newest generation.
     fn is_ready(&self) -> bool;
     /// Returns the reason of the Ready condition of the newest generation; empty if there is none yet.
     fn reason(&self) -> String;
-    /// Returns the status of a release.
+    /// Returns the status of a release; empty if there is none.
     fn child(&self, release: &str) -> HelmReleaseStatus;
 }
 
@@ -96,7 +97,7 @@ impl World {
         self.delete_named(NAME).await;
     }
 
-    /// Deletes another resource.
+    /// Deletes the resource with this name, without waiting for its finalizer.
     pub async fn delete_named(&self, name: &str) {
         self.deployments().delete(name, &DeleteParams::default()).await.unwrap();
     }
@@ -106,12 +107,12 @@ impl World {
         self.until_object::<OpenStackDeployment>("the resource is deleted", NAME, |found| found.is_none()).await;
     }
 
-    /// Waits until `find` returns a value for the resource.
+    /// Waits until `find` returns a value for the resource, and returns it.
     pub async fn until<T>(&self, what: &str, find: impl FnMut(&OpenStackDeployment) -> Option<T>) -> T {
         self.until_of(NAME, what, find).await
     }
 
-    /// Waits until `find` returns a value for another resource.
+    /// Waits until `find` returns a value for the resource with this name, and returns it.
     pub async fn until_of<T>(
         &self,
         name: &str,
@@ -132,12 +133,12 @@ impl World {
         with_timeout(what, found).await
     }
 
-    /// Waits until the newest generation is Ready.
+    /// Waits until the resource is Ready for its newest generation, and returns it.
     pub async fn until_ready(&self) -> OpenStackDeployment {
         self.until("the cloud is Ready", |cloud| cloud.is_ready().then(|| cloud.clone())).await
     }
 
-    /// Waits until the newest generation is not Ready for this reason.
+    /// Waits until the Ready condition of the newest generation has this reason, and returns the resource.
     pub async fn until_reason(&self, reason: &str) -> OpenStackDeployment {
         let what = format!("the cloud is not Ready because of {reason}");
         self.until(&what, |cloud| (cloud.reason() == reason).then(|| cloud.clone())).await

@@ -1,4 +1,4 @@
-//! Objects that are never created: pods that a quota refuses, volumes that no provisioner creates.
+//! The status names the reason if a quota refuses pods, or if a provisioner creates no volume.
 
 use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -33,7 +33,8 @@ fn reports_pods_refused_by_a_quota() {
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         world.until_ready().await;
         world.allow_pods(1).await;
-        // A StatefulSet reports the reason only in events, a Deployment in a condition.
+        // The controller of a StatefulSet reports the refused pod only in events, the controller of a Deployment in a
+        // condition. The operator must find both.
         world.delete_pods("memcached-").await;
         let (health, _) = world.until_reason_contains("memcached", "server", "exceeded quota: few").await;
         assert_eq!(health.status, ComponentHealth::Unhealthy);
