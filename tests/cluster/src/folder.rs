@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// The folder of a cluster. All its paths are absolute.
+/// The folder of a cluster, with methods for the path of each file. All paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder(PathBuf);
 
@@ -17,12 +17,13 @@ impl Folder {
         std::path::absolute(path).map(Self).map_err(Error::file("resolve", path))
     }
 
-    /// Returns the folder itself.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Returns the file with the settings. It is written before anything starts, and marks a folder as a cluster's.
+    /// Returns the file with the cluster's settings. It is written before any program starts; a folder that contains it
+    /// belongs to a cluster.
     pub fn spec(&self) -> PathBuf {
         self.0.join("cluster.json")
     }
@@ -32,8 +33,8 @@ impl Folder {
         self.0.join("state.json")
     }
 
-    /// Returns the supervisor's socket. It is accessed through `/proc/PID/cwd`, because a socket's path is limited to
-    /// 107 bytes.
+    /// Returns the supervisor's socket. Clients connect through `/proc/PID/cwd`, because the path of a socket may have
+    /// at most 107 bytes.
     pub fn socket(&self) -> PathBuf {
         self.0.join(SOCKET)
     }
@@ -48,7 +49,7 @@ impl Folder {
         self.0.join("pki").join(format!("{component}.kubeconfig"))
     }
 
-    /// Returns a file of certificates and keys.
+    /// Returns the path of a certificate or key, such as `ca.crt`.
     pub fn pki(&self, file: &str) -> PathBuf {
         self.0.join("pki").join(file)
     }
@@ -88,7 +89,8 @@ impl Folder {
         self.0.join("identities")
     }
 
-    /// Creates the folder and its subfolders; refuses one that contains other files.
+    /// Creates the folder and its subfolders, and removes the files of an earlier cluster. Refuses a folder that
+    /// contains other files.
     pub(crate) fn create(&self) -> Result<(), Error> {
         if self.0.exists() && !self.spec().exists() && !is_empty(&self.0)? {
             return Err(Error::Foreign { path: self.0.clone() });
@@ -98,14 +100,14 @@ impl Folder {
             let path = self.0.join(part);
             std::fs::create_dir_all(&path).map_err(Error::file("create", &path))?;
         }
-        // etcd warns if others may read its data, and keys are stored here as well.
+        // The folders contain keys and tokens, and etcd warns if other users may read its data.
         for part in [self.0.clone(), self.etcd(), self.0.join("pki"), self.identities()] {
             private(&part)?;
         }
         Ok(())
     }
 
-    /// Removes the files of a cluster, including logs; a folder without our mark is not changed.
+    /// Removes all files of a cluster, including its logs. Changes nothing in a folder that belongs to no cluster.
     pub(crate) fn wipe(&self) -> Result<(), Error> {
         if !self.spec().exists() {
             return Ok(());
