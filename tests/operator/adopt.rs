@@ -1,4 +1,5 @@
-//! Clouds that were installed manually are adopted and detached again: no helm runs, and no pod is recreated.
+//! osdpl adopts clouds that a user installed with plain helm, and detaches them again. It runs no helm and recreates no
+//! pod.
 
 mod content;
 mod detach;
@@ -18,7 +19,7 @@ use kube::{Api, ResourceExt};
 
 use crate::world::World;
 
-/// The folder of the stand-in charts.
+/// Returns the folder of the stand-in charts.
 fn stand_ins() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts")
 }
@@ -28,7 +29,7 @@ fn chart(name: &str) -> String {
     stand_ins().join(name).display().to_string()
 }
 
-/// What the name of a test's second namespace adds to the name of its own namespace; horizon is installed there.
+/// The suffix that makes the name of a test's second namespace, in which horizon is installed.
 const SECOND_NAMESPACE: &str = "-panel";
 
 /// The name and uid of each pod. A pod that was recreated has a new uid.

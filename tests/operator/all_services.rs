@@ -21,9 +21,9 @@ use crate::world::{World, run_test, with_timeout};
 
 /// How one of the test clouds differs from the others.
 struct CloudSettings {
-    /// Helm's major version.
+    /// The major version of helm that the operator runs.
     helm: u8,
-    /// The release of `OpenStack`.
+    /// The OpenStack release of the cloud, such as `2026.1`.
     openstack: &'static str,
     /// The object store service: `ceph_rgw` or `swift`, because a cloud can have only one.
     object_store: &'static str,
@@ -33,7 +33,7 @@ struct CloudSettings {
     dedicated: &'static [&'static str],
 }
 
-/// One cloud for each release of `OpenStack`, each with different settings.
+/// The test clouds: one for each OpenStack release, each with different settings.
 const CLOUDS: [CloudSettings; 3] = [
     CloudSettings { helm: 3, openstack: "2025.1", object_store: CEPH_RGW, network: "ovs", dedicated: &[] },
     CloudSettings {
@@ -59,7 +59,7 @@ const KINDS: [(&str, &str, &str, bool); 3] = [
     ("cert-manager.io", "clusterissuers", "ClusterIssuer", false),
 ];
 
-/// Returns the folder of upstream's charts.
+/// Returns the folder of upstream's charts, as set in the environment variable `CHARTS`.
 fn charts() -> PathBuf {
     let folder = std::env::var_os("CHARTS").filter(|folder| !folder.is_empty());
     PathBuf::from(folder.expect("CHARTS is not set: this test needs OpenStack-Helm's charts; set it to their folder"))
@@ -71,12 +71,13 @@ fn shipped() -> Catalog {
 }
 
 impl CloudSettings {
-    /// Returns the cloud of this release of `OpenStack`.
+    /// Returns the settings of the test cloud with this OpenStack release.
     fn of(openstack: &str) -> &'static Self {
         CLOUDS.iter().find(|settings| settings.openstack == openstack).unwrap()
     }
 
-    /// Returns every service of the catalogue except for the excluded ones and the other object store.
+    /// Returns every service of the catalogue, without the excluded services and the object store that the cloud does
+    /// not use.
     fn services(&self, catalog: &Catalog) -> BTreeSet<String> {
         let other = if self.object_store == CEPH_RGW { SWIFT } else { CEPH_RGW };
         let is_in = |name: &&String| *name != other && !selection::is_excluded(catalog, name);

@@ -27,7 +27,7 @@ pub fn newer_catalogue(world: &World) -> PathBuf {
     folder
 }
 
-/// Copies a folder, following links.
+/// Copies a folder with its subfolders; replaces links by the files that they point to.
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {

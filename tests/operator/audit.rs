@@ -1,4 +1,4 @@
-//! Plans compared with the API server's audit log: osdpl writes what its plans say, and nothing else.
+//! Compares the plans of the operator with the API server's audit log: it writes what its plans say, and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -191,7 +191,7 @@ fn a_paused_cloud_is_not_written_to() {
         world.apply(&spec).await;
         world.until_reason(reason::PAUSED).await;
 
-        // Each of these changes causes a write if the cloud is not paused.
+        // Each of the following changes would make the operator write something if the cloud were not paused.
         let began = now();
         let mut changed = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
         changed["services"]["rabbitmq"] = json!({"enabled": true});

@@ -111,7 +111,7 @@ impl World {
         (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
     }
 
-    /// Runs the kubectl commands in a message verbatim, and returns their number.
+    /// Runs each kubectl command that a message of the operator contains, and returns the number of commands.
     fn run_suggested_commands(&self, message: &str) -> usize {
         let commands = message.split("kubectl ").skip(1);
         let commands = commands.map(|text| text.split([';', '(', ')', ',']).next().unwrap().trim());

@@ -1,4 +1,4 @@
-//! Charts in a folder that changes while the operator runs, and charts that can't be pulled.
+//! A user edits charts while the operator runs, and a repository of charts does not respond.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn folder(world: &World) -> PathBuf {
     folder
 }
 
-/// Changes the content of a chart without changing its version.
+/// Changes the content of the chart in this folder, but not its version. Each `number` gives another content.
 fn edit(chart: &Path, number: u32) {
     let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: edited-{number}}}\n");
     std::fs::write(chart.join("templates/edited.yaml"), object).unwrap();
@@ -33,7 +33,7 @@ fn old_archive(world: &World) -> PathBuf {
     path
 }
 
-/// Changes the resource, which triggers a reconcile pass.
+/// Changes an annotation of the OpenStackDeployment, which triggers a reconcile pass.
 async fn trigger_reconcile(world: &World, text: &str) {
     world.annotate("test/trigger", json!(text)).await;
 }

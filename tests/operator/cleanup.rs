@@ -13,7 +13,7 @@ use crate::world::{World, now, run_test};
 
 const RELEASE: &str = "memcached";
 
-/// Returns a Service that the API server refuses after helm has created everything that comes before Services.
+/// Returns a Service that the API server refuses. Helm creates ConfigMaps, claims and Roles before it fails with it.
 fn refused() -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "refused"}, "spec": {"ports": [{"port": 0}]}})
 }

@@ -14,7 +14,7 @@ use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Returns the output of an `osdpl` command.
+    /// Runs an `osdpl` command with all rights, and returns its output and exit status.
     pub fn run(&self, arguments: &[&str]) -> Output {
         Self::run_as(self.cluster().kubeconfig(), arguments)
     }
@@ -25,14 +25,14 @@ impl World {
         command.output().unwrap()
     }
 
-    /// Returns the standard output of a successful `osdpl` command.
+    /// Runs an `osdpl` command, checks that it succeeds, and returns its standard output.
     pub fn osdpl(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "osdpl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Returns the error output of a failing `osdpl` command.
+    /// Runs an `osdpl` command, checks that it fails, and returns its standard error.
     pub fn osdpl_fails(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(!output.status.success(), "osdpl {arguments:?}: {}", String::from_utf8_lossy(&output.stdout));

@@ -1,4 +1,4 @@
-//! Helpers that write the custom resource and read its status.
+//! Helpers that write the test's `OpenStackDeployment` and read its status.
 
 use std::pin::pin;
 
@@ -29,7 +29,7 @@ pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
     spec
 }
 
-/// Accessors for the status of a resource.
+/// Methods that read the status of an `OpenStackDeployment`.
 pub trait StatusAccess {
     fn status(&self) -> OpenStackDeploymentStatus;
     /// Returns a condition, if its observed generation is the newest one.
@@ -66,7 +66,7 @@ impl StatusAccess for OpenStackDeployment {
 }
 
 impl World {
-    /// Returns the API of the resource in the test's namespace.
+    /// Returns the API of `OpenStackDeployment`s in the test's namespace.
     pub fn deployments(&self) -> Api<OpenStackDeployment> {
         self.api()
     }
@@ -76,7 +76,7 @@ impl World {
         self.apply_as(NAME, spec).await
     }
 
-    /// Applies the resource under another name.
+    /// Applies an `OpenStackDeployment` with this name and spec.
     pub async fn apply_as(&self, name: &str, spec: &Value) -> OpenStackDeployment {
         let object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -86,7 +86,7 @@ impl World {
         self.deployments().patch(name, &params, &Patch::Apply(object)).await.unwrap()
     }
 
-    /// Sets an annotation of the resource, or removes it with null.
+    /// Sets an annotation of the resource, or removes it if `value` is null.
     pub async fn annotate(&self, key: &str, value: Value) -> OpenStackDeployment {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
         self.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap()

@@ -1,4 +1,4 @@
-//! Deleting a cloud, with each deletion policy, and creating it again.
+//! The operator deletes a cloud under each deletion policy, and installs it again with the data that it retained.
 
 mod foreign_finalizer;
 

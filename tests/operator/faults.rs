@@ -11,7 +11,7 @@ use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Deletes the pods whose names have this prefix: their controllers recreate them.
+    /// Deletes the pods whose names begin with `prefix`, so that their controllers recreate them.
     pub async fn delete_pods(&self, prefix: &str) {
         let pods = self.api::<Pod>();
         for pod in pods.list(&ListParams::default()).await.unwrap() {
@@ -21,7 +21,7 @@ impl World {
         }
     }
 
-    /// Sets a label of a node, or removes it with null.
+    /// Sets a label of a node, or removes it if `value` is null.
     pub async fn label_node(&self, name: &str, key: &str, value: Value) {
         let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
         let nodes: Api<Node> = Api::all(self.client.clone());

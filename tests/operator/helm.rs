@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{World, with_timeout};
 
-/// A wrapper of helm that records its arguments and then executes the real helm, in the same process with the same
-/// input.
+/// A script that the operator runs instead of helm. It records its arguments, and then executes the real helm in the
+/// same process.
 pub struct Recorder {
     /// The path of the wrapper script; the operator gets it as `--helm`.
     pub program: PathBuf,
@@ -63,7 +63,7 @@ impl Recorder {
         Self { program, log }
     }
 
-    /// Returns every upgrade and uninstall so far, oldest first.
+    /// Returns every `helm upgrade` and `helm uninstall` that the operator has started, oldest first.
     pub fn runs(&self) -> Vec<Run> {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
@@ -87,7 +87,7 @@ impl World {
         assert!(status.success());
     }
 
-    /// Releases the blocked upgrade, or the next one. Later upgrades are not blocked.
+    /// Lets the blocked `helm upgrade` continue; if none is blocked yet, waits for the next one. Removes the block.
     pub async fn release_helm(&self) {
         let pipe = pipe(self.folder.path());
         let released = tokio::task::spawn_blocking(move || {

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, with_timeout};
 
-/// Every version of the resource since the recording began.
+/// Every version of the test's resource that a watch has reported since [`World::history`].
 pub struct History {
     versions: watch::Receiver<Vec<OpenStackDeployment>>,
     task: JoinHandle<()>,
@@ -24,7 +24,7 @@ impl Drop for History {
 }
 
 impl World {
-    /// Records every version of the resource from now on.
+    /// Starts to record every version of the test's resource.
     pub fn history(&self) -> History {
         let (sender, versions) = watch::channel(Vec::new());
         let api = self.deployments();

@@ -1,4 +1,4 @@
-//! Hooks that fail or hang while helm waits for them.
+//! A hook fails or hangs while helm waits for it. The status names the hook; a corrected spec stops a failing hook.
 
 use cluster::Rule;
 use k8s_openapi::api::apps::v1::Deployment;

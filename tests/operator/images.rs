@@ -74,7 +74,7 @@ fn new_image_waits_for_its_schema_migration() {
             .await;
         assert_eq!(first_write(world, began), format!("delete {JOB}"));
         assert!(world.api::<Job>().get_opt(JOB).await.unwrap().is_none());
-        let pods = with_timeout("there is a new pod", async {
+        let pods = with_timeout("a pod with the new image exists", async {
             loop {
                 let pods = new_pods(world, image).await;
                 if !pods.is_empty() {

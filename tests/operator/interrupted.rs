@@ -19,7 +19,7 @@ const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 /// The Secrets for Keystone's keys, which are empty until Jobs fill them.
 const KEYS: [&str; 2] = ["keystone-fernet-keys", "keystone-credential-keys"];
 
-/// Keeps the pods of a Job running.
+/// Keeps the pods of a Job running, so that helm waits for this hook.
 async fn hang_job(world: &World, job: &str) {
     world.cluster().behaviour(job, &Rule::new(&world.namespace, job, "hang")).await.unwrap();
 }

@@ -100,7 +100,7 @@ impl World {
             .await
     }
 
-    /// Returns whether a node is cordoned, and by which maintenance.
+    /// Returns whether a node is cordoned, and the name of the NodeMaintenance that cordoned it.
     async fn cordon_of(&self, node: &str) -> (bool, Option<String>) {
         let node = Api::<Node>::all(self.client.clone()).get(node).await.unwrap();
         let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
@@ -118,7 +118,7 @@ fn is_true(status: &NodeMaintenanceStatus, condition: &str) -> bool {
     status.conditions.iter().any(|known| known.type_ == condition && known.status == "True")
 }
 
-/// Returns the state of a step and its message.
+/// Returns the state and the message of one step of a maintenance.
 fn step(status: &NodeMaintenanceStatus, name: MaintenanceStep) -> (StepState, &str) {
     let step = status.steps.iter().find(|step| step.name == name).unwrap();
     (step.state, &step.message)

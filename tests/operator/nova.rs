@@ -35,7 +35,7 @@ pub struct ApiRequest<'a> {
 /// The fake APIs of Nova and Neutron, with the hosts and instances that they report.
 pub struct Nova {
     state: Mutex<State>,
-    /// Every requested change in order, such as `put os-services/compute-n1 disabled`.
+    /// Every change that osdpl requested, oldest first, such as `put os-services/compute-n1 disabled`.
     log: watch::Sender<Vec<String>>,
 }
 
@@ -95,7 +95,7 @@ impl Nova {
         });
     }
 
-    /// Adds a new host that is not mapped to a cell yet.
+    /// Adds a compute host that is not mapped to a cell yet: Nova does not list its hypervisor.
     pub fn add_unmapped_compute(&self, host: &str) {
         self.add_compute(host);
         self.with(|state| state.unmapped.push(host.to_owned()));

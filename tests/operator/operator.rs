@@ -41,19 +41,19 @@ impl World {
 }
 
 impl Setup<'_> {
-    /// Uses another major version of helm.
+    /// Makes the operator run this major version of helm.
     pub fn helm(mut self, major: u8) -> Self {
         self.helm = major;
         self
     }
 
-    /// Uses the charts of this folder.
+    /// Makes the operator use the charts in this folder.
     pub fn charts(mut self, folder: &Path) -> Self {
         folder.clone_into(&mut self.charts);
         self
     }
 
-    /// Uses the catalogue of this folder.
+    /// Makes the operator use the catalogue in this folder.
     pub fn catalog(self, folder: &Path) -> Self {
         self.arguments(&[OsString::from("--catalog"), folder.into()])
     }
@@ -64,7 +64,7 @@ impl Setup<'_> {
         self
     }
 
-    /// Starts the operator and waits until it has read the cluster's state.
+    /// Starts the operator, and waits until its readiness probe succeeds.
     pub async fn start(self) -> Operator {
         let Setup { world, helm, charts, arguments } = self;
         let folder = world.folder.path();
@@ -127,20 +127,20 @@ impl Operator {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Sends SIGSTOP and waits until every thread is stopped.
+    /// Stops the operator with SIGSTOP, and waits until all of its threads are stopped.
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(Pid::from_child(&self.child)), stopped).unwrap();
     }
 
-    /// Sends SIGKILL and waits for the exit.
+    /// Kills the operator with SIGKILL, and waits until it has exited.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Sends SIGTERM and waits for the exit.
+    /// Stops the operator with SIGTERM, waits until it has exited, and returns its exit status.
     pub async fn stop(mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         let end = tokio::task::spawn_blocking(move || self.child.wait().unwrap());
@@ -156,7 +156,7 @@ impl Drop for Operator {
     }
 }
 
-/// Returns the body of a plain HTTP response with status 200.
+/// Sends a GET request. Returns the body of the response, or `None` if its status is not 200.
 fn get(address: SocketAddr, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;

@@ -12,7 +12,7 @@ use crate::world::{World, run_test};
 const CRON: &str = "keystone-fernet-rotate";
 
 impl World {
-    /// Runs `kubectl create job --from=cronjob/… NAME`.
+    /// Creates a Job from a CronJob at once, like `kubectl create job --from=cronjob/… NAME`.
     pub async fn run_now(&self, cron: &str, name: &str) {
         let cron = self.api::<CronJob>().get(cron).await.unwrap();
         let spec = cron.spec.job_template.spec.clone();

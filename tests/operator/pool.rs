@@ -45,7 +45,7 @@ static IDLE: Mutex<Vec<Plane>> = Mutex::new(Vec::new());
 /// A control plane in which the operator's own chart is installed.
 pub struct Plane {
     pub cluster: Cluster,
-    /// The kubeconfig of the operator's ServiceAccount.
+    /// The path of the kubeconfig with the rights of the operator's ServiceAccount.
     pub operator: PathBuf,
 }
 
@@ -71,7 +71,7 @@ impl Lease {
         Self { plane: Some(plane), _permit: permit }
     }
 
-    /// Returns the control plane.
+    /// Returns the control plane that the test uses.
     pub fn plane(&self) -> &Plane {
         self.plane.as_ref().unwrap()
     }

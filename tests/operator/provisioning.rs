@@ -15,7 +15,7 @@ fn from_json<T: serde::de::DeserializeOwned>(value: Value) -> T {
 }
 
 impl World {
-    /// Creates a quota for `pods` pods.
+    /// Creates a `ResourceQuota` that allows `pods` pods in the test's namespace, and waits until it is in effect.
     async fn allow_pods(&self, pods: u32) {
         let quota = json!({"metadata": {"name": "few"}, "spec": {"hard": {"pods": pods.to_string()}}});
         self.api::<ResourceQuota>().create(&PostParams::default(), &from_json(quota)).await.unwrap();

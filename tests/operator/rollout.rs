@@ -200,7 +200,7 @@ fn rolls_out_node_by_node_after_approval() {
     });
 }
 
-/// Checks that Kubernetes rolls out DaemonSets whose values set its own strategy.
+/// Checks that the operator leaves the rollout to Kubernetes if values set the update strategy `RollingUpdate`.
 async fn check_rollout_by_kubernetes(world: &World, rollout_of: &Value) {
     let rolling =
         json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "RollingUpdate"}}}}});

@@ -30,7 +30,7 @@ fn waits_for(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<(
     move |cloud| pending(cloud)?.contains(text).then_some(())
 }
 
-/// Returns a spec with images and volumes on this Ceph.
+/// Returns a spec with images and volumes on the Ceph that `ceph`, the settings of the feature, describes.
 fn on_ceph(ceph: &Value) -> Value {
     let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance", "cinder"]);
     spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
@@ -183,8 +183,8 @@ fn access_admin_passes_the_admin_key_to_charts() {
         assert_eq!(secret.type_.as_deref(), Some("kubernetes.io/rbd"));
         assert_eq!(secret.data.unwrap()["key"].0, GLANCE.as_bytes());
 
-        // With this access, a Job of each chart writes the keyring that its pods wait for. Simulated pods write
-        // nothing, so the test does.
+        // With `access: admin`, a Job of each chart writes the keyring that the chart's pods wait for. Simulated pods
+        // write nothing, so the test writes the keyrings.
         let job = world
             .until_object::<Job>("the Job of the chart creates its pool", "glance-storage-init", |job| job.is_some());
         Box::pin(job).await;

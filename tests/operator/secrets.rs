@@ -32,8 +32,8 @@ impl World {
         values.map(|(_, value)| String::from_utf8(value.0).unwrap()).collect()
     }
 
-    /// Fails if a generated credential is in a log, an event, a status, a command line, an environment, or a file of
-    /// the operator or its helm processes. Every test ends with this check.
+    /// Checks that no generated credential is in an event, in a status, or in a file of the operator and its helm
+    /// processes: logs, command lines, environments, caches. Every test ends with this check.
     pub async fn check_no_leaked_secrets(&self) {
         let credentials = self.all_credentials().await;
         // Both scrubbers redact texts that look like a password in a URL, which charts' templates contain. Only the

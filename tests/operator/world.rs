@@ -25,9 +25,9 @@ pub const TIMEOUT: Duration = Duration::from_mins(2);
 /// The environment of a test: its control plane, namespace and folder.
 pub struct World {
     lease: Lease,
-    /// A client with all rights.
+    /// A client of the test's control plane with all rights.
     pub client: Client,
-    /// The test's own namespace.
+    /// The name of the test's own namespace.
     pub namespace: String,
     /// The test's own folder, with the operator's log and cache and the log of helm runs.
     pub folder: tempfile::TempDir,
@@ -117,8 +117,8 @@ impl World {
         entries.filter(move |entry| entry.user == user)
     }
 
-    /// Allows errors in the operator's log, for tests that restart the API server. It refuses every request until it
-    /// has read the RBAC roles.
+    /// Allows errors in the operator's log. Tests that restart the API server need this: it refuses every request until
+    /// it has read the RBAC roles.
     pub fn allow_errors(&self) {
         self.allows_errors.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A control plane for a test, the demo, or the command line.
+//! The handle with which tests and the command line start, use, break and stop a control plane.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -140,12 +140,12 @@ impl Cluster {
         Ok(Self { folder, kubeconfig, programs, client, is_owned, _guard: guard })
     }
 
-    /// Returns a client with all rights.
+    /// Returns a client of the API server with all rights.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// Returns the administrator's kubeconfig.
+    /// Returns the path of the administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }

@@ -1,4 +1,4 @@
-//! The control plane's programs and their command lines, which are the same at every start of a cluster.
+//! The programs of a control plane and their command lines.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::ports::Ports;
 use crate::spec::Spec;
 use crate::{Error, Program};
 
-/// A long-running program of the control plane.
+/// A program that runs as long as the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Component {

@@ -16,7 +16,7 @@ pub enum Error {
         /// The error of the operating system.
         reason: std::io::Error,
     },
-    /// A file of the cluster has an unexpected content.
+    /// A file of the cluster cannot be parsed, for example because another version of this crate wrote it.
     #[error("{} was not written by this version of `cluster`: {reason}; run `cluster down` on its folder and start anew", path.display())]
     Malformed {
         /// The path of the file.
@@ -64,7 +64,7 @@ pub enum Error {
         /// The last lines of the program's log; empty if it has none.
         tail: String,
     },
-    /// There is no free block of ports.
+    /// All ports that clusters may use are taken.
     #[error(
         "no free ports for another cluster on 127.0.0.1 between {first} and {last}: stop a cluster with `cluster down DIR`"
     )]
@@ -92,7 +92,7 @@ pub enum Error {
         /// The supervisor's response, or why there is none.
         reason: String,
     },
-    /// The operation is not allowed on a cluster that was not started here.
+    /// The operation is refused, because this crate did not start the cluster.
     #[error("{what} is not possible on a cluster that `cluster` did not start: run without KUBECONFIG")]
     NotOwned {
         /// The operation, such as `reading the audit log`.

@@ -28,7 +28,7 @@ impl Folder {
         self.0.join("cluster.json")
     }
 
-    /// Returns the file with the running processes (IDs with start times) and ports.
+    /// Returns the file with the ports of the cluster, and the ID and start time of each running process.
     pub fn state(&self) -> PathBuf {
         self.0.join("state.json")
     }
@@ -39,12 +39,12 @@ impl Folder {
         self.0.join(SOCKET)
     }
 
-    /// Returns the administrator's kubeconfig.
+    /// Returns the path of the administrator's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.0.join("kubeconfig")
     }
 
-    /// Returns a component's kubeconfig.
+    /// Returns the path of a component's kubeconfig.
     pub fn kubeconfig_of(&self, component: &str) -> PathBuf {
         self.0.join("pki").join(format!("{component}.kubeconfig"))
     }
@@ -54,22 +54,22 @@ impl Folder {
         self.0.join("pki").join(file)
     }
 
-    /// Returns a component's log.
+    /// Returns the path of a component's log.
     pub fn log(&self, component: &str) -> PathBuf {
         self.0.join("logs").join(format!("{component}.log"))
     }
 
-    /// Returns the API server's audit log, with one JSON object per line.
+    /// Returns the path of the API server's audit log, which has one JSON object per line.
     pub fn audit_log(&self) -> PathBuf {
         self.0.join("audit.log")
     }
 
-    /// Returns the API server's audit policy.
+    /// Returns the path of the API server's audit policy.
     pub fn audit_policy(&self) -> PathBuf {
         self.0.join("audit-policy.yaml")
     }
 
-    /// Returns kwok's configuration with all stages.
+    /// Returns the path of kwok's configuration, which contains all stages.
     pub fn stages(&self) -> PathBuf {
         self.0.join("stages.yaml")
     }
@@ -79,7 +79,7 @@ impl Folder {
         self.0.join("etcd")
     }
 
-    /// Returns the folder with links to kubectl and helm, for PATH.
+    /// Returns the folder with links to kubectl and helm, which users add to PATH.
     pub fn bin(&self) -> PathBuf {
         self.0.join("bin")
     }
@@ -122,7 +122,7 @@ impl Folder {
     }
 }
 
-/// The socket's name in the folder.
+/// The file name of the supervisor's socket in the cluster's folder.
 pub(crate) const SOCKET: &str = "control.sock";
 
 fn is_empty(path: &Path) -> Result<bool, Error> {

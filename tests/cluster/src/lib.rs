@@ -41,7 +41,7 @@
 //! | setting | value | effect |
 //! |---|---|---|
 //! | `behaviour` | not set | works: after 0.2 s it is Ready or, with a restart policy other than Always, completed |
-//! | | `hang` | runs, and never becomes Ready or never completes |
+//! | | `hang` | runs, but never becomes Ready and never completes |
 //! | | `creating` | stays in `ContainerCreating` |
 //! | | `image-pull-error` | stays in `ImagePullBackOff` |
 //! | | `crash-loop`, `fail` | fails: with restart policy Never the pod is `Failed`, else it restarts in `CrashLoopBackOff` with an increasing count |

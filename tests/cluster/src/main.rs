@@ -55,7 +55,7 @@ enum Command {
     /// Find or create the Python environment for testing the catalogue's programs, and print the path of its
     /// interpreter.
     Python,
-    /// Break or repair a program of the cluster.
+    /// Kill, freeze, continue or restart a program of the cluster.
     Fault {
         /// The cluster's folder.
         folder: PathBuf,
@@ -81,10 +81,10 @@ enum Command {
 struct Up {
     /// The folder of the cluster; created if it does not exist.
     folder: PathBuf,
-    /// Programs in addition to those of the control plane.
+    /// A program to provide in addition to those of the control plane.
     #[arg(long = "with", value_name = "PROGRAM")]
     programs: Vec<Program>,
-    /// Number of simulated nodes, each with every role.
+    /// The number of simulated nodes. Each has the labels of every OpenStack role.
     #[arg(long, default_value_t = 3)]
     nodes: usize,
     /// Write an audit log of every mutating request.
@@ -96,7 +96,7 @@ struct Up {
     /// Use the cluster of this kubeconfig instead of starting one; `down` does not change it.
     #[arg(long, value_name = "PATH")]
     kubeconfig: Option<PathBuf>,
-    /// Kubernetes minor version to emulate, such as 1.34.
+    /// The Kubernetes minor version that the control plane emulates, such as 1.34.
     #[arg(long, value_name = "VERSION")]
     emulated_version: Option<String>,
 }

@@ -12,7 +12,7 @@ use crate::Program;
 pub const OPENSTACK_LABELS: [&str; 5] =
     ["openstack-control-plane", "openstack-compute-node", "openvswitch", "openstack-network-node", "l3-agent"];
 
-/// A simulated node.
+/// A simulated node of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// The name of the node.
@@ -49,7 +49,7 @@ pub struct Options {
     pub folder: Option<PathBuf>,
     /// Programs in addition to those of the control plane, such as [`Program::Helm4`].
     pub programs: Vec<Program>,
-    /// The simulated nodes.
+    /// The nodes that the cluster simulates.
     pub nodes: Vec<Node>,
     /// What the audit log contains; `None` means no audit log.
     pub audit: Option<Audit>,
@@ -80,7 +80,7 @@ impl Options {
         self
     }
 
-    /// Enables audit logging.
+    /// Makes the API server write an audit log with this content.
     #[must_use]
     pub fn with_audit(mut self, audit: Audit) -> Self {
         self.audit = Some(audit);

@@ -164,7 +164,7 @@ pub fn ensure(wanted: &[Program], report: &mut dyn FnMut(&Progress)) -> Result<P
     Ok(Programs(found))
 }
 
-/// Prints progress on standard error, one line per step.
+/// Prints the progress of a build as one line to standard error. Callers pass this function to [`ensure`].
 pub fn print_progress(progress: &Progress) {
     eprintln!("{progress}");
 }

@@ -1,4 +1,4 @@
-//! A cloud that was installed manually is adopted without a restart, managed by the operator, and detached again.
+//! osdpl adopts a cloud that a user installed with plain helm, upgrades two of its releases, and detaches it again.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;

@@ -23,15 +23,15 @@ const PASSWORD_SUFFIX: &str = "by-hand";
 pub struct ManualRelease {
     /// The name of the helm release, which may differ from the catalogue's.
     pub name: String,
-    /// The chart; defaults to the name of the release.
+    /// The name of the chart; the default is the name of the release.
     chart: Option<String>,
-    /// The namespace, if not that of the test.
+    /// The namespace of the release; the default is the namespace of the test.
     pub namespace: Option<String>,
     pub values: Values,
 }
 
 impl ManualRelease {
-    /// Returns the name of the release in the catalogue.
+    /// Returns the name that the catalogue has for the release, which is that of its chart.
     pub fn release(&self) -> &str {
         self.chart.as_ref().unwrap_or(&self.name)
     }
@@ -47,7 +47,7 @@ impl ManualRelease {
 
 /// The options of a manual install: the helm version, the charts and the releases.
 pub struct InstallOptions {
-    /// Helm's major version.
+    /// The major version of helm that installs the cloud.
     pub helm: u8,
     /// The folder of the charts.
     pub charts: PathBuf,

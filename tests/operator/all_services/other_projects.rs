@@ -81,7 +81,7 @@ impl World {
 }
 
 #[test]
-#[ignore = "needs the charts of other projects, too: CHARTS=DIR cargo test --test operator all_services -- --ignored"]
+#[ignore = "needs the charts of OpenStack-Helm and of other projects: CHARTS=DIR cargo test --test operator all_services -- --ignored"]
 fn installs_charts_of_other_projects() {
     let charts = charts();
     run_test("other-projects", async |world| {

@@ -30,7 +30,7 @@ fn is_foreign_project(catalog: &Catalog, service: &str) -> bool {
     releases.values().all(|release| catalog.lock.get(&release.chart).is_some_and(|pin| pin.repository.is_some()))
 }
 
-/// Whether the clouds exclude a service.
+/// Whether no test cloud contains this service: it is in `EXCLUDED` or comes from another project.
 pub(super) fn is_excluded(catalog: &Catalog, service: &str) -> bool {
     EXCLUDED.iter().any(|(name, _)| *name == service) || is_foreign_project(catalog, service)
 }
@@ -46,7 +46,7 @@ fn spec(settings: &CloudSettings, catalog: &Catalog) -> OpenStackDeploymentSpec 
     serde_json::from_value(settings.spec(catalog)).unwrap()
 }
 
-/// Returns the selection for a cloud.
+/// Returns the services and releases that the spec of a test cloud selects from the catalogue.
 pub(super) fn selection(settings: &CloudSettings, catalog: &Catalog) -> Selection {
     select("cloud", "openstack", &spec(settings, catalog), catalog)
 }

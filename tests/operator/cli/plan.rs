@@ -12,7 +12,7 @@ use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Writes a file with the resource and this spec.
+    /// Writes a file with an `OpenStackDeployment` that has this spec, and returns its path.
     pub fn file(&self, spec: &Value) -> PathBuf {
         let file = self.folder.path().join("change.yaml");
         let object = json!({

@@ -8,7 +8,7 @@ use crate::cloud::services;
 use crate::world::{World, run_test};
 
 impl World {
-    /// Runs kubectl with the plugin and its completions in its PATH.
+    /// Runs kubectl with osdpl in PATH, as the plugin and as the program that completes its arguments.
     fn kubectl(&self, arguments: &[&str]) -> Output {
         let folder = self.folder.path().join("bin");
         if !folder.exists() {

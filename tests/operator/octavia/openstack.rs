@@ -35,11 +35,11 @@ pub struct Cloud {
     pub password: String,
     /// Objects by kind, such as `networks`, in the format of their API.
     pub objects: BTreeMap<String, Vec<Value>>,
-    /// The requested changes, such as `post networks lb-mgmt-net`.
+    /// The changes that the program requested, such as `post networks lb-mgmt-net`.
     pub writes: Vec<String>,
     /// The next change whose line in `writes` would contain this text fails with status 500, once.
     pub fails: Option<String>,
-    /// The number of created objects, for their IDs.
+    /// The number of objects created so far, from which the ID of the next object is made.
     pub created: usize,
 }
 

@@ -167,7 +167,7 @@ impl<'a> Fixture<'a> {
         RunResult { succeeded: output.status.success(), output: text }
     }
 
-    /// Returns a container's environment as a kubelet sets it.
+    /// Returns the environment variables that a kubelet would set for this container of the Job's pod.
     async fn environment(&self, container: &Value, job: &str) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for from in container["envFrom"].as_array().unwrap() {

@@ -22,7 +22,7 @@ pub(super) struct Needs {
     pub environment: Vec<Source>,
 }
 
-/// The kind of an object that a pod reads.
+/// The kind of an object that a pod reads for its volumes or environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SourceKind {
     Secret,

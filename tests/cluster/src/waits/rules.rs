@@ -1,4 +1,4 @@
-//! Fault rules make pods misbehave that can't be labelled in advance, such as those of a chart's hook Jobs.
+//! Fault rules: they make pods misbehave that a test can't label in advance, such as those of a chart's hook Jobs.
 //!
 //! The ConfigMap `kwok-faults` in `kube-system` contains the rules, one per key, as YAML. The supervisor writes the
 //! settings of a rule into annotations of matching pods: before they start, or at once if they are running. When a rule

@@ -1,4 +1,4 @@
-//! Helpers of the tests: a shared cluster for tests that do not break it, and waits for conditions.
+//! Helpers of the tests: a cluster that all tests share which do not break it, and waits for conditions of objects.
 
 use std::future::Future;
 use std::time::Duration;
@@ -92,7 +92,7 @@ impl TestNamespace {
             .unwrap()
     }
 
-    /// Waits until a pod is Ready.
+    /// Waits until a pod is Ready, and returns it.
     pub async fn ready(&self, name: &str) -> Pod {
         self.pod_where(name, "becoming Ready", is_ready).await
     }
